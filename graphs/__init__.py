@@ -1,0 +1,1 @@
+"""What runs: the agents, their models, and the doors people use (terminal, server)."""

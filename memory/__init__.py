@@ -1,0 +1,1 @@
+"""Where memory is kept and found again: an embeddable library that knows no notebook and no graph."""

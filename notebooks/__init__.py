@@ -1,0 +1,1 @@
+"""Pages: what an agent keeps in graph state (not Jupyter notebooks)."""
