@@ -1,0 +1,184 @@
+"""Notebook: a typed page that lives in graph state as plain JSON and changes only by patches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from notebooks.errors import PageFullError, PatchError, VersionError
+from notebooks.patch import JSON, merge_patch, patch_schema
+from notebooks.render import is_empty, pruned, render_fields
+
+PageT = TypeVar("PageT")
+
+
+class Entry(BaseModel):
+    """A part of a page with fields of its own: one quest, one person."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+
+class Change(NamedTuple, Generic[PageT]):
+    """What a patch made of a page.
+
+    Attributes:
+        page: The page after the patch.
+        notes: One sentence for each value that code corrected ("condition.hp: 99 became 11, the maximum").
+    """
+
+    page: PageT
+    notes: list[str]
+
+
+class Notebook(BaseModel):
+    """A typed page of an application's memory.
+
+    A subclass declares fields (each with a default: a page starts empty), a `limit`, and which fields only the
+    machinery may read or write. State stores `page.as_json()`; a node receives the typed page.
+
+    Attributes:
+        version: Schema version that wrote the page.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, populate_by_name=True)
+
+    VERSION: ClassVar[int] = 1
+    """Schema version of this class; raise it with an `upgrade` when a field changes its shape."""
+    LIMIT: ClassVar[int] = 4000
+    """Characters that the page may render to."""
+    SECRET: ClassVar[frozenset[str]] = frozenset()
+    """Fields that no view for the player may hold."""
+
+    TOOL: ClassVar[str] = "Note what changed. Send only the fields to change; null deletes an entry."
+    """What the model is told about the tool that patches this page."""
+
+    version: int = Field(default=1, json_schema_extra={"engine": True})
+
+    @classmethod
+    def upgrade(cls, page: JSON) -> JSON:
+        """Bring a page that an older version wrote to this version's shape. The default changes nothing."""
+        return page
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, page: Any) -> Any:
+        if not isinstance(page, Mapping):
+            return page
+        found = page.get("version", 1)
+        if isinstance(found, int) and found < cls.VERSION:
+            return {**cls.upgrade(dict(page)), "version": cls.VERSION}
+        return page
+
+    @model_validator(mode="after")
+    def _known_version(self) -> Self:
+        if not 1 <= self.version <= self.VERSION:
+            raise VersionError(type(self).__name__, self.version, self.VERSION)
+        return self
+
+    @classmethod
+    def load(cls, page: Any) -> Self:
+        """Read a page from state: JSON, an instance, or None for an empty page.
+
+        Raises:
+            PatchError: The JSON is not such a page; the message names each wrong field.
+        """
+        if isinstance(page, cls):
+            return page
+        try:
+            return cls.model_validate({} if page is None else page)
+        except ValidationError as error:
+            raise PatchError.from_validation(cls.__name__, error) from error
+
+    def as_json(self) -> JSON:
+        """Return the page as the plain JSON that state stores."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    def patched(self, patch: Any, *, by_model: bool = False) -> Change[Self]:
+        """Apply a merge patch and check the outcome. This page is not changed.
+
+        Args:
+            patch: RFC 7396 merge patch over the page's JSON.
+            by_model: A model wrote it: fields that belong to code are refused.
+
+        Raises:
+            PatchError: The patch is no object, or a field does not validate.
+            PageFullError: The page would pass its limit. A page that is over it already may still be shortened.
+        """
+        name = type(self).__name__
+        if isinstance(patch, type(self)):
+            patch = patch.as_json()
+        if not isinstance(patch, Mapping):
+            raise PatchError(name, [f"The patch: got {patch!r:.80}; expected an object with the fields to change."])
+        if by_model and (owned := self._owned(patch)):
+            raise PatchError(name, [f"{field}: code keeps this field; leave it out." for field in owned])
+        before = self.as_json()
+        try:
+            merged = type(self).model_validate(merge_patch(before, self.prepare(dict(patch))))
+        except ValidationError as error:
+            raise PatchError.from_validation(name, error) from error
+        change = merged.settle(self)
+        used = len(change.page.render())
+        if used > self.LIMIT and used >= len(self.render()):
+            raise PageFullError(name, used, self.LIMIT)
+        return change
+
+    def prepare(self, patch: JSON) -> JSON:
+        """Bring a patch to the page's own spelling before it is merged. The default changes nothing."""
+        return patch
+
+    def settle(self, before: Self) -> Change[Self]:  # noqa: ARG002 (for subclasses)
+        """Hold a merged page to the application's rules, given the page before the patch.
+
+        Returns the page, values clamped where a rule says so, with a note on each.
+
+        Raises:
+            PatchError: A rule is broken and no clamping would be right.
+        """
+        return Change(self, [])
+
+    def render(self) -> str:
+        """Render the whole page for a prompt: `field: JSON value`, one line each, empty fields left out."""
+        return render_fields(self._shown(frozenset()))
+
+    def player_view(self) -> JSON:
+        """Return what the player may know, as JSON: everything that is neither secret nor empty."""
+        return {k: pruned(v) for k, v in self._shown(self.SECRET).items() if not is_empty(v)}
+
+    @classmethod
+    def tool(cls) -> JSON:
+        """Return the tool by which a model patches this page, in the OpenAI function format."""
+        function = {
+            "name": cls.__name__,
+            "description": cls.TOOL,
+            "parameters": patch_schema(cls),
+        }
+        return {"type": "function", "function": function}
+
+    def _shown(self, left_out: frozenset[str]) -> JSON:
+        return {k: v for k, v in self.as_json().items() if k != "version" and k not in left_out}
+
+    @classmethod
+    def _owned(cls, patch: Mapping[str, Any]) -> list[str]:
+        return [path for path in _engine_fields(cls) if _names(patch, path.split("."))]
+
+
+def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:
+    """List the paths of fields marked as belonging to code, one level of nesting deep."""
+    paths = []
+    for name, field in model.model_fields.items():
+        extra = field.json_schema_extra
+        if isinstance(extra, dict) and extra.get("engine"):
+            paths.append(prefix + name)
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, Entry):
+            paths += _engine_fields(field.annotation, f"{prefix}{name}.")
+    return paths
+
+
+def _names(patch: Any, path: list[str]) -> bool:
+    for part in path:
+        if not isinstance(patch, Mapping) or part not in patch:
+            return False
+        patch = patch[part]
+    return True

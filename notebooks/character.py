@@ -1,0 +1,85 @@
+"""CharacterNotebook: who plays."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import BeforeValidator, Field
+
+from notebooks.base import Entry, Notebook
+
+_PLACEHOLDERS = {
+    "?",
+    "n/a",
+    "na",
+    "none",
+    "null",
+    "tbd",
+    "undecided",
+    "unknown",
+    "unspecified",
+    "not specified",
+}
+
+
+def _said(value: object) -> object:
+    """Read a model's "unknown" as what it is: nothing said."""
+    if isinstance(value, str) and value.strip().casefold().rstrip(".!") in _PLACEHOLDERS:
+        return ""
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_said)]
+Score = Annotated[int, Field(ge=1, le=30)]
+"""An ability score; SRD 5.1: 1 to 30."""
+
+
+class Abilities(Entry):
+    """The six ability scores; none until chosen or filled."""
+
+    strength: Score | None = None
+    dexterity: Score | None = None
+    constitution: Score | None = None
+    intelligence: Score | None = None
+    wisdom: Score | None = None
+    charisma: Score | None = None
+
+
+class CharacterNotebook(Notebook):
+    """Who plays. Written by the interview; once complete, only a person changes it."""
+
+    TOOL: ClassVar[str] = (
+        "Note what the player has said about their character. Call it as soon as something is known, and again when "
+        "there is more: calls add up. Write only what the player said or agreed to and leave out what you do not "
+        "know. The adventure begins once name, ancestry, class, background and goal are noted."
+    )
+
+    LIMIT: ClassVar[int] = 2500
+    REQUIRED: ClassVar[tuple[str, ...]] = ("name", "ancestry", "class", "background", "goal")
+
+    name: Text = Field(default="", max_length=80, description="What the character is called.")
+    ancestry: Text = Field(default="", max_length=80, description="Halfling, elf, human, …")
+    class_name: Text = Field(default="", max_length=80, alias="class", description="Rogue, wizard, fighter, …")
+    background: Text = Field(default="", max_length=400, description="Where they come from, what they did before.")
+    appearance: Text = Field(default="", max_length=400, description="How they look.")
+    personality: Text = Field(default="", max_length=400, description="How they behave, what they care about.")
+    goal: Text = Field(default="", max_length=400, description="What they want, in a sentence.")
+    level: int = Field(default=1, ge=1, le=20, description="1 to 20.")
+    abilities: Abilities = Field(default=Abilities(), description="Only scores that the player chose.")
+    hit_points: int | None = Field(
+        default=None, ge=1, le=999, description="Maximum hit points.", json_schema_extra={"engine": True}
+    )
+    kit: dict[str, Annotated[int, Field(ge=1, le=9999)]] = Field(
+        default={}, description="What they carry at the start: item to quantity."
+    )
+
+    @property
+    def missing(self) -> list[str]:
+        """Required fields that nothing has been said about yet, in the order of `REQUIRED`."""
+        said = self.as_json()
+        return [field for field in self.REQUIRED if not said[field]]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every required field is filled; this switches the game from interview to quest."""
+        return not self.missing

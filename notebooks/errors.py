@@ -1,0 +1,81 @@
+"""What can be wrong with a page.
+
+NotebookError
+├── PatchError      a patch does not fit its page; the page stands as it was
+├── PageFullError   a patch would make the page render to more characters than its limit
+└── VersionError    the page was written by a newer Questbook
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+
+class NotebookError(ValueError):
+    """Base of everything that notebooks raise."""
+
+
+class PatchError(NotebookError):
+    """A patch does not fit its page.
+
+    Attributes:
+        page: Name of the notebook.
+        problems: One sentence for each wrong field: its path, the value, what was expected.
+    """
+
+    def __init__(self, page: str, problems: Sequence[str]) -> None:
+        self.page = page
+        self.problems = list(problems)
+        super().__init__(f"{page} was left as it is. " + " ".join(self.problems))
+
+    @classmethod
+    def from_validation(cls, page: str, error: ValidationError) -> PatchError:
+        """Say in one sentence per field what pydantic found."""
+        problems = []
+        for problem in error.errors(include_url=False):
+            path = ".".join(str(part) for part in problem["loc"]) or "the patch"
+            if problem["type"] == "extra_forbidden":
+                problems.append(f"{path}: there is no such field; leave it out.")
+            else:
+                problems.append(f"{path}: got {_short(problem['input'])}; {_expected(problem['msg'])}.")
+        return cls(page, problems)
+
+
+class PageFullError(NotebookError):
+    """A patch would make a page longer than its limit.
+
+    Attributes:
+        page: Name of the notebook.
+        used: Characters that the page would render to.
+        limit: Characters that it may render to.
+    """
+
+    def __init__(self, page: str, used: int, limit: int) -> None:
+        self.page, self.used, self.limit = page, used, limit
+        super().__init__(
+            f"{page} would render to {used} characters of {limit}: shorten it by at least {used - limit}. "
+            "Set entries that no longer matter to null, or say the same in fewer words."
+        )
+
+
+class VersionError(NotebookError):
+    """A page was written by a newer version than this one can read."""
+
+    def __init__(self, page: str, found: object, known: int) -> None:
+        super().__init__(
+            f"{page} has schema version {found!r}; this Questbook reads versions 1 to {known}. "
+            "Upgrade Questbook, or open a checkpoint from before."
+        )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _expected(message: str) -> str:
+    for prefix in ("Value error, ", "Assertion failed, "):
+        message = message.removeprefix(prefix)
+    return message[:1].lower() + message[1:]

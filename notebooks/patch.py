@@ -1,0 +1,65 @@
+"""Merge patches (RFC 7396) and the tool schema that lets a model write one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+JSON = dict[str, Any]
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Apply `patch` to `target` as RFC 7396 says: objects merge, null deletes, all else replaces.
+
+    Neither argument is changed.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def patch_schema(model: type[BaseModel]) -> JSON:
+    """Derive the JSON schema of a patch for `model`: every field optional, every field may be null.
+
+    References are written out, because several providers do not follow `$ref` in tool schemas. Fields marked
+    `json_schema_extra={"engine": True}` belong to code and are left out.
+    """
+    schema = model.model_json_schema(by_alias=True)
+    return _object(schema, schema.get("$defs", {}))
+
+
+def _object(node: JSON, defs: JSON) -> JSON:
+    fields = {
+        name: _nullable(_resolve(field, defs)) for name, field in node["properties"].items() if not field.get("engine")
+    }
+    return {"type": "object", "properties": fields, "additionalProperties": False}
+
+
+def _resolve(node: JSON, defs: JSON) -> JSON:
+    described = {"description": node["description"]} if "description" in node else {}
+    if "$ref" in node:
+        return _object(defs[node["$ref"].rsplit("/", 1)[1]], defs) | described
+    if "anyOf" in node:  # Optional[...]: null is added for every field anyway
+        [kept] = [option for option in node["anyOf"] if option.get("type") != "null"]
+        return _resolve(kept, defs) | described
+    if "properties" in node:
+        return _object(node, defs) | described
+    if isinstance(node.get("additionalProperties"), dict):
+        values = _nullable(_resolve(node["additionalProperties"], defs))
+        return {"type": "object", "additionalProperties": values} | described
+    kept_keys = ("type", "enum", "items", "minimum", "maximum")
+    return {key: node[key] for key in kept_keys if key in node} | described
+
+
+def _nullable(node: JSON) -> JSON:
+    described = {"description": node["description"]} if "description" in node else {}
+    bare = {key: value for key, value in node.items() if key != "description"}
+    return {"anyOf": [bare, {"type": "null"}]} | described

@@ -1,0 +1,140 @@
+"""StateNotebook: where the story stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field
+
+from notebooks.base import Change, Entry, Notebook
+from notebooks.errors import PatchError
+from notebooks.patch import JSON
+
+_STATUS = {
+    "open": {"active", "in progress", "ongoing", "started", "new", "current", "accepted"},
+    "done": {"complete", "completed", "finished", "solved", "success", "succeeded", "resolved"},
+    "failed": {"lost", "abandoned", "failure"},
+}
+_FALLEN_KEPT = 50
+
+
+def _status(value: object) -> object:
+    if isinstance(value, str):
+        word = value.strip().casefold()
+        return next((status for status, words in _STATUS.items() if word in words), word)
+    return value
+
+
+class Quest(Entry):
+    """One quest."""
+
+    status: Annotated[Literal["open", "done", "failed"], BeforeValidator(_status)] = "open"
+    notes: str = Field(default="", description="What is known and what is to do, in a sentence.")
+
+
+class Person(Entry):
+    """Somebody the player has met or heard of."""
+
+    role: str = ""
+    attitude: str = Field(default="", description="Towards the player's character.")
+    last_seen: str = Field(default="", description="Where and when.")
+    alive: bool = True
+    fate: str = Field(
+        default="",
+        description="How they died; to bring back the dead, set alive and say here how they returned.",
+    )
+
+
+class Condition(Entry):
+    """How the player's character fares."""
+
+    hp: int | None = Field(default=None, description="Hit points now.")
+    max_hp: int | None = Field(default=None, ge=1, json_schema_extra={"engine": True})
+    conditions: dict[str, str] = Field(default={}, description='Condition to a note: {"poisoned": "until dawn"}.')
+
+
+class Clock(Entry):
+    """Story time."""
+
+    day: int = Field(default=1, ge=1, le=1_000_000, description="Day of the adventure, from 1.")
+    time: str = Field(default="", description="Time of day: dawn, noon, dusk, night, …")
+
+
+class StateNotebook(Notebook):
+    """Where the story stands. An update is attempted after every reply; no call means no change."""
+
+    TOOL: ClassVar[str] = (
+        "Note what changed in the story. Send only what changed, as totals, not differences; null deletes an entry. "
+        "Do not call it when nothing changed. Only what truly happened counts: a wish, an attempt or a claim of the "
+        "player's is no change."
+    )
+
+    LIMIT: ClassVar[int] = 6000
+    SECRET: ClassVar[frozenset[str]] = frozenset({"secrets"})
+
+    scene: str = Field(default="", description="What is happening right now, in a sentence or two.")
+    location: str = Field(default="", description="Where the character is.")
+    objective: str = Field(default="", description="What the character is trying to do next.")
+    quests: dict[str, Quest] = Field(default={}, description="By title.")
+    people: dict[str, Person] = Field(default={}, description="By name.")
+    inventory: dict[str, int] = Field(default={}, description="Item to how many the character has now; 0 removes it.")
+    gold: int = Field(default=0, description="Gold pieces that the character has now.")
+    condition: Condition = Condition()
+    clock: Clock = Clock()
+    facts: dict[str, str] = Field(default={}, description="Subject to what the player has learnt of it.")
+    secrets: dict[str, str] = Field(default={}, description="What only the dungeon master knows; never shown.")
+    fallen: dict[str, str] = Field(default={}, json_schema_extra={"engine": True})
+    """The dead who were struck from `people`, with their fate, so that none returns unnoticed; the last 50."""
+
+    def prepare(self, patch: JSON) -> JSON:
+        """Write entries under the spelling that the page already has: "Rope" and "rope" are one item."""
+        page = self.as_json()
+        for field in ("quests", "people", "inventory", "facts", "secrets"):
+            entries = patch.get(field)
+            if isinstance(entries, Mapping):
+                known = {name.casefold(): name for name in page[field]}
+                named = ((" ".join(str(name).split()), entry) for name, entry in entries.items())
+                patch[field] = {known.get(name.casefold(), name): entry for name, entry in named}
+        return patch
+
+    def settle(self, before: Self) -> Change[Self]:
+        """Clamp the numbers and let the dead stay dead."""
+        notes: list[str] = []
+        changed: dict[str, Any] = {"fallen": self._bury(before)}
+        self._refuse_return(before)
+        if self.gold < 0:
+            notes.append(f"gold: {self.gold} became 0.")
+            changed["gold"] = 0
+        if any(quantity <= 0 for quantity in self.inventory.values()):
+            notes += [f"inventory.{item}: {n} became 0." for item, n in self.inventory.items() if n < 0]
+            changed["inventory"] = {item: n for item, n in self.inventory.items() if n > 0}
+        hp, most = self.condition.hp, self.condition.max_hp
+        if hp is not None:
+            clamped = max(0, hp if most is None else min(hp, most))
+            if clamped != hp:
+                notes.append(f"condition.hp: {hp} became {clamped}.")
+                changed["condition"] = self.condition.model_copy(update={"hp": clamped})
+        return Change(self.model_copy(update=changed), notes)
+
+    def _bury(self, before: Self) -> dict[str, str]:
+        struck = {
+            name: person.fate or "died"
+            for name, person in before.people.items()
+            if not person.alive and name not in self.people
+        }
+        back = {name.casefold() for name in self.people}
+        fallen = {name: fate for name, fate in (self.fallen | struck).items() if name.casefold() not in back}
+        return dict(list(fallen.items())[-_FALLEN_KEPT:])
+
+    def _refuse_return(self, before: Self) -> None:
+        dead = {name.casefold(): fate for name, fate in before.fallen.items()}
+        dead |= {name.casefold(): person.fate for name, person in before.people.items() if not person.alive}
+        problems = [
+            f"people.{name}.alive: {name} is dead ({dead[name.casefold()] or 'no cause noted'}) and stays dead; "
+            "if they truly returned, say how in a new `fate`."
+            for name, person in self.people.items()
+            if person.alive and name.casefold() in dead and person.fate in ("", dead[name.casefold()])
+        ]
+        if problems:
+            raise PatchError(type(self).__name__, problems)
