@@ -1,0 +1,33 @@
+"""What can go wrong between a person and a graph; each message is one line for a person.
+
+QuestbookError
+├── SettingsError   a flag, an environment variable or a field of `Context` is wrong
+├── InputError      what the player sent cannot be played
+└── ModelError      the chat model refused, failed, or said nothing
+"""
+
+from __future__ import annotations
+
+
+class QuestbookError(Exception):
+    """Base of everything that graphs raise on purpose."""
+
+
+class SettingsError(QuestbookError):
+    """A setting is wrong; the message names it, its value, and what is allowed."""
+
+
+class InputError(QuestbookError, ValueError):
+    """What the player sent cannot be played; the state stands as it was."""
+
+
+class ModelError(QuestbookError):
+    """The chat model refused, failed or said nothing. The player's message is kept; the turn can be retried.
+
+    Attributes:
+        fatal: Trying again as it is cannot help (a wrong key, an unknown model).
+    """
+
+    def __init__(self, message: str, *, fatal: bool = False) -> None:
+        super().__init__(message)
+        self.fatal = fatal

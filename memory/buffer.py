@@ -1,0 +1,75 @@
+"""The message buffer: the last turns word for word, within a token budget.
+
+A turn is what a player said and everything up to what they say next. Turns stay whole, so a tool call never parts
+from its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
+
+
+def turns_of(messages: Sequence[AnyMessage], last_turn: int) -> list[tuple[int, list[AnyMessage]]]:
+    """Split messages into numbered turns, oldest first; the last one is number `last_turn`.
+
+    Several messages of a player in a row open one turn together. What stands before the first player's message belongs
+    to the first turn.
+    """
+    turns: list[list[AnyMessage]] = []
+    before: BaseMessage | None = None
+    for message in messages:
+        opens = isinstance(message, HumanMessage) and not isinstance(before, HumanMessage)
+        if not turns or (opens and before is not None and _has_player(turns[-1])):
+            turns.append([])
+        turns[-1].append(message)
+        before = message
+    first = last_turn - len(turns) + 1
+    return [(first + offset, turn) for offset, turn in enumerate(turns)]
+
+
+def spoken(turn: Sequence[AnyMessage]) -> tuple[str, str]:
+    """Return what the player said in a turn and what was answered, without tool calls and their results."""
+    player = "\n".join(message.text for message in turn if isinstance(message, HumanMessage))
+    reply = "\n".join(message.text for message in turn if isinstance(message, AIMessage) and message.text.strip())
+    return player, reply
+
+
+def latest(messages: Sequence[AnyMessage], budget: int) -> list[AnyMessage]:
+    """Return the latest whole turns that fit in `budget` tokens; the last turn always, even if it alone is larger."""
+    kept: list[AnyMessage] = []
+    for _, turn in reversed(turns_of(messages, 0)):
+        if kept and count_tokens_approximately([*turn, *kept]) > budget:
+            break
+        kept = [*turn, *kept]
+    return kept
+
+
+def overflow(
+    messages: Sequence[AnyMessage], *, last_turn: int, budget: int, may_leave: int, keep: float = 0.6
+) -> list[tuple[int, list[AnyMessage]]]:
+    """Return the oldest turns that must leave the buffer; none while it fits in `budget` tokens.
+
+    Args:
+        messages: The buffer.
+        last_turn: Number of its last turn; that one never leaves.
+        budget: Tokens that the buffer may hold.
+        may_leave: Number of the last turn that has been noted elsewhere; later ones stay, whatever they cost.
+        keep: Share of the budget to shrink to, so that turns leave in batches and a summary is written rarely.
+    """
+    if count_tokens_approximately(messages) <= budget:
+        return []
+    turns = turns_of(messages, last_turn)
+    leaving: list[tuple[int, list[AnyMessage]]] = []
+    for position, (number, turn) in enumerate(turns[:-1]):
+        rest = [message for _, later in turns[position:] for message in later]
+        if number > may_leave or count_tokens_approximately(rest) <= budget * keep:
+            break
+        leaving.append((number, turn))
+    return leaving
+
+
+def _has_player(turn: Sequence[AnyMessage]) -> bool:
+    return any(isinstance(message, HumanMessage) for message in turn)
