@@ -1,0 +1,1 @@
+"""The dungeon master: Questbook's flagship."""
