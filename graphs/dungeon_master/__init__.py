@@ -1,1 +1,1 @@
-"""The dungeon master: Questbook's flagship."""
+"""The dungeon master: a game whose memory is its state."""
