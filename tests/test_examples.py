@@ -1,0 +1,44 @@
+"""The examples run as they stand, and do what they promise."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import MIRA
+from scripted import call, say
+
+ROOT = Path(__file__).parent.parent
+
+
+async def test_the_graph_lives_inside_somebody_elses_app(model):
+    source = (ROOT / "examples" / "embed.py").read_text("utf-8")
+    assert len([line for line in source.splitlines() if line.strip()]) < 40
+    app = runpy.run_path(str(ROOT / "examples" / "embed.py"))["app"]
+    config = {"configurable": {"thread_id": "t"}}
+    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+    context = {"model": "scripted", "campaign": "my-app"}
+    out = await app.ainvoke({"messages": [("user", "I'm Mira")]}, config, context=context)
+    assert out["messages"][-1].text.startswith("The wind")
+    model.queue("update", say("", call("StateNotebook", gold=3)))
+    out = await app.ainvoke({"messages": [("user", "I look")]}, config, context=context)
+    assert len(out["messages"]) == 4, "the host keeps its own messages"
+    await app.ainvoke({"messages": [("user", "I go")]}, config, context=context)
+    assert "gold: 3" in model.asked("quest")[-1][0].text, "the dungeon master's state outlives a call"
+    stored = await app.store.asearch(("adventurer", "my-app"))
+    assert sorted(item.value["turn"] for item in stored) == [1, 2, 3]
+
+
+def test_it_runs_as_a_program_on_the_offline_storyteller():
+    run = subprocess.run(
+        [sys.executable, "examples/embed.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": "", "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("> I") == 2
+    assert len(run.stdout) > 300
