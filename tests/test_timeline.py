@@ -1,8 +1,12 @@
 """Timelines: who owns a turn, and keys that make writing twice writing once."""
 
-import pytest
+import asyncio
+import random
 
-from memory.timeline import branch_of, record_key
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from memory.timeline import branch_name, branch_of, claim, fork, record_key, visible
 
 
 def test_the_first_segment_that_reaches_a_turn_owns_it():
@@ -19,3 +23,52 @@ def test_a_key_follows_from_branch_turn_kind_and_ordinal():
     assert record_key("a", 3, "exchange") == record_key("a", 3, "exchange", 0)
     keys = {record_key(b, t, k, o) for b in "ab" for t in (1, 11) for k in ("exchange", "fact") for o in (0, 1)}
     assert len(keys) == 16
+
+
+def test_visible_is_one_filter_a_segment():
+    timeline = [("a", 4), ("b", 9)]
+    assert visible(timeline) == [{"branch": "a", "turn": {"$lte": 4}}, {"branch": "b", "turn": {"$lte": 9}}]
+    assert visible(timeline, before=4) == [{"branch": "a", "turn": {"$lte": 3}}]
+    assert visible([("a", 4), ("b", 4), ("c", 5)]) == [
+        {"branch": "a", "turn": {"$lte": 4}},
+        {"branch": "c", "turn": {"$lte": 5}},
+    ]
+    assert visible([], before=9) == []
+
+
+def test_a_fork_ends_the_old_branch_before_its_turn():
+    assert fork([("a", 4), ("b", 9)], 9, "c") == [("a", 4), ("b", 8), ("c", 9)]
+    assert fork([("a", 4), ("b", 9)], 5, "c") == [("a", 4), ("c", 9)]
+    assert fork([("a", 4)], 1, "c") == [("c", 4)]
+
+
+PLACE = ("u", "c", "claims")
+
+
+async def test_a_claim_is_kept_when_it_is_made_again():
+    store = InMemoryStore()
+    for _ in range(3):
+        assert await claim(store, PLACE, [("a", 1)], 1, "reply-1") == [("a", 1)]
+
+
+async def test_who_comes_second_gets_a_branch_and_keeps_it():
+    store = InMemoryStore()
+    assert await claim(store, PLACE, [("a", 2)], 2, "first") == [("a", 2)]
+    second = await claim(store, PLACE, [("a", 2)], 2, "second")
+    assert second == [("a", 1), (branch_name("a/2/second"), 2)]
+    assert await claim(store, PLACE, [("a", 2)], 2, "second") == second
+    assert await claim(store, PLACE, [("a", 2)], 2, "first") == [("a", 2)], "the first is not driven out"
+
+
+async def test_sixty_four_at_once_never_share_a_branch():
+    class Slow(InMemoryStore):
+        async def abatch(self, ops):
+            await asyncio.sleep(random.random() / 500)
+            result = await super().abatch(ops)
+            await asyncio.sleep(random.random() / 500)
+            return result
+
+    for _ in range(20):
+        store = Slow()
+        timelines = await asyncio.gather(*(claim(store, PLACE, [("a", 5)], 5, f"r{n}") for n in range(64)))
+        assert len({timeline[-1][0] for timeline in timelines}) == 64

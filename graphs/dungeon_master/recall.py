@@ -16,6 +16,7 @@ from graphs.dungeon_master.turn import open_turn
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
 from memory.namespaces import campaign_namespace
+from memory.timeline import visible
 
 _CANDIDATES = 12
 _SCENE_WEIGHT = 0.3
@@ -38,15 +39,15 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     if runtime.store is None or not runtime.context.recall_tokens:
         return []
     turns = turns_of(state.messages, state.turn)
-    before = turns[0][0] - 1  # last turn that has left the buffer
-    if before < 1:
+    before = turns[0][0]  # what the buffer still holds need not be recalled
+    if before <= 1:
         return []
     query, _ = spoken(turns[-1][1])
     queries = [(query, 1.0), (state.quest.scene, _SCENE_WEIGHT)]
     namespace = campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")
     searches = [
-        (SearchOp(namespace, _visible(branch, min(through, before)), limit=_CANDIDATES, query=text), weight)
-        for branch, through in state.timeline
+        (SearchOp(namespace, seen, limit=_CANDIDATES, query=text), weight)
+        for seen in visible(state.timeline, before)
         for text, weight in queries
         if text
     ]
@@ -59,10 +60,6 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
             weights[item.key] = weights.get(item.key, 0.0) + weight / (_RANK_CONSTANT + rank)
     best = sorted(items.values(), key=lambda item: (-weights[item.key], item.key))
     return sorted(_fitting(best, runtime.context.recall_tokens), key=lambda memory: memory["turn"])
-
-
-def _visible(branch: str, through: int) -> dict[str, Any]:
-    return {"branch": branch, "turn": {"$lte": through}}
 
 
 def _fitting(items: list[SearchItem], budget: int) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from typing import Any
 
@@ -13,6 +12,7 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
 from graphs.errors import InputError
 from memory.buffer import turns_of
+from memory.timeline import branch_name
 
 
 def check_input(state: DungeonState, context: Context) -> None:
@@ -55,4 +55,4 @@ def notice(turn: int, node: str, text: str) -> dict[str, Any]:
 def _first_branch(runtime: Runtime[Context]) -> str:
     """Name the branch on which a thread begins: the same one if the first turn is run again."""
     thread = runtime.execution_info.thread_id if runtime.execution_info else None
-    return hashlib.sha256((thread or uuid.uuid4().hex).encode()).hexdigest()[:12]
+    return branch_name(thread or uuid.uuid4().hex)
