@@ -28,7 +28,9 @@ _BY_NAME = {
 }
 _TIMED_OUT = re.compile(r"Timeout|DeadlineExceeded")
 _CUT = re.compile(r"RemoteProtocolError|ReadError|WriteError|IncompleteRead|ConnectionReset|BrokenPipe|PayloadError")
-_UNREACHABLE = re.compile(r"ConnectError|ConnectionError|ConnectorError|ConnectionRefused|UnsupportedProtocol|gaierror")
+_UNREACHABLE = re.compile(
+    r"ConnectTimeout|ConnectError|ConnectionError|ConnectorError|ConnectionRefused|UnsupportedProtocol|gaierror"
+)
 
 
 def explain(error: BaseException, model: str) -> ModelError:
@@ -52,7 +54,7 @@ def explain(error: BaseException, model: str) -> ModelError:
     status = _status(chain)
     if status is not None:
         message, fatal = _explain_status(status, error, model)
-    elif _TIMED_OUT.search(names):
+    elif "ConnectTimeout" not in names and _TIMED_OUT.search(names):
         message, fatal = "said nothing for too long. Try again, or allow it more time (QUESTBOOK_MODEL_TIMEOUT)", False
     elif _CUT.search(names):
         message, fatal = f"broke off: the connection was cut ({_quote(chain[-1])}). Try again", False

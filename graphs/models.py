@@ -46,12 +46,16 @@ def load_chat_model(
     key: with a base URL and without OPENAI_API_KEY, a placeholder is sent. Such a model may be loaded in any thread
     and used in any event loop. Changes of key and base URL in the environment are noticed.
 
+    The first call imports the provider's package and reads certificates, for about a second: in a node, write
+    `await asyncio.to_thread(load_chat_model, …)`, since `langgraph dev` refuses what blocks its event loop.
+
     Args:
         name: "offline" for the built-in storyteller, else `provider:model` as `init_chat_model` takes it; a model
             without provider will do where `init_chat_model` knows whose it is.
         seed: Makes the offline storyteller repeatable; other models ignore it.
         temperature: How freely the model chooses; None leaves it to the provider.
-        timeout: Seconds to wait for the next sign of life, in connecting (10 at most) as well as in mid-reply.
+        timeout: Seconds to wait for the next sign of life, in connecting (10 at most) as well as in mid-reply. With
+            `openai:…` a server that says nothing is not asked again; other providers' packages may do so.
         max_retries: Times that one request is tried again after a rate limit, a server error or a lost connection,
             before anything was streamed.
 
@@ -135,6 +139,8 @@ def _openai_settings(name: str, timeout: float) -> dict[str, Any]:
     key = os.environ.get("OPENAI_API_KEY", "").strip() or (PLACEHOLDER_KEY if url else "")
     if not key:
         raise _no_key(name, "OPENAI_API_KEY")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise SettingsError("OPENAI_API_KEY: holds blanks, line breaks or other characters that no key has.")
     import openai
 
     from graphs.openai_client import LoopClient
@@ -144,9 +150,12 @@ def _openai_settings(name: str, timeout: float) -> dict[str, Any]:
         "api_key": key,
         "base_url": url or None,
         "timeout": patience,
-        # A server that only sends keep-alive comments never trips the read time-out.
-        "stream_chunk_timeout": timeout,
+        # For a server that sends nothing but keep-alive comments, which never trips the read time-out. Later than
+        # that one, because langchain_openai logs a warning when this one ends a stream.
+        "stream_chunk_timeout": timeout + 1,
         "http_async_client": LoopClient(timeout=patience),
+        # What langchain_openai does by itself when it makes the client.
+        "stream_usage": not url,
     }
 
 
@@ -201,7 +210,14 @@ async def _stream(
             await close()
     if not isinstance(whole, AIMessage):
         raise ModelError(f"{model_name[:80]} answered with {type(whole).__name__}, not with a message.")
-    return _strict(whole) if isinstance(whole, AIMessageChunk) else whole
+    if not isinstance(whole, AIMessageChunk):
+        return whole
+    said = whole.response_metadata
+    # A proxy that gives up may end the stream politely. The protocol says how an answer ends; "status" is how the
+    # Responses API says it.
+    if said.get("model_provider") == "openai" and not (said.get("finish_reason") or said.get("status")):
+        raise ModelError(f"{model_name[:80]} broke off in the middle of the reply. Try again.")
+    return _strict(whole)
 
 
 def _strict(whole: AIMessageChunk) -> AIMessage:

@@ -6,6 +6,7 @@ Import this module late: it imports openai, which takes a second.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import openai
@@ -23,19 +24,36 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         super().__init__(**settings)
         self._settings = settings
         self._clients: dict[asyncio.AbstractEventLoop, openai.DefaultAsyncHttpxClient] = {}
+        self._open: dict[asyncio.AbstractEventLoop, AsyncGenerator[openai.DefaultAsyncHttpxClient]] = {}
 
     async def send(self, request: Any, **options: Any) -> Any:
-        """Send `request` over a connection of the running loop."""
-        loop = asyncio.get_running_loop()
-        for other in [known for known in self._clients if known.is_closed()]:
-            # Nothing can be awaited in a closed loop any more: dropping the client closes its sockets.
-            self._clients.pop(other, None)
-        client = self._clients.get(loop)
-        if client is None:
-            client = self._clients[loop] = openai.DefaultAsyncHttpxClient(**self._settings)
-        return await client.send(request, **options)
+        """Send `request` over a connection of the running loop.
 
-    async def aclose(self) -> None:
-        """Close the connections of the running loop."""
-        if client := self._clients.pop(asyncio.get_running_loop(), None):
-            await client.aclose()
+        Raises:
+            openai.APITimeoutError: No answer came. openai raises its own errors as they are, while it would repeat
+                httpx's time-out, and with every repetition the player would wait once more for as long.
+        """
+        client = await self._client()
+        try:
+            return await client.send(request, **options)
+        except Exception as error:
+            # By name, since openai has changed from httpx to httpx2, and both may be installed.
+            if type(error).__name__ == "ReadTimeout":
+                raise openai.APITimeoutError(request=request) from error
+            raise
+
+    async def _client(self) -> openai.DefaultAsyncHttpxClient:
+        loop = asyncio.get_running_loop()
+        for closed in [known for known in self._clients if known.is_closed()]:
+            self._clients.pop(closed, None)
+            self._open.pop(closed, None)
+        if loop not in self._clients:
+            self._open[loop] = _open_until_loop_ends(self._settings)
+            self._clients[loop] = await anext(self._open[loop])
+        return self._clients[loop]
+
+
+async def _open_until_loop_ends(settings: dict[str, Any]) -> AsyncGenerator[openai.DefaultAsyncHttpxClient]:
+    # A loop that ends closes the generators that it has begun, so that the connections are closed while it runs.
+    async with openai.DefaultAsyncHttpxClient(**settings) as client:
+        yield client

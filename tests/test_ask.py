@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from blockbuster import blockbuster_ctx
+from fake_openai import Behaviour, FakeOpenAI, call, cut, hang, hang_midstream, reply, say, status
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+
+from graphs.errors import ModelError
+from graphs.models import ask, load_chat_model
+
+MODEL = "openai:gpt-4o-mini"
+KEY = "sk-proj-abcdefghijklmnopqrstuvwx"
+HELLO = [HumanMessage("I knock.")]
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        yield server
+
+
+@tool
+def roll_dice(expression: str) -> str:
+    """Roll dice."""
+    return expression
+
+
+async def put(server: FakeOpenAI, *behaviours: Behaviour, **settings: Any) -> AIMessage:
+    server.queue(*behaviours)
+    model = load_chat_model(MODEL, **{"timeout": 5.0, "max_retries": 0} | settings)
+    return await ask(model.bind_tools([roll_dice]), HELLO, model_name=MODEL)
+
+
+async def refused(server: FakeOpenAI, *behaviours: Behaviour, **settings: Any) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await put(server, *behaviours, **settings)
+    line = str(caught.value)
+    assert line.startswith(MODEL)
+    assert len(line) <= 300
+    assert "\n" not in line
+    assert KEY not in line
+    return caught.value
+
+
+# What the model says
+
+
+async def test_text_streams_and_the_request_holds_settings_messages_and_tools(server: FakeOpenAI):
+    answer = await put(server, say("The gate opens, slowly."), temperature=0.3)
+    assert type(answer) is AIMessage
+    assert answer.text == "The gate opens, slowly."
+    [request] = server.requests
+    assert request["stream"] is True
+    assert request["temperature"] == 0.3
+    assert request["model"] == "gpt-4o-mini"
+    assert request["messages"] == [{"role": "user", "content": "I knock."}]
+    assert request["tools"][0]["function"]["name"] == "roll_dice"
+    assert server.keys == [KEY]
+    await put(server, say("Yes."))
+    assert "temperature" not in server.requests[1]
+
+
+async def test_a_tool_call_in_pieces_comes_together(server: FakeOpenAI):
+    answer = await put(
+        server, say("Let me see. ") + call("roll_dice", {"expression": "2d20kh1+3", "reason": "söme – 龍"})
+    )
+    assert answer.text == "Let me see. "
+    [made] = answer.tool_calls
+    assert made["args"] == {"expression": "2d20kh1+3", "reason": "söme – 龍"}
+    assert made["id"] == "call_0"
+    assert answer.invalid_tool_calls == []
+
+
+async def test_parallel_calls_keep_their_order(server: FakeOpenAI):
+    answer = await put(
+        server, *[call("roll_dice", {"n": 1}) + call("StateNotebook", {"n": 2}) + call("roll_dice", {"n": 3})]
+    )
+    assert [(made["name"], made["args"]) for made in answer.tool_calls] == [
+        ("roll_dice", {"n": 1}),
+        ("StateNotebook", {"n": 2}),
+        ("roll_dice", {"n": 3}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "broken", ['{"gold": 1', '{"gold": 100,', '{"name": "Mi', "nonsense", "[1, 2]", '"text"', "{'gold': 1}"]
+)
+async def test_malformed_arguments_are_kept_as_they_are_and_never_completed(server: FakeOpenAI, broken: str):
+    answer = await put(server, call("roll_dice", {"expression": "d6"}) + call("StateNotebook", broken))
+    assert [made["name"] for made in answer.tool_calls] == ["roll_dice"]
+    [kept] = answer.invalid_tool_calls
+    assert (kept["name"], kept["args"], kept["id"]) == ("StateNotebook", broken, "call_1")
+    assert kept["error"]
+
+
+async def test_arguments_cut_by_a_token_limit_are_malformed(server: FakeOpenAI):
+    answer = await put(server, say(finish="length") + call("StateNotebook", '{"gold": 10'))
+    assert answer.tool_calls == []
+    assert answer.invalid_tool_calls[0]["args"] == '{"gold": 10'
+
+
+async def test_bare_line_breaks_in_arguments_are_understood(server: FakeOpenAI):
+    answer = await put(server, call("StateNotebook", '{"scene": "one\ntwo"}'))
+    assert answer.tool_calls[0]["args"] == {"scene": "one\ntwo"}
+
+
+async def test_a_call_without_arguments_is_a_call(server: FakeOpenAI):
+    answer = await put(server, call("rest", ""))
+    assert [(made["name"], made["args"]) for made in answer.tool_calls] == [("rest", {})]
+
+
+async def test_a_blank_answer_is_asked_for_once_more(server: FakeOpenAI):
+    answer = await put(server, say(" \n"), say("The gate opens."))
+    assert answer.text == "The gate opens."
+    assert len(server.requests) == 2
+
+
+async def test_two_blank_answers_are_an_error(server: FakeOpenAI):
+    error = await refused(server, say(), say())
+    assert "nothing, twice" in str(error)
+    assert not error.fatal
+    assert len(server.requests) == 2
+
+
+async def test_a_message_can_stand_behind_the_server_and_a_conversation_with_tools_goes_through(server: FakeOpenAI):
+    def respond(body: dict[str, Any]) -> Behaviour:
+        last = body["messages"][-1]
+        if last["role"] == "tool":
+            return reply(AIMessage(f"You rolled {last['content']}."))
+        return reply(AIMessage("", tool_calls=[{"name": "roll_dice", "args": {"expression": "d6"}, "id": "x"}]))
+
+    server.responder = respond
+    first = await put(server)
+    [made] = first.tool_calls
+    model = load_chat_model(MODEL)
+    second = await ask(model, [*HELLO, first, ToolMessage("4", tool_call_id=made["id"])], model_name=MODEL)
+    assert second.text == "You rolled 4."
+
+
+async def test_without_streaming_the_server_answers_whole(server: FakeOpenAI):
+    server.queue(say("Yes.") + call("roll_dice", {"expression": "d6"}))
+    answer = await load_chat_model(MODEL).ainvoke(HELLO)
+    assert answer.text == "Yes."
+    assert answer.tool_calls[0]["args"] == {"expression": "d6"}
+
+
+# What goes wrong
+
+
+async def test_a_wrong_key_is_fatal_and_names_the_variable(server: FakeOpenAI):
+    error = await refused(server, status(401, message=f"Incorrect API key provided: {KEY}."), max_retries=2)
+    assert error.fatal
+    assert "OPENAI_API_KEY" in str(error)
+    assert "offline" in str(error)
+    assert len(server.requests) == 1
+
+
+async def test_a_key_is_redacted_wherever_the_provider_quotes_it(server: FakeOpenAI):
+    error = await refused(server, status(400, message=f"key {KEY} and sk-live-ABCDEFGHIJKLMN are bad"))
+    assert "[key] and [key] are bad" in str(error)
+
+
+async def test_a_rate_limit_is_waited_out(server: FakeOpenAI):
+    answer = await put(server, status(429, headers={"Retry-After": "0"}), say("At last."), max_retries=2)
+    assert answer.text == "At last."
+    assert len(server.requests) == 2
+
+
+async def test_retry_after_is_heeded(server: FakeOpenAI):
+    begin = time.monotonic()
+    await put(server, status(429, headers={"Retry-After": "1"}), say("At last."), max_retries=1)
+    assert 0.95 <= time.monotonic() - begin < 3
+
+
+async def test_a_rate_limit_for_ever_is_an_error_that_can_be_retried(server: FakeOpenAI):
+    server.responder = lambda _: status(429, headers={"Retry-After": "0"}, message="slow down")
+    error = await refused(server, max_retries=1)
+    assert not error.fatal
+    assert "429" in str(error)
+    assert len(server.requests) == 2
+
+
+async def test_a_rate_limit_tells_how_long_to_wait_and_a_quota_what_to_check(server: FakeOpenAI):
+    assert "in 7 seconds" in str(await refused(server, status(429, headers={"Retry-After": "7"})))
+    quota = await refused(server, status(429, message="You exceeded your current quota", code="insufficient_quota"))
+    assert "no quota left" in str(quota)
+
+
+async def test_a_server_error_is_tried_again_then_told(server: FakeOpenAI):
+    assert (await put(server, status(500), say("Back."), max_retries=1)).text == "Back."
+    error = await refused(server, status(503, message="overloaded"))
+    assert not error.fatal
+    assert "503" in str(error)
+    assert "overloaded" in str(error)
+
+
+async def test_an_unknown_model_and_a_long_context_are_fatal(server: FakeOpenAI):
+    unknown = await refused(server, status(404, message="The model `gpt-9` does not exist"))
+    assert unknown.fatal
+    assert "`gpt-9` does not exist" in str(unknown)
+    long = await refused(server, status(400, message="maximum context length is 8192 tokens. " + "more " * 200))
+    assert long.fatal
+    assert "maximum context length is 8192 tokens" in str(long)
+
+
+@pytest.mark.parametrize(("after", "politely"), [(1, False), (4, False), (1, True), (4, True)])
+async def test_a_reply_cut_in_mid_stream_is_an_error_that_can_be_retried(
+    server: FakeOpenAI, politely: bool, after: int
+):
+    error = await refused(server, cut(after, politely=politely))
+    assert not error.fatal
+    assert "broke off" in str(error)
+    assert (await put(server, say("Once more."))).text == "Once more."
+
+
+async def test_a_tool_call_cut_in_mid_stream_is_not_carried_out(server: FakeOpenAI):
+    error = await refused(server, cut(6, call("StateNotebook", {"gold": 100}), politely=True))
+    assert "broke off" in str(error)
+
+
+@pytest.mark.parametrize("silence", [hang(), hang_midstream()], ids=["from the start", "in mid-stream"])
+async def test_a_hang_ends_and_is_not_repeated(
+    server: FakeOpenAI, silence: Behaviour, caplog: pytest.LogCaptureFixture
+):
+    begin = time.monotonic()
+    error = await refused(server, silence, timeout=0.4, max_retries=2)
+    assert time.monotonic() - begin < 3
+    assert not error.fatal
+    assert "said nothing for too long" in str(error)
+    assert len(server.requests) == 1
+    assert caplog.text == ""
+
+
+async def test_a_slow_but_living_reply_is_not_a_hang(server: FakeOpenAI):
+    answer = await put(server, say("Slow and steady. " * 3, delay=0.1), timeout=0.6)
+    assert answer.text == "Slow and steady. " * 3
+
+
+async def test_a_server_that_is_not_there_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with pytest.raises(ModelError, match=r"cannot be reached.*OPENAI_BASE_URL") as caught:
+        await ask(load_chat_model(MODEL, max_retries=0), HELLO, model_name=MODEL)
+    assert not caught.value.fatal
+
+
+async def test_cancelling_is_not_an_error_of_the_model(server: FakeOpenAI):
+    task = asyncio.create_task(put(server, hang()))
+    while not server.requests:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await put(server, say("Still here."))).text == "Still here."
+
+
+async def test_ask_bounds_the_wait_for_any_model():
+    class Silent(GenericFakeChatModel):
+        async def _astream(self, *_: Any, **__: Any) -> Any:
+            await asyncio.sleep(30)
+            yield None
+
+    with pytest.raises(ModelError, match="said nothing"):
+        await ask(Silent(messages=iter([])), HELLO, model_name="other:model", timeout=0.1)
+
+
+# Streaming through a graph
+
+
+class Chat(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+async def test_tokens_reach_the_messages_stream_of_a_graph_once_and_with_their_tags(server: FakeOpenAI):
+    async def answer(_: Chat) -> dict[str, Any]:
+        model = await asyncio.to_thread(load_chat_model, MODEL)
+        return {"messages": [await ask(model, HELLO, model_name=MODEL, tags=["reply"])]}
+
+    graph = StateGraph(Chat).add_node(answer).add_edge(START, "answer").add_edge("answer", END).compile()
+    server.queue(say("The gate opens, slowly."))
+    pieces = [part async for part in graph.astream({"messages": HELLO}, stream_mode="messages")]
+    assert "".join(message.text for message, _ in pieces) == "The gate opens, slowly."
+    assert sum(bool(message.text) for message, _ in pieces) > 3
+    assert all(isinstance(message, AIMessageChunk) for message, _ in pieces)
+    assert all("reply" in about["tags"] and about["langgraph_node"] == "answer" for _, about in pieces)
+
+
+async def test_asking_does_not_block_the_event_loop(server: FakeOpenAI):
+    with blockbuster_ctx():  # what `langgraph dev` watches with
+        model = await asyncio.to_thread(load_chat_model, MODEL)
+        server.queue(say("One."), say("Two."))
+        assert (await ask(model, HELLO, model_name=MODEL)).text == "One."
+        assert (await ask(model, HELLO, model_name=MODEL)).text == "Two."

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from fake_openai import FakeOpenAI, say
+from langchain_core.messages import HumanMessage
+
+from graphs.errors import SettingsError
+from graphs.models import ask, load_chat_model
+
+MODEL = "openai:gpt-4o-mini"
+KEY = "sk-proj-abcdefghijklmnopqrstuvwx"
+HELLO = [HumanMessage("I knock.")]
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
+    with FakeOpenAI() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        yield server
+
+
+def test_the_same_settings_give_the_same_model_and_another_key_another(
+    server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    model = load_chat_model(MODEL)
+    assert load_chat_model(MODEL) is model
+    assert load_chat_model(MODEL, temperature=1.0) is not model
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-another-key-altogether")
+    assert load_chat_model(MODEL) is not model
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning")
+def test_a_cached_model_works_in_one_event_loop_after_another(server: FakeOpenAI):
+    model = load_chat_model(MODEL, max_retries=0)
+
+    async def twice() -> list[str]:
+        return [(await ask(model, HELLO, model_name=MODEL)).text for _ in range(2)]
+
+    server.queue(*(say(str(n)) for n in range(6)))
+    assert [asyncio.run(twice()) for _ in range(3)] == [["0", "1"], ["2", "3"], ["4", "5"]]
+
+
+def test_a_cached_model_works_in_two_event_loops_at_once(server: FakeOpenAI):
+    model = load_chat_model(MODEL, max_retries=0)
+    server.responder = lambda _: say("Yes, both of you. " * 5, delay=0.01)
+
+    async def several() -> list[str]:
+        return [
+            answer.text for answer in await asyncio.gather(*(ask(model, HELLO, model_name=MODEL) for _ in range(4)))
+        ]
+
+    async def both() -> list[list[str]]:
+        return await asyncio.gather(*(asyncio.to_thread(asyncio.run, several()) for _ in range(2)))
+
+    assert asyncio.run(both()) == [["Yes, both of you. " * 5] * 4] * 2
+
+
+def test_importing_models_is_cheap():
+    code = "import json, sys, graphs.models; print(json.dumps(sorted(sys.modules)))"
+    modules = json.loads(
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
+    )
+    assert not {"langchain", "langchain_openai", "openai"} & set(modules)
+
+
+def test_a_missing_key_is_named_with_a_way_out():
+    with pytest.raises(SettingsError, match=r"set OPENAI_API_KEY .*play offline") as caught:
+        load_chat_model(MODEL)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(SettingsError, match="set OPENAI_API_KEY"):
+        load_chat_model("gpt-4o-mini")
+
+
+async def test_a_server_of_ones_own_needs_no_key(server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch):
+    for nothing in (None, "", "  "):
+        if nothing is None:
+            monkeypatch.delenv("OPENAI_API_KEY")
+        else:
+            monkeypatch.setenv("OPENAI_API_KEY", nothing)
+        server.queue(say("Welcome."))
+        assert (await ask(load_chat_model(MODEL), HELLO, model_name=MODEL)).text == "Welcome."
+    assert set(server.keys) == {"not-needed"}
+
+
+async def test_a_model_without_provider_is_inferred_and_gets_the_same_settings(server: FakeOpenAI):
+    assert load_chat_model("gpt-4o-mini", timeout=3.0) is load_chat_model(MODEL, timeout=3.0)
+
+
+async def test_a_key_with_a_line_break_behind_it_is_trimmed_and_one_inside_it_refused(
+    server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY + "\n")
+    server.queue(say("Yes."))
+    await ask(load_chat_model(MODEL), HELLO, model_name=MODEL)
+    assert server.keys == [KEY]
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-one\nsk-two")
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY") as caught:
+        load_chat_model(MODEL)
+    assert "sk-" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("foo:bar", "'foo:bar': unknown provider. Expected provider:name"),
+        ("my-own-model", "unknown provider. Expected provider:name"),
+        ("openai:", "expected provider:name"),
+        (":gpt-4o", "expected provider:name"),
+        (" ", "expected provider:name"),
+        ("anthropic:claude-sonnet-4-5", "pip install langchain-anthropic"),
+        ("claude-sonnet-4-5", "pip install langchain-anthropic"),
+    ],
+)
+def test_names_that_cannot_be_loaded_say_what_is_expected(name: str, says: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "langchain_anthropic", None)  # as if it were not installed, wherever this runs
+    with pytest.raises(SettingsError) as caught:
+        load_chat_model(name)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_base_url_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "localhost:11434")
+    with pytest.raises(SettingsError, match=r"OPENAI_BASE_URL.*http://localhost"):
+        load_chat_model(MODEL)
