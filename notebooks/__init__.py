@@ -3,7 +3,7 @@
 from notebooks.base import Change, Entry, Notebook
 from notebooks.character import Abilities, CharacterNotebook
 from notebooks.errors import NotebookError, PageFullError, PatchError, VersionError
-from notebooks.patch import merge_patch, patch_schema
+from notebooks.patch import diff_patch, merge_patch, patch_schema
 from notebooks.render import parse_fields, render_fields, render_value
 from notebooks.state import Clock, Condition, Person, Quest, StateNotebook
 
@@ -22,6 +22,7 @@ __all__ = [
     "Quest",
     "StateNotebook",
     "VersionError",
+    "diff_patch",
     "merge_patch",
     "parse_fields",
     "patch_schema",

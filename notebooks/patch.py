@@ -26,6 +26,21 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
+def diff_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> JSON:
+    """Return the merge patch that turns `before` into `after`; empty if they are alike.
+
+    Where `after` holds null, the patch deletes: for a page that means its default.
+    """
+    patch: JSON = {key: None for key in before if after.get(key) is None and before[key] is not None}
+    for key, value in after.items():
+        old = before.get(key)
+        if value is None or value == old:
+            continue
+        nested = isinstance(value, Mapping) and isinstance(old, Mapping)
+        patch[key] = diff_patch(old, value) if nested else value
+    return patch
+
+
 def patch_schema(model: type[BaseModel]) -> JSON:
     """Derive the JSON schema of a patch for `model`: every field optional, every field may be null.
 

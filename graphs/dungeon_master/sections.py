@@ -42,7 +42,7 @@ def quest_prompt(state: DungeonState, context: Context) -> tuple[list[Section], 
         Section("character", state.character.render()),
         Section("quest", state.quest.render()),
         Section("summary", _escaped(state.summary)),
-        Section("memories", "\n".join(memory_line(memory) for memory in state.recalled)),
+        Section("memories", "\n".join(memory_line(memory) for memory in state.recalled or [])),
     ]
     return _said(sections), latest(state.messages, context.buffer_tokens)
 

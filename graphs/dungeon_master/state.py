@@ -67,7 +67,7 @@ class DungeonState(BaseModel):
         character: Who plays; once complete, it switches the game from interview to quest.
         quest: Where the story stands.
         timeline: Branches that this checkpoint descends from: [branch, last turn seen of it], oldest first.
-        recalled: What was recalled for this turn; never checkpointed.
+        recalled: What was recalled for this turn, None before that; never checkpointed.
         rolls: The last 20 dice rolls, as rolled, each with its turn.
         notices: The last 10 things that a person should know of: {"turn", "node", "text"}.
         noted_through: Last turn that `quest` takes account of.
@@ -80,7 +80,7 @@ class DungeonState(BaseModel):
     character: Annotated[CharacterNotebook, reduce_character] = Field(default_factory=CharacterNotebook)
     quest: Annotated[StateNotebook, reduce_quest] = Field(default_factory=StateNotebook)
     timeline: list[tuple[str, int]] = Field(default_factory=list)
-    recalled: Annotated[list[JSON], UntrackedValue] = Field(default_factory=list)
+    recalled: Annotated[list[JSON] | None, UntrackedValue] = None
     rolls: Annotated[list[JSON], keep_rolls] = Field(default_factory=list)
     notices: Annotated[list[JSON], keep_notices] = Field(default_factory=list)
     noted_through: int = 0

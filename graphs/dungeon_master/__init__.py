@@ -1,0 +1,1 @@
+"""The dungeon master: a game whose memory is its state."""

@@ -1,0 +1,85 @@
+"""build_character: the interview that fills the CharacterNotebook."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.constants import TAG_NOSTREAM
+from langgraph.runtime import Runtime
+
+from graphs.dungeon_master import prompts
+from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.model import chat_model
+from graphs.dungeon_master.rules import fill_abilities, hit_points, kit, starting_gold
+from graphs.dungeon_master.sections import interview_prompt, system_message, weigh
+from graphs.dungeon_master.state import DungeonState
+from graphs.dungeon_master.turn import notice, open_turn
+from graphs.models import ask
+from graphs.tool_calls import write_page
+from notebooks import CharacterNotebook, diff_patch
+
+_ROUNDS = 3
+_log = logging.getLogger(__name__)
+
+
+async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Talk with the player and note what they said; a complete page is filled up by the rules and opens the quest.
+
+    The model is asked again, at most twice, when it noted something without a word to the player or when a note did
+    not fit; what it said to the player is kept in any case.
+    """
+    opened = open_turn(state, runtime)
+    model = (await chat_model(runtime.context)).bind_tools([CharacterNotebook.tool()])
+    page, said, notices = state.character, list[AnyMessage](), list[dict[str, Any]]()
+    spoke = False
+    for _ in range(_ROUNDS):
+        now = state.model_copy(update={"character": page, "messages": [*state.messages, *said]})
+        sections, conversation = interview_prompt(now, runtime.context)
+        runtime.stream_writer({"prompt": weigh(sections, conversation), "node": "build_character"})
+        reply = await ask(
+            model,
+            [system_message(sections), *conversation],
+            model_name=runtime.context.model,
+            tags=[TAG_NOSTREAM] if spoke else [],
+        )
+        if spoke:  # this round only mends a note: the player has had an answer
+            reply = reply.model_copy(update={"content": ""})
+        written = write_page(page, reply)
+        page = written.page
+        said += [reply, *written.results] if written.results or reply.text.strip() else []
+        notices += [notice(opened["turn"], "build_character", problem) for problem in written.problems]
+        spoke = spoke or bool(reply.text.strip())
+        if page.complete or (spoke and not written.problems):
+            break
+    if not spoke and not page.complete:
+        _log.warning("The model noted %s but said nothing to the player.", ", ".join(state.character.missing))
+        said.append(AIMessage(f"Tell me more about your character: what is their {page.missing[0]}?"))
+        notices.append(notice(opened["turn"], "build_character", "The model asked nothing; a stock question was used."))
+    update = {**opened, "messages": said, "notices": notices}
+    if page.complete:
+        page = ready(page)
+        update |= {"quest": first_quest_patch(page), "noted_through": state.turn}
+        said[-1] = said[-1].model_copy(update={"content": prompts.OPENING})
+    return update | {"character": diff_patch(state.character.as_json(), page.as_json())}
+
+
+def ready(page: CharacterNotebook) -> CharacterNotebook:
+    """Fill what the player left open, by the rules: abilities, hit points, kit."""
+    chosen = page.abilities.model_dump()
+    abilities = fill_abilities(chosen, page.class_name, page.ancestry)
+    most = page.hit_points or hit_points(page.class_name, page.level, abilities["constitution"])
+    filled: Mapping[str, Any] = {"abilities": abilities, "hit_points": most, "kit": page.kit or kit(page.class_name)}
+    return page.patched(filled).page
+
+
+def first_quest_patch(page: CharacterNotebook) -> dict[str, Any]:
+    """Say how the character enters the story: unhurt, with their kit and a little gold."""
+    return {
+        "condition": {"hp": page.hit_points, "max_hp": page.hit_points},
+        "inventory": dict(page.kit),
+        "gold": starting_gold(page.class_name),
+        "clock": {"day": 1, "time": "morning"},
+    }

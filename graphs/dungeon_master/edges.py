@@ -1,0 +1,40 @@
+"""Where a turn goes next."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langchain_core.messages import AIMessage
+from langgraph.runtime import Runtime
+
+from graphs.dungeon_master.condense import leaving
+from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.state import DungeonState
+from graphs.dungeon_master.turn import check_input
+from graphs.tool_calls import calls_of
+
+
+def route_mode(state: DungeonState, runtime: Runtime[Context]) -> Literal["build_character", "recall"]:
+    """Begin a turn: a complete character is what switches the game from interview to quest.
+
+    Raises:
+        InputError: The input cannot be played. Raised here, before any node has run, it leaves the state untouched.
+    """
+    check_input(state, Context.of(runtime.context))
+    return "recall" if state.character.complete else "build_character"
+
+
+def route_after_interview(state: DungeonState) -> Literal["recall", "__end__"]:
+    """Open the quest in the same turn once the character is complete; else wait for the player's next answer."""
+    return "recall" if state.character.complete else "__end__"
+
+
+def route_tools(state: DungeonState) -> Literal["roll_dice", "update_state"]:
+    """Roll what the model asked for; a reply without such a call ends the player's wait."""
+    reply = state.messages[-1]
+    return "roll_dice" if isinstance(reply, AIMessage) and calls_of(reply) else "update_state"
+
+
+def route_upkeep(state: DungeonState, runtime: Runtime[Context]) -> Literal["condense", "__end__"]:
+    """Fold turns into the summary when the buffer is over its budget."""
+    return "condense" if leaving(state, Context.of(runtime.context)) else "__end__"

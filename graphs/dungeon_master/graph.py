@@ -1,0 +1,49 @@
+"""The dungeon master: an interview that writes the character, then a quest that remembers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+
+from graphs.dungeon_master.build_character import build_character
+from graphs.dungeon_master.condense import condense
+from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.edges import route_after_interview, route_mode, route_tools, route_upkeep
+from graphs.dungeon_master.recall import recall
+from graphs.dungeon_master.remember import remember
+from graphs.dungeon_master.roll_dice import roll_dice
+from graphs.dungeon_master.run_quest import run_quest
+from graphs.dungeon_master.state import DungeonInput, DungeonState
+from graphs.dungeon_master.update_state import update_state
+from graphs.node import Node
+
+_node = partial(Node[Context], context=Context.of)
+
+
+def build_graph() -> StateGraph[DungeonState, Context, DungeonInput, DungeonState]:
+    """Return the machine, uncompiled: compile it with a checkpointer and a store of your own."""
+    builder = StateGraph(DungeonState, context_schema=Context, input_schema=DungeonInput)
+
+    builder.add_node("build_character", _node(build_character))
+    builder.add_node("recall", _node(recall))
+    builder.add_node("run_quest", _node(run_quest))
+    builder.add_node("roll_dice", _node(roll_dice))
+    builder.add_node("update_state", _node(update_state))
+    builder.add_node("remember", _node(remember))
+    builder.add_node("condense", _node(condense))
+
+    builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
+    builder.add_conditional_edges("build_character", route_after_interview, ["recall", END])
+    builder.add_edge("recall", "run_quest")
+    builder.add_conditional_edges("run_quest", route_tools, ["roll_dice", "update_state"])
+    builder.add_edge("roll_dice", "run_quest")
+    builder.add_edge("update_state", "remember")
+    builder.add_conditional_edges("remember", route_upkeep, ["condense", END])
+    builder.add_edge("condense", END)
+    return builder
+
+
+graph: Any = build_graph().compile(name="dungeon_master")
+"""The machine without checkpointer and store, for LangGraph Server and Studio, which bring their own."""

@@ -1,0 +1,54 @@
+"""A turn: what a player said, up to what they say next."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from typing import Any
+
+from langchain_core.messages import HumanMessage
+from langgraph.runtime import Runtime
+
+from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.state import DungeonState
+from graphs.errors import InputError
+
+
+def check_input(state: DungeonState, context: Context) -> None:
+    """Refuse what cannot be played, before anything of it is kept.
+
+    Raises:
+        InputError: The last message is not a player's, says nothing, or is longer than `context.max_message_chars`.
+    """
+    if not state.messages or not isinstance(state.messages[-1], HumanMessage):
+        found = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
+        raise InputError(f"The dungeon master answers a player's message (role 'user'), but {found}. Send one.")
+    text = state.messages[-1].text
+    if not text.strip():
+        raise InputError("The player's message is blank. Say what your character does.")
+    if len(text) > context.max_message_chars:
+        raise InputError(
+            f"The player's message has {len(text):,} characters; at most {context.max_message_chars:,} can be read. "
+            "Send it in parts."
+        )
+
+
+def open_turn(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Number the turn that the newest message opens, and reach the timeline up to it.
+
+    Returns the channels to write. Safe to call again within a turn: only a player's message opens one.
+    """
+    turn = state.turn + isinstance(state.messages[-1], HumanMessage)
+    *past, (branch, _) = state.timeline or [(_first_branch(runtime), turn)]
+    return {"turn": turn, "timeline": [*map(list, past), [branch, turn]]}
+
+
+def notice(turn: int, node: str, text: str) -> dict[str, Any]:
+    """Make an entry for the channel `notices`."""
+    return {"turn": turn, "node": node, "text": text}
+
+
+def _first_branch(runtime: Runtime[Context]) -> str:
+    """Name the branch on which a thread begins: the same one if the first turn is run again."""
+    thread = runtime.execution_info.thread_id if runtime.execution_info else None
+    return hashlib.sha256((thread or uuid.uuid4().hex).encode()).hexdigest()[:12]

@@ -1,0 +1,58 @@
+"""Node: an async function as a step of a graph, for async and sync callers alike."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Awaitable, Callable
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.runtime import Runtime, get_runtime
+from pydantic import BaseModel
+
+ContextT = TypeVar("ContextT", bound=BaseModel)
+
+
+class Node(Runnable[Any, Any], Generic[ContextT]):
+    """Run `function(state, runtime)` whether the graph is called with `ainvoke` or with `invoke`.
+
+    LangGraph lets an async function run only in async calls. The runtime's context is made whole on the way: nothing
+    given means the defaults, a parent graph's context of another class is read by its attributes.
+    """
+
+    def __init__(
+        self, function: Callable[[Any, Runtime[ContextT]], Awaitable[Any]], context: Callable[[Any], ContextT]
+    ) -> None:
+        self.function, self.context = function, context
+        self.name = getattr(function, "__name__", None)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ARG002
+        """Run the node in the caller's event loop."""
+        runtime: Runtime[Any] = get_runtime()
+        return await self.function(input, runtime.override(context=self.context(runtime.context)))
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
+        """Run the node in one event loop kept for sync callers, and wait for it.
+
+        One loop for all of them, because HTTP clients stay bound to the loop that opened their connections.
+        """
+        context = contextvars.copy_context()
+
+        async def run() -> Any:
+            return await asyncio.create_task(self.ainvoke(input, config, **kwargs), context=context)
+
+        future = asyncio.run_coroutine_threadsafe(run(), _loop())
+        try:
+            return future.result()
+        finally:
+            future.cancel()  # the caller was interrupted: so is the node
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="questbook-sync", daemon=True).start()
+    return loop

@@ -1,0 +1,79 @@
+"""What a model asked of its tools, and what it is told back."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from langchain_core.messages import AIMessage, ToolMessage
+
+from notebooks import Notebook, NotebookError
+
+PageT = TypeVar("PageT", bound=Notebook)
+
+
+class Call(NamedTuple):
+    """One tool call; `problem` says why its arguments could not be read."""
+
+    id: str
+    name: str
+    args: dict[str, Any]
+    problem: str = ""
+
+
+class Written(NamedTuple, Generic[PageT]):
+    """What a model's calls made of a page.
+
+    Attributes:
+        page: The page after every call that fitted, in order.
+        results: One tool message a call, for the model.
+        notes: Values that code corrected.
+        problems: Why calls were refused; empty if all fitted.
+    """
+
+    page: PageT
+    results: list[ToolMessage]
+    notes: list[str]
+    problems: list[str]
+
+
+def calls_of(message: AIMessage) -> list[Call]:
+    """List the calls of a message, those with unreadable arguments last."""
+    readable = [Call(call["id"] or "", call["name"], call["args"]) for call in message.tool_calls]
+    broken = [
+        Call(
+            call["id"] or "",
+            call["name"] or "",
+            {},
+            f"the arguments are no JSON object: {(call['args'] or '')[:80]!r}. Send one JSON object.",
+        )
+        for call in message.invalid_tool_calls
+    ]
+    return readable + broken
+
+
+def answer(call: Call, text: str, *, ok: bool = True) -> ToolMessage:
+    """Make the result of a call."""
+    return ToolMessage(text, tool_call_id=call.id, name=call.name, status="success" if ok else "error")
+
+
+def write_page(page: PageT, message: AIMessage, done: str = "Noted.") -> Written[PageT]:
+    """Apply a message's calls of the page's tool, in order; each that does not fit is refused with the reason."""
+    tool = type(page).__name__
+    written: Written[PageT] = Written(page, [], [], [])
+    for call in calls_of(message):
+        problem = call.problem
+        if call.name != tool:
+            problem = f"There is no tool {call.name!r}; the only one is {tool}."
+        if not problem:
+            try:
+                change = written.page.patched(call.args, by_model=True)
+            except NotebookError as error:
+                problem = str(error)
+            else:
+                written = written._replace(page=change.page)
+                written.notes.extend(change.notes)
+                written.results.append(answer(call, " ".join([done, *change.notes])))
+        if problem:
+            written.problems.append(problem)
+            written.results.append(answer(call, problem, ok=False))
+    return written

@@ -1,0 +1,101 @@
+"""CharacterNotebook: merged as it becomes known; complete only when nothing required is missing."""
+
+import pytest
+
+from notebooks import CharacterNotebook, PageFullError, PatchError, VersionError
+
+MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "docks", "goal": "find her sister"}
+
+
+def test_an_empty_page_misses_everything_required():
+    page = CharacterNotebook()
+    assert page.missing == ["name", "ancestry", "class", "background", "goal"]
+    assert not page.complete
+
+
+def test_early_calls_are_merged():
+    page = CharacterNotebook().patched({"name": "Mira"}).page.patched({"class": "rogue"}).page
+    assert (page.name, page.class_name) == ("Mira", "rogue")
+    assert page.missing == ["ancestry", "background", "goal"]
+
+
+def test_complete_when_all_required_fields_are_filled():
+    assert CharacterNotebook().patched(MIRA).page.complete
+
+
+@pytest.mark.parametrize("nothing", ["", "   ", "unknown", "N/A", "None.", "?", "TBD"])
+def test_a_placeholder_is_not_an_answer(nothing):
+    assert CharacterNotebook().patched(MIRA | {"goal": nothing}).page.missing == ["goal"]
+
+
+def test_null_takes_a_field_back():
+    assert CharacterNotebook().patched(MIRA).page.patched({"goal": None}).page.missing == ["goal"]
+
+
+@pytest.mark.parametrize(
+    ("patch", "names"),
+    [
+        ({"class": 3}, "class: got 3"),
+        ({"level": 21}, "level: got 21"),
+        ({"abilities": {"dexterity": 31}}, "abilities.dexterity: got 31"),
+        ({"abilities": {"luck": 10}}, "abilities.luck: there is no such field"),
+        ({"kit": {"rope": "much"}}, "kit.rope: got 'much'"),
+        ({"alignment": "good"}, "alignment: there is no such field"),
+        ("Mira", "got 'Mira'; expected an object"),
+        (["Mira"], "expected an object"),
+        (None, "expected an object"),
+    ],
+)
+def test_what_does_not_fit_is_named_and_changes_nothing(patch, names):
+    page = CharacterNotebook().patched(MIRA).page
+    before = page.as_json()
+    with pytest.raises(PatchError, match="left as it is") as error:
+        page.patched(patch)
+    assert names in str(error.value)
+    assert page.as_json() == before
+
+
+def test_hit_points_belong_to_the_rules():
+    with pytest.raises(PatchError, match="hit_points: code keeps this field"):
+        CharacterNotebook().patched({"hit_points": 900}, by_model=True)
+    assert CharacterNotebook().patched({"hit_points": 9}).page.hit_points == 9, "a person may set them"
+
+
+def test_a_page_over_its_limit_is_refused_with_how_much_to_shorten():
+    kit = {f"thing number {n} of a very long list": 1 for n in range(80)}
+    with pytest.raises(PageFullError, match="shorten it by at least") as error:
+        CharacterNotebook().patched({"kit": kit})
+    assert error.value.used > error.value.limit == CharacterNotebook.LIMIT
+    short_enough = dict(list(kit.items())[: 80 - (error.value.used - error.value.limit) // 30])
+    assert CharacterNotebook().patched({"kit": short_enough}).page.kit == short_enough
+
+
+def test_a_page_that_is_over_its_limit_already_can_still_be_shortened():
+    class Small(CharacterNotebook):
+        LIMIT = 60
+
+    page = Small.load(MIRA | {"background": "x" * 200})
+    shorter = page.patched({"background": "x" * 100}).page
+    assert len(shorter.background) == 100
+    with pytest.raises(PageFullError):
+        shorter.patched({"background": "x" * 101})
+
+
+def test_json_goes_in_and_comes_out_as_it_was():
+    page = CharacterNotebook().patched(MIRA | {"abilities": {"dexterity": 16}, "kit": {"rope": 1}}).page
+    assert page.as_json()["class"] == "rogue"
+    assert CharacterNotebook.load(page.as_json()) == page
+
+
+def test_old_pages_are_upgraded_and_newer_ones_refused():
+    class Later(CharacterNotebook):
+        VERSION = 2
+
+        @classmethod
+        def upgrade(cls, page):
+            return {("ancestry" if key == "race" else key): value for key, value in page.items()}
+
+    assert Later.load({"version": 1, "race": "elf"}).ancestry == "elf"
+    assert Later.load({"version": 1, "race": "elf"}).as_json()["version"] == 2
+    with pytest.raises((VersionError, PatchError), match="reads versions 1 to 1"):
+        CharacterNotebook.load({"version": 2})

@@ -1,0 +1,251 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphs.dungeon_master import rules
+from graphs.dungeon_master.rules import (
+    ABILITIES,
+    STANDARD_ARRAY,
+    ability_order,
+    ancestry_of,
+    class_of,
+    fill_abilities,
+    hit_die,
+    hit_points,
+    kit,
+    modifier,
+    proficiency,
+    speed,
+    starting_gold,
+)
+
+CLASSES = {
+    "Barbarian": 12,
+    "Bard": 8,
+    "Cleric": 8,
+    "Druid": 8,
+    "Fighter": 10,
+    "Monk": 8,
+    "Paladin": 10,
+    "Ranger": 10,
+    "Rogue": 8,
+    "Sorcerer": 6,
+    "Warlock": 8,
+    "Wizard": 6,
+}
+ANCESTRIES = ["Dwarf", "Elf", "Halfling", "Human", "Dragonborn", "Gnome", "Half-Elf", "Half-Orc", "Tiefling"]
+
+
+def test_the_srd_is_credited_in_its_own_words():
+    sentence = (
+        'This work includes material taken from the System Reference Document 5.1 ("SRD 5.1") by Wizards of '
+        "the Coast LLC and available at https://dnd.wizards.com/resources/systems-reference-document. "
+        "The SRD 5.1 is licensed under the Creative Commons Attribution 4.0 International License available "
+        "at https://creativecommons.org/licenses/by/4.0/legalcode."
+    )
+    assert sentence in " ".join(rules.__doc__.split())
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"), [(1, -5), (3, -4), (8, -1), (9, -1), (10, 0), (11, 0), (15, 2), (20, 5), (30, 10)]
+)
+def test_modifier(score, expected):
+    assert modifier(score) == expected
+
+
+@pytest.mark.parametrize("score", [0, -3, 31])
+def test_modifier_refuses_impossible_scores(score):
+    with pytest.raises(ValueError, match=f"score of {score} .* 1 to 30"):
+        modifier(score)
+
+
+@pytest.mark.parametrize(
+    ("level", "bonus"), [(1, 2), (4, 2), (5, 3), (8, 3), (9, 4), (12, 4), (13, 5), (16, 5), (17, 6), (20, 6)]
+)
+def test_proficiency(level, bonus):
+    assert proficiency(level) == bonus
+
+
+@pytest.mark.parametrize("level", [0, 21])
+def test_levels_end_at_twenty(level):
+    with pytest.raises(ValueError, match=f"Level {level} .* 1 to 20"):
+        proficiency(level)
+    with pytest.raises(ValueError, match=f"Level {level}"):
+        hit_points("Rogue", level, 10)
+
+
+@pytest.mark.parametrize(("name", "die"), CLASSES.items())
+def test_every_class_is_whole(name, die):
+    assert class_of(name) == class_of(f"a {name.upper()}s' child") == name
+    assert hit_die(name) == die
+    assert sorted(ability_order(name)) == sorted(ABILITIES)
+    assert 5 <= starting_gold(name) <= 20
+    assert len(kit(name)) >= 3
+    assert all(number > 0 for number in kit(name).values())
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("Barbarian", "strength", "constitution"),
+        ("Cleric", "wisdom", "constitution"),
+        ("Monk", "dexterity", "wisdom"),
+        ("Paladin", "strength", "charisma"),
+        ("Rogue", "dexterity", "intelligence"),
+        ("Wizard", "intelligence", "constitution"),
+        ("baker", "dexterity", "constitution"),
+    ],
+)
+def test_ability_order_suits_the_class(name, first, second):
+    assert ability_order(name)[:2] == (first, second)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("halfling thief", "Rogue"),
+        ("BURGLAR", "Rogue"),
+        ("a band of thieves", "Rogue"),
+        ("hedge-witch", "Druid"),
+        ("witch", "Wizard"),
+        ("witch hunter", "Ranger"),
+        ("a battle mage", "Wizard"),
+        ("Knight of the Rose", "Fighter"),
+        ("holy\nknight", "Paladin"),
+        ("old soldiers", "Fighter"),
+        ("ex-soldier turned wizard", "Wizard"),
+        ("archer", "Ranger"),
+        ("treasure hunter", "Rogue"),
+        ("hunter", "Ranger"),
+        ("priestess", "Cleric"),
+        ("wandering minstrel", "Bard"),
+        ("baker", None),
+        ("", None),
+        ("image maker", None),
+        ("bombardier", None),
+        ("skyscouting", None),
+        ("midnight", None),
+    ],
+)
+def test_class_of_everyday_words(text, expected):
+    assert class_of(text) == expected
+
+
+def test_no_word_names_two_classes():
+    words = [word for listed in rules._CALLED.values() for word in listed.split(", ")]
+    assert len(words) == len(set(words))
+    assert set(rules._CALLED) == set(rules._KITS) == set(rules._CLASSES) == set(CLASSES)
+    for name, listed in rules._CALLED.items():
+        assert {class_of(word) for word in listed.split(", ") if word != name} == {name}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *((name, name) for name in ANCESTRIES),
+        ("halfling thief", "Halfling"),
+        ("half elf", "Half-Elf"),
+        ("HALF-ELVEN bard", "Half-Elf"),
+        ("an elven scout", "Elf"),
+        ("wood elves", "Elf"),
+        ("dwarvish smith", "Dwarf"),
+        ("orc", "Half-Orc"),
+        ("half orc", "Half-Orc"),
+        ("hobbit", "Halfling"),
+        ("elf raised by half-orcs", "Elf"),
+        ("myself", None),
+        ("force", None),
+        ("talking cat", None),
+    ],
+)
+def test_ancestry_of(text, expected):
+    assert ancestry_of(text) == expected
+
+
+def test_speed():
+    assert {name for name in ANCESTRIES if speed(name) == 25} == {"Dwarf", "Halfling", "Gnome"}
+    assert {speed(name) for name in ANCESTRIES} == {25, 30}
+    assert speed("a hobbit burglar") == 25
+    assert speed("talking cat") == 30
+
+
+def scores(text):
+    return dict(zip(ABILITIES, map(int, text.split()), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "class_name", "ancestry", "expected"),
+    [
+        ({}, "Rogue", "", "8 15 12 14 10 13"),
+        ({}, "Wizard", "", "8 13 14 15 12 10"),
+        ({}, "thief", "halfling", "8 17 12 14 10 13"),
+        ({}, "baker", "talking cat", "10 15 14 8 13 12"),
+        ({}, "Fighter", "human", "16 14 15 9 13 11"),
+        ({}, "Rogue", "half-elf", "8 16 12 15 10 15"),
+        ({}, "Sorcerer", "half-elf", "8 14 15 10 12 17"),
+        ({}, "Barbarian", "half-orc", "17 13 15 8 12 10"),
+        # A chosen score stays and uses up its place in the array ...
+        ({"charisma": 15}, "Rogue", "", "8 14 12 13 10 15"),
+        ({"dexterity": 8, "strength": None}, "Rogue", "", "10 8 13 15 12 14"),
+        ({"strength": 15, "wisdom": 15}, "Rogue", "", "15 14 10 13 15 12"),
+        # ... a score from outside the array uses up nothing ...
+        ({"strength": 18}, "Rogue", "", "18 15 12 14 10 13"),
+        # ... and the ancestry does not change it.
+        ({"dexterity": 14}, "Rogue", "halfling", "8 14 12 15 10 13"),
+        ({"charisma": 8, "dexterity": 15}, "Rogue", "half-elf", "10 15 14 15 12 8"),
+    ],
+)
+def test_fill_abilities(chosen, class_name, ancestry, expected):
+    assert fill_abilities(chosen, class_name, ancestry) == scores(expected)
+
+
+@given(
+    chosen=st.dictionaries(st.sampled_from(ABILITIES), st.none() | st.integers(1, 30)),
+    class_name=st.sampled_from([*CLASSES, "baker", ""]),
+    ancestry=st.sampled_from([*ANCESTRIES, ""]),
+)
+def test_filling_keeps_what_was_chosen(chosen, class_name, ancestry):
+    before = dict(chosen)
+    filled = fill_abilities(chosen, class_name, ancestry)
+    assert chosen == before
+    assert tuple(filled) == ABILITIES
+    for ability, score in filled.items():
+        if chosen.get(ability) is not None:
+            assert score == chosen[ability]
+        else:
+            assert 8 <= score <= 17
+    plain = fill_abilities(chosen, class_name)
+    open_ones = [ability for ability in ABILITIES if chosen.get(ability) is None]
+    values = [plain[ability] for ability in ability_order(class_name) if ability in open_ones]
+    assert values == sorted(values, reverse=True)
+    assert set(values) <= set(STANDARD_ARRAY)
+
+
+def test_fill_abilities_refuses_other_names():
+    with pytest.raises(ValueError, match=r"luck: not an ability\. Use strength, dexterity"):
+        fill_abilities({"luck": 12}, "Rogue")
+
+
+@pytest.mark.parametrize(
+    ("class_name", "level", "constitution", "expected"),
+    [
+        ("Rogue", 1, 12, 9),
+        ("Rogue", 3, 12, 9 + 2 * 6),
+        ("Barbarian", 1, 16, 15),
+        ("Barbarian", 20, 20, 17 + 19 * 12),
+        ("Wizard", 1, 10, 6),
+        ("Wizard", 5, 8, 5 + 4 * 3),
+        ("Wizard", 3, 1, 1 + 2 * 1),
+        ("retired knight", 2, 14, 12 + 8),
+        ("baker", 1, 10, 8),
+    ],
+)
+def test_hit_points(class_name, level, constitution, expected):
+    assert hit_points(class_name, level, constitution) == expected
+
+
+def test_a_kit_is_the_callers_own():
+    kit("Rogue")["dagger"] = 99
+    assert kit("Rogue")["dagger"] == 2
+    kit("baker").clear()
+    assert kit("baker") == {"dagger": 1, "torch": 3, "ration": 5}

@@ -1,0 +1,147 @@
+"""StateNotebook: patches change one thing at a time, code owns the numbers, the dead stay dead."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notebooks import NotebookError, PatchError, StateNotebook
+
+
+@pytest.fixture
+def page():
+    return (
+        StateNotebook()
+        .patched(
+            {
+                "condition": {"hp": 8, "max_hp": 10},
+                "inventory": {"Rope": 1, "torch": 3},
+                "gold": 12,
+                "people": {"Goran": {"role": "innkeeper"}, "Grix": {"role": "goblin", "alive": False, "fate": "slain"}},
+                "secrets": {"mayor": "is the smuggler"},
+            }
+        )
+        .page
+    )
+
+
+def test_one_item_changes_without_the_rest(page):
+    after = page.patched({"inventory": {"torch": 2}}).page
+    assert after.inventory == {"Rope": 1, "torch": 2}
+    assert after.people == page.people
+
+
+def test_null_deletes_an_entry(page):
+    assert page.patched({"inventory": {"Rope": None}}).page.inventory == {"torch": 3}
+
+
+def test_an_item_keeps_its_spelling(page):
+    assert page.patched({"inventory": {"rope": 2, " TORCH ": 1}}).page.inventory == {"Rope": 2, "torch": 1}
+    assert page.patched({"people": {"goran": {"attitude": "warm"}}}).page.people["Goran"].role == "innkeeper"
+
+
+@pytest.mark.parametrize(("hp", "becomes"), [(99, 10), (-4, 0), (10, 10), (0, 0)])
+def test_hit_points_stay_between_zero_and_the_maximum(page, hp, becomes):
+    change = page.patched({"condition": {"hp": hp}}, by_model=True)
+    assert change.page.condition.hp == becomes
+    assert change.notes == ([] if hp == becomes else [f"condition.hp: {hp} became {becomes}."])
+
+
+def test_quantities_and_gold_stop_at_zero(page):
+    change = page.patched({"inventory": {"torch": -2, "Rope": 0}, "gold": -5})
+    assert change.page.inventory == {}
+    assert change.page.gold == 0
+    assert set(change.notes) == {"inventory.torch: -2 became 0.", "gold: -5 became 0."}
+
+
+def test_the_maximum_belongs_to_the_engine(page):
+    with pytest.raises(PatchError, match=r"condition\.max_hp: code keeps this field"):
+        page.patched({"condition": {"max_hp": 99}}, by_model=True)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"people": {"Grix": {"alive": True}}},
+        {"people": {"grix": {"alive": True, "role": "a goblin again"}}},
+        {"people": {"Grix": {"alive": True, "fate": "slain"}}},
+    ],
+)
+def test_the_dead_stay_dead(page, patch):
+    with pytest.raises(PatchError, match="is dead"):
+        page.patched(patch)
+
+
+def test_the_dead_return_only_if_the_patch_says_how(page):
+    after = page.patched({"people": {"Grix": {"alive": True, "fate": "raised by the moon witch"}}}).page
+    assert after.people["Grix"].alive
+
+
+def test_striking_the_dead_from_the_page_does_not_let_them_return(page):
+    without = page.patched({"people": {"Grix": None}}).page
+    assert without.fallen == {"Grix": "slain"}
+    with pytest.raises(PatchError, match=r"people\.grix"):
+        without.patched({"people": {"grix": {"role": "goblin"}}})
+    back = without.patched({"people": {"grix": {"role": "goblin", "fate": "a wizard's clone"}}}).page
+    assert back.people["grix"].alive
+    assert back.fallen == {}
+
+
+def test_the_list_of_the_fallen_is_bounded():
+    page = StateNotebook()
+    for number in range(80):
+        page = page.patched({"people": {f"foe {number}": {"alive": False, "fate": "fell"}}}).page
+        page = page.patched({"people": {f"foe {number}": None}}).page
+    assert len(page.fallen) == 50
+    assert "foe 79" in page.fallen
+
+
+@pytest.mark.parametrize(("word", "status"), [("completed", "done"), ("Active", "open"), ("abandoned", "failed")])
+def test_everyday_words_for_a_quest_status_are_understood(word, status):
+    assert StateNotebook().patched({"quests": {"q": {"status": word}}}).page.quests["q"].status == status
+
+
+def test_an_unknown_status_is_refused_with_what_is_allowed():
+    with pytest.raises(PatchError, match=r"quests\.q\.status: got 'meh'; input should be 'open', 'done' or 'failed'"):
+        StateNotebook().patched({"quests": {"q": {"status": "meh"}}})
+
+
+def test_secrets_are_in_the_dungeon_masters_view_only(page):
+    assert "smuggler" in page.render()
+    assert "smuggler" not in str(page.player_view())
+    assert page.player_view()["gold"] == 12
+
+
+names = st.sampled_from(["Rope", "rope", "Goran", "Grix", "q"])
+numbers = st.integers(min_value=-1000, max_value=1000)
+patches = st.fixed_dictionaries(
+    {},
+    optional={
+        "gold": numbers | st.text(max_size=3),
+        "inventory": st.dictionaries(names, numbers | st.none() | st.just("many"), max_size=3),
+        "people": st.dictionaries(
+            names,
+            st.none() | st.fixed_dictionaries({}, optional={"alive": st.booleans(), "fate": st.text(max_size=8)}),
+            max_size=3,
+        ),
+        "condition": st.fixed_dictionaries({}, optional={"hp": numbers, "max_hp": st.integers(-1, 30)}),
+        "facts": st.dictionaries(names, st.none() | st.text(max_size=3000), max_size=3),
+        "clock": st.fixed_dictionaries({}, optional={"day": numbers, "time": st.none() | st.text(max_size=5)}),
+        "nonsense": st.just(1),
+    },
+)
+
+
+@given(st.lists(patches, max_size=8))
+def test_any_sequence_of_patches_leaves_a_valid_page(sequence):
+    page = StateNotebook()
+    for patch in sequence:
+        before = page.as_json()
+        try:
+            page = page.patched(patch).page
+        except NotebookError:
+            page = StateNotebook.load(before)
+    assert StateNotebook.load(page.as_json()) == page
+    assert page.gold >= 0
+    assert all(quantity > 0 for quantity in page.inventory.values())
+    assert page.condition.hp is None or 0 <= page.condition.hp <= (page.condition.max_hp or 1000)
+    assert len(page.render()) <= page.LIMIT
