@@ -15,7 +15,7 @@ from graphs.dungeon_master.model import chat_model
 from graphs.dungeon_master.sections import condense_prompt, transcript
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import notice
-from graphs.errors import ModelError
+from graphs.errors import QuestbookError
 from graphs.models import ask
 from memory.buffer import overflow
 from memory.summary import clip, extract
@@ -41,7 +41,7 @@ async def condense(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
             prompt = condense_prompt(state.summary, told, budget)
             reply = await ask(model, prompt, model_name=runtime.context.model, tags=[TAG_NOSTREAM])
         summary = clip(reply.text, budget)
-    except (ModelError, TimeoutError) as error:
+    except (QuestbookError, TimeoutError) as error:
         reason = str(error) or f"no answer within {runtime.context.update_timeout:g} seconds"
         _log.warning("Turns to %d were summarised without the model: %s", turns[-1][0], reason)
         summary = extract(state.summary, [f"{turn['player']}. {turn['reply']}" for turn in told], budget)

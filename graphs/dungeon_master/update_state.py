@@ -15,7 +15,7 @@ from graphs.dungeon_master.model import chat_model
 from graphs.dungeon_master.sections import transcript, update_prompt
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import notice
-from graphs.errors import ModelError
+from graphs.errors import QuestbookError
 from graphs.models import ask
 from graphs.tool_calls import write_page
 from notebooks import NotebookError, StateNotebook, diff_patch, render_value
@@ -38,7 +38,7 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
             page, notes = await _noted(state, turns, runtime.context)
         patch = diff_patch(state.quest.as_json(), page.as_json())
         state.quest.patched(patch)  # the reducer will do the same: nothing may go wrong there
-    except (ModelError, NotebookError, TimeoutError) as error:
+    except (QuestbookError, NotebookError, TimeoutError) as error:
         reason = str(error) or f"no answer within {runtime.context.update_timeout:g} seconds"
         _log.warning("Turn %d was not noted: %s", state.turn, reason)
         text = f"The quest notes were not updated; the next turn will catch up. {reason}"

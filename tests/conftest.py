@@ -1,0 +1,82 @@
+"""What most tests need: a home of their own, a clean environment, and a game with a scripted model."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from scripted import ScriptedModel, call, say
+
+MIRA = {
+    "name": "Mira",
+    "ancestry": "halfling",
+    "class": "rogue",
+    "background": "grew up on the docks",
+    "goal": "wants her sister back",
+}
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path, monkeypatch):
+    for name in list(os.environ):
+        if name.startswith(("QUESTBOOK_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")
+
+
+@pytest.fixture
+def model(monkeypatch):
+    scripted = ScriptedModel()
+    monkeypatch.setattr("graphs.dungeon_master.model.load_chat_model", lambda *_, **__: scripted)
+    return scripted
+
+
+class Game:
+    """One thread of the dungeon master on a scripted model, in RAM."""
+
+    def __init__(self, model: ScriptedModel, **settings: Any) -> None:
+        from graphs.dungeon_master.graph import build_graph
+
+        self.model = model
+        self.saver = InMemorySaver()
+        self.store: Any = InMemoryStore()
+        self.settings = {"model": "scripted", "seed": 7, **settings}
+        self.config: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
+        self.app = build_graph().compile(checkpointer=self.saver, store=self.store)
+
+    async def play(self, words: Any, **settings: Any) -> dict[str, Any]:
+        update = {"messages": [HumanMessage(words)]} if isinstance(words, str) else words
+        return await self.app.ainvoke(update, self.config, context={**self.settings, **settings}, durability="sync")
+
+    async def begin(self) -> dict[str, Any]:
+        self.model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+        self.model.queue("update", say("", call("StateNotebook", scene="An inn at dusk.", location="The Bent Nail")))
+        return await self.play("I'm Mira, a halfling rogue from the docks; I want my sister back.")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return self.app.get_state(self.config).values
+
+    @property
+    def next(self) -> tuple[str, ...]:
+        return self.app.get_state(self.config).next
+
+    @property
+    def reply(self) -> str:
+        return self.values["messages"][-1].text
+
+
+@pytest.fixture
+def game(model):
+    return Game(model)
+
+
+@pytest.fixture
+def new_game(model):
+    return lambda **settings: Game(model, **settings)
