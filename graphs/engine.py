@@ -116,9 +116,7 @@ class Game:
         checkpointer: Where its states are kept.
     """
 
-    def __init__(
-        self, context: Context, checkpointer: AsyncSqliteSaver, home: Home, resources: AsyncExitStack
-    ) -> None:
+    def __init__(self, context: Context, checkpointer: AsyncSqliteSaver, home: Home, resources: AsyncExitStack) -> None:
         self.context = context
         self.checkpointer = checkpointer
         self.thread_id = thread_id_of(context.user, context.campaign)
@@ -139,6 +137,11 @@ class Game:
         """Return the campaign as its last checkpoint has it, or None before the first message."""
         found = await self.checkpointer.aget_tuple({"configurable": {"thread_id": self.thread_id}})
         return Saved.of(found) if found else None
+
+    async def unfinished(self) -> bool:
+        """Whether the last turn stopped before its end, so that `resume` has something to do."""
+        graph = await self.load()
+        return bool((await graph.aget_state(self.config)).next)
 
     async def load(self) -> CompiledStateGraph[DungeonState, Context, DungeonInput, DungeonState]:
         """Load the graph and open the store, once; return the graph."""
@@ -168,9 +171,7 @@ class Game:
 
     async def _run(self, given: Any) -> AsyncIterator[Event]:
         graph = await self.load()
-        stream = graph.astream(
-            given, self.config, context=self.context, stream_mode=STREAM_MODES, durability="sync"
-        )
+        stream = graph.astream(given, self.config, context=self.context, stream_mode=STREAM_MODES, durability="sync")
         async for event in read_stream(stream):
             yield event
 
