@@ -81,7 +81,7 @@ def _load(
     temperature: float | None,
     timeout: float,
     max_retries: int,
-    environment: tuple[str, ...],  # noqa: ARG001 - only distinguishes cache entries
+    environment: tuple[str, ...],
 ) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 

@@ -36,8 +36,10 @@ def diff_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> JSON:
         old = before.get(key)
         if value is None or value == old:
             continue
-        nested = isinstance(value, Mapping) and isinstance(old, Mapping)
-        patch[key] = diff_patch(old, value) if nested else value
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            patch[key] = diff_patch(old, value)
+        else:
+            patch[key] = value
     return patch
 
 

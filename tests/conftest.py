@@ -64,6 +64,12 @@ class Game:
         return self.app.get_state(self.config).values
 
     @property
+    def checkpointed(self) -> dict[str, Any]:
+        """What the last checkpoint holds; `values` also shows what a failed start would have written."""
+        values = dict(self.saver.get_tuple(self.config).checkpoint["channel_values"])
+        return {name: value for name, value in values.items() if not name.startswith(("__", "branch:"))}
+
+    @property
     def next(self) -> tuple[str, ...]:
         return self.app.get_state(self.config).next
 

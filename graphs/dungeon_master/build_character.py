@@ -58,7 +58,12 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
         _log.warning("The model noted %s but said nothing to the player.", ", ".join(state.character.missing))
         said.append(AIMessage(f"Tell me more about your character: what is their {page.missing[0]}?"))
         notices.append(notice(opened["turn"], "build_character", "The model asked nothing; a stock question was used."))
-    update = {**opened, "messages": said, "notices": notices}
+    update = {
+        **opened,
+        "messages": said,
+        "notices": notices,
+        "quest": {},
+    }  # an empty patch: state holds JSON from the first turn
     if page.complete:
         page = ready(page)
         update |= {"quest": first_quest_patch(page), "noted_through": state.turn}

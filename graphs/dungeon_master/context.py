@@ -27,7 +27,7 @@ class Context(BaseModel):
         min_length=1,
         description="Chat model as provider:name, such as openai:gpt-4.1-mini; 'offline' is the built-in storyteller.",
     )
-    user: str = Field(default="player", max_length=200, description="Who plays: memories are kept apart by user.")
+    user: str = Field(default="adventurer", max_length=200, description="Who plays: memories are kept apart by user.")
     campaign: str = Field(
         default="default", max_length=200, description="Which campaign: memories are kept apart by it."
     )

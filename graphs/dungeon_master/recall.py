@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
@@ -13,9 +13,9 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.sections import memory_line
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import open_turn
-from memory import campaign_namespace
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
+from memory.namespaces import campaign_namespace
 
 _CANDIDATES = 12
 _SCENE_WEIGHT = 0.3
@@ -43,17 +43,9 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
         return []
     query, _ = spoken(turns[-1][1])
     queries = [(query, 1.0), (state.quest.scene, _SCENE_WEIGHT)]
+    namespace = campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")
     searches = [
-        (
-            SearchOp(
-                namespace,
-                filter={"branch": branch, "turn": {"$lte": min(through, before)}},
-                limit=_CANDIDATES,
-                query=text,
-            ),
-            weight,
-        )
-        for namespace in [campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")]
+        (SearchOp(namespace, _visible(branch, min(through, before)), limit=_CANDIDATES, query=text), weight)
         for branch, through in state.timeline
         for text, weight in queries
         if text
@@ -62,11 +54,15 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     weights: dict[str, float] = {}
     items: dict[str, SearchItem] = {}
     for (_, weight), hits in zip(searches, found, strict=True):
-        for rank, item in enumerate(hits):  # type: ignore[arg-type, union-attr]
+        for rank, item in enumerate(cast("list[SearchItem]", hits)):
             items.setdefault(item.key, item)
             weights[item.key] = weights.get(item.key, 0.0) + weight / (_RANK_CONSTANT + rank)
     best = sorted(items.values(), key=lambda item: (-weights[item.key], item.key))
     return sorted(_fitting(best, runtime.context.recall_tokens), key=lambda memory: memory["turn"])
+
+
+def _visible(branch: str, through: int) -> dict[str, Any]:
+    return {"branch": branch, "turn": {"$lte": through}}
 
 
 def _fitting(items: list[SearchItem], budget: int) -> list[dict[str, Any]]:

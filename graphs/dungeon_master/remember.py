@@ -13,7 +13,7 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.sections import transcript
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import notice
-from memory import campaign_namespace
+from memory.namespaces import campaign_namespace
 from memory.timeline import branch_of, record_key
 
 _log = logging.getLogger(__name__)

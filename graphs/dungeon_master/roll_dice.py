@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.dice import DiceError, Roll, roll
+from graphs.dungeon_master.dice import Advantage, DiceError, Roll, roll
 from graphs.dungeon_master.state import DungeonState
 from graphs.tool_calls import Call, answer, calls_of
 from notebooks import render_value
@@ -43,7 +43,7 @@ class _Asked(BaseModel):
     expression: str
     reason: str = Field(default="", max_length=300)
     dc: int | None = Field(default=None, ge=1, le=99)
-    advantage: str | None = None
+    advantage: Advantage | None = None
 
 
 async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:

@@ -1,0 +1,123 @@
+"""Calls to the embedder: many texts in one call, and nothing that it returns is believed unchecked."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from langchain_core.embeddings import Embeddings
+
+from memory.errors import EmbedderChangedError, EmbeddingError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+
+Embedded = Mapping[str, Sequence[float]]
+
+
+class EmbeddingBatch:
+    """An embedder with a known dimension, whose vectors come back as unit float32 arrays.
+
+    Args:
+        embeddings: Any LangChain embedder.
+        dims: Length that every vector must have.
+    """
+
+    def __init__(self, embeddings: Embeddings, dims: int) -> None:
+        self.embeddings = embeddings
+        self.dims = dims
+
+    def embed(self, texts: Iterable[str], queries: Iterable[str]) -> tuple[Embedded, Embedded]:
+        """Embed documents with `embed_documents` in one call, and each query with `embed_query`.
+
+        Args:
+            texts: Documents; repeated ones are embedded once.
+            queries: Queries; repeated ones are embedded once.
+
+        Returns:
+            What the embedder returned, by text and by query.
+
+        Raises:
+            EmbeddingError: If the embedder raises, or returns another number of vectors than of texts.
+        """
+        texts, queries = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
+        try:
+            vectors = self.embeddings.embed_documents(texts) if texts else []
+            asked = [self.embeddings.embed_query(query) for query in queries]
+        except Exception as error:
+            raise _failed(error) from error
+        return _paired(texts, vectors), _paired(queries, asked)
+
+    async def aembed(self, texts: Iterable[str], queries: Iterable[str]) -> tuple[Embedded, Embedded]:
+        """Embed like `embed`, with the embedder's asynchronous methods."""
+        texts, queries = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
+        try:
+            vectors = await self.embeddings.aembed_documents(texts) if texts else []
+            asked = [await self.embeddings.aembed_query(query) for query in queries]
+        except Exception as error:
+            raise _failed(error) from error
+        return _paired(texts, vectors), _paired(queries, asked)
+
+    def units(self, embedded: Embedded) -> "dict[str, Vector]":
+        """Check vectors and scale them to length 1.
+
+        Args:
+            embedded: What `embed` or `aembed` returned.
+
+        Returns:
+            float32 arrays of shape (dims,) by text.
+
+        Raises:
+            EmbedderChangedError: If a vector has another length than `dims`.
+            EmbeddingError: If one is no vector of finite numbers.
+        """
+        return {text: unit(vector, self.dims) for text, vector in embedded.items()}
+
+
+def unit(vector: Sequence[float], dims: int) -> "Vector":
+    """Scale a vector to length 1; the zero vector stays zero, so that its cosine to everything is 0.
+
+    Args:
+        vector: What an embedder returned.
+        dims: Length that it must have.
+
+    Returns:
+        float32 array of shape (dims,).
+
+    Raises:
+        EmbedderChangedError: If its length is another: the store was set up for another model.
+        EmbeddingError: If it is no vector of finite numbers.
+    """
+    import numpy as np  # a program that only imports the store should not wait for numpy
+
+    try:
+        array = np.asarray(vector, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(
+            f"the embedder returned something that is no vector of numbers: {error}"
+        ) from error
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise EmbeddingError(f"expected vectors of {dims} finite numbers, got shape {array.shape} or NaN")
+    if array.shape != (dims,):
+        raise EmbedderChangedError(
+            f"the embedder returned {array.shape[0]} dimensions, the store is set to {dims}; "
+            'give index["dims"] as the model has it'
+        )
+    norm = float(np.linalg.norm(array.astype(np.float64)))
+    return array if norm == 0.0 else (array / norm).astype(np.float32)
+
+
+def _paired(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> Embedded:
+    if len(vectors) != len(texts):
+        raise EmbeddingError(
+            f"the embedder returned {len(vectors)} vectors for {len(texts)} texts, nothing was written"
+        )
+    return dict(zip(texts, vectors, strict=True))
+
+
+def _failed(error: Exception) -> EmbeddingError:
+    if isinstance(error, EmbeddingError):
+        return error
+    return EmbeddingError(f"the embedder failed, nothing was written: {type(error).__name__}: {error}")

@@ -1,0 +1,43 @@
+"""What can go wrong in the store, as one tree.
+
+StoreError
+├── StoreConfigError        the settings contradict themselves or the file (also a ValueError)
+│   └── EmbedderChangedError   the file was written with another embedder or dimension
+├── StoreUnavailableError   the file or its directory cannot be read or written (also an OSError)
+│   └── CorruptStoreError      the file is not a store, or is damaged; it is left untouched
+├── StoreClosedError        the store was used after `close()`
+├── EmbeddingError          the embedder failed or returned something else than promised
+└── UnstorableValueError    a value is not JSON (also a ValueError)
+"""
+
+
+class StoreError(Exception):
+    """Base of every error that the store raises of its own."""
+
+
+class StoreConfigError(StoreError, ValueError):
+    """A setting is wrong; the message names it and what is allowed."""
+
+
+class EmbedderChangedError(StoreConfigError):
+    """The vectors in the file come from another embedder, and re-embedding was not allowed."""
+
+
+class StoreUnavailableError(StoreError, OSError):
+    """The database cannot be opened, read or written; the message names path, expectation and remedy."""
+
+
+class CorruptStoreError(StoreUnavailableError):
+    """The file is not a store of ours or is damaged. Nothing was changed in it."""
+
+
+class StoreClosedError(StoreError):
+    """The store was used after it had been closed."""
+
+
+class EmbeddingError(StoreError):
+    """The embedder failed, or returned vectors of the wrong number, size or kind. Nothing was written."""
+
+
+class UnstorableValueError(StoreError, ValueError):
+    """A value cannot be kept as JSON. Nothing was written."""

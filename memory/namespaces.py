@@ -1,0 +1,88 @@
+"""The only place where namespaces are built.
+
+A LangGraph namespace label may not be empty, contain "." or NUL, and the first one may not be "langgraph".
+Names that people choose know no such rules, so every name is escaped into one label, reversibly: it can
+neither leave its place nor fall together with another name.
+"""
+
+import re
+
+_SIGN = "~"  # starts an escape; itself escaped, so that escaping is reversible
+_EMPTY = "~"  # a lone sign is the empty name: no other name escapes to it
+_PLAYER = "player"
+_RESERVED = ("langgraph", _PLAYER)  # refused by LangGraph as a first label; what is known of the player
+# Control characters, separators of paths and of labels, the wildcard of list_namespaces, and lone surrogates,
+# which no database can encode.
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f~./\\*:\ud800-\udfff]")
+_ESCAPED = re.compile(r"~([0-9a-f]+);")
+
+
+def escape_label(name: str) -> str:
+    """Turn any string into one valid namespace label.
+
+    Ordinary names, unicode included, stay as they are. Each unsafe character becomes `~<hex code point>;`.
+
+    Args:
+        name: Any string: empty, with dots or slashes, "..", "langgraph", "*".
+
+    Returns:
+        A label without ".", "/", "*", control characters or surrogates, never empty, never "langgraph" and
+        never "player", so that no campaign can be called into the player's place.
+    """
+    if name == "":
+        return _EMPTY
+    if name in _RESERVED:
+        return f"{_SIGN}{ord(name[0]):x};{name[1:]}"
+    return _UNSAFE.sub(lambda found: f"{_SIGN}{ord(found[0]):x};", name)
+
+
+def unescape_label(label: str) -> str:
+    """Undo `escape_label`.
+
+    Args:
+        label: A label made by `escape_label`.
+
+    Returns:
+        The name it was made from.
+
+    Raises:
+        ValueError: If no name escapes to this label.
+    """
+    name = "" if label == _EMPTY else _ESCAPED.sub(_character, label)
+    if escape_label(name) != label:
+        raise ValueError(
+            f"{label!r} is not an escaped name; escape_label() would have written {escape_label(name)!r}"
+        )
+    return name
+
+
+def campaign_namespace(user: str, campaign: str, *rest: str) -> tuple[str, ...]:
+    """Where the records of one campaign live.
+
+    Args:
+        user: Who owns the campaign; any string.
+        campaign: The campaign's name or id; any string.
+        *rest: Deeper levels, for example a kind of record.
+
+    Returns:
+        `(user, campaign, *rest)`, escaped.
+    """
+    return (escape_label(user), escape_label(campaign), *map(escape_label, rest))
+
+
+def player_namespace(user: str, *rest: str) -> tuple[str, ...]:
+    """Where that lives which is known of a player across campaigns and does not rewind.
+
+    Args:
+        user: The player; any string.
+        *rest: Deeper levels.
+
+    Returns:
+        `(user, "player", *rest)`, escaped.
+    """
+    return (escape_label(user), _PLAYER, *map(escape_label, rest))
+
+
+def _character(found: re.Match[str]) -> str:
+    code = int(found[1], 16)
+    return chr(code) if code < 0x110000 else found[0]
