@@ -7,7 +7,7 @@ import json
 import os
 import sqlite3
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -75,14 +75,14 @@ class Saved(NamedTuple):
     @property
     def character(self) -> CharacterNotebook:
         """Who plays."""
-        from notebooks import CharacterNotebook  # noqa: PLC0415 - pydantic, which a list of commands does not need
+        from notebooks import CharacterNotebook  # pydantic, which a list of commands does not need
 
         return CharacterNotebook.load(self.values.get("character"))
 
     @property
     def quest(self) -> StateNotebook:
         """Where the story stands."""
-        from notebooks import StateNotebook  # noqa: PLC0415
+        from notebooks import StateNotebook
 
         return StateNotebook.load(self.values.get("quest"))
 
@@ -152,7 +152,7 @@ class Game:
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
 
-    async def send(self, text: str) -> AsyncIterator[Event]:
+    async def send(self, text: str) -> AsyncGenerator[Event]:
         """Play a turn: send the player's message and tell what happens.
 
         Raises:
@@ -163,13 +163,13 @@ class Game:
             async for event in events:
                 yield event
 
-    async def resume(self) -> AsyncIterator[Event]:
+    async def resume(self) -> AsyncGenerator[Event]:
         """Go on with a turn that stopped before its end; ends at once if there is none."""
         async with aclosing(self._run(None)) as events:
             async for event in events:
                 yield event
 
-    async def _run(self, given: Any) -> AsyncIterator[Event]:
+    async def _run(self, given: Any) -> AsyncGenerator[Event]:
         graph = await self.load()
         stream = graph.astream(given, self.config, context=self.context, stream_mode=STREAM_MODES, durability="sync")
         async for event in read_stream(stream):
@@ -187,11 +187,11 @@ async def open_game(context: Context, home: Home | None = None) -> AsyncIterator
     Raises:
         HomeError: The data cannot be read or written.
     """
-    home = home or await asyncio.to_thread(Home.find)
+    place = home if home is not None else await asyncio.to_thread(Home.find)
     async with AsyncExitStack() as resources:
-        await asyncio.to_thread(_claim, home.memory)
-        checkpointer = await resources.enter_async_context(open_checkpointer(home.checkpoints))
-        yield Game(context, checkpointer, home, resources)
+        await asyncio.to_thread(_claim, place.memory)
+        checkpointer = await resources.enter_async_context(open_checkpointer(place.checkpoints))
+        yield Game(context, checkpointer, place, resources)
 
 
 @asynccontextmanager
@@ -204,8 +204,8 @@ async def open_checkpointer(path: str | Path | None = None) -> AsyncIterator[Asy
     Raises:
         HomeError: The file cannot be used; it is left as it is.
     """
-    import aiosqlite  # noqa: PLC0415 - `questbook --help` needs neither
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver  # noqa: PLC0415
+    import aiosqlite  # `questbook --help` needs neither
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
     file = Path(path) if path else (await asyncio.to_thread(Home.find)).checkpoints
     await asyncio.to_thread(_claim, file)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from typing import Any, NamedTuple
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from typing import Any, Literal, NamedTuple
 
 JSON = dict[str, Any]
 
 REPLIES = frozenset({"build_character", "run_quest"})
 """Nodes whose words are for the player; what other nodes make the model say is not."""
 
-STREAM_MODES = ["messages", "updates", "custom"]
+STREAM_MODES: list[Literal["messages", "updates", "custom"]] = ["messages", "updates", "custom"]
 
 
 class Spoken(NamedTuple):
@@ -54,7 +54,7 @@ class Passed(NamedTuple):
 Event = Spoken | Rolled | Noticed | Recalled | Prompted | Passed
 
 
-async def read_stream(stream: AsyncIterator[Any]) -> AsyncIterator[Event]:
+async def read_stream(stream: AsyncIterator[Any]) -> AsyncGenerator[Event]:
     """Read the stream of a run with `STREAM_MODES` into events.
 
     Args:
@@ -78,9 +78,8 @@ def _spoken(payload: Any, streamed: set[str]) -> Iterator[Spoken]:
     if metadata.get("langgraph_node") not in REPLIES or message.type not in ("AIMessageChunk", "ai"):
         return
     name = message.id or ""
-    if message.type == "ai":  # a whole message: from a model that does not stream, or the sum of what was streamed
-        if name in streamed:
-            return
+    if message.type == "ai" and name in streamed:  # the sum of what has been streamed
+        return
     streamed.add(name)
     if message.text:
         yield Spoken(message.text, name)

@@ -38,7 +38,7 @@ class Home(NamedTuple):
             except RuntimeError as error:  # ~somebody, and there is nobody of that name
                 raise _unusable(Path(named), str(error)) from error
         else:
-            from platformdirs import user_data_path  # noqa: PLC0415 - not needed when the directory is named
+            from platformdirs import user_data_path  # not needed when the directory is named
 
             path = user_data_path("questbook", appauthor=False)
         home = cls(path)

@@ -44,7 +44,7 @@ def hold_campaign(home: Home, user: str, campaign: str) -> Iterator[None]:
         CampaignBusyError: Another process holds it.
         HomeError: The lock cannot be written.
     """
-    from filelock import FileLock, Timeout  # noqa: PLC0415 - `questbook --help` needs it not
+    from filelock import FileLock, Timeout  # `questbook --help` needs it not
 
     path = home.lock_of(thread_id_of(user, campaign))
     lock = FileLock(path, blocking=False, mode=0o600)

@@ -33,9 +33,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else FAILED
     if arguments.version:
-        from importlib.metadata import version  # noqa: PLC0415
+        from importlib.metadata import PackageNotFoundError, version
 
-        print(f"questbook {version('questbook')}")  # noqa: T201
+        try:
+            print(f"questbook {version('questbook')}")  # noqa: T201
+        except PackageNotFoundError:
+            print("questbook, not installed: run from its sources")  # noqa: T201
         return OK
     if arguments.command is None:
         _parser().print_help()
@@ -49,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _play(arguments: argparse.Namespace) -> int:
-    import asyncio  # noqa: PLC0415
+    import asyncio
     import logging
 
     from graphs.dungeon_master.context import Context
@@ -71,7 +74,7 @@ def _play(arguments: argparse.Namespace) -> int:
         )
         asyncio.run(play(context, live=live))
     except (QuestbookError, NotebookError, StoreError) as error:
-        from graphs.terminal.text import one_line  # noqa: PLC0415
+        from graphs.terminal.text import one_line
 
         sys.stdout.flush()
         print(f"questbook: {one_line(str(error))}", file=sys.stderr)  # noqa: T201

@@ -75,7 +75,7 @@ async def run_command(table: Table, line: str) -> Then:
 
 
 async def _sheet(table: Table, rest: str) -> Then:  # noqa: ARG001
-    from graphs.terminal.pages import sheet_rows  # noqa: PLC0415 - pydantic, which the first prompt does not need
+    from graphs.terminal.pages import sheet_rows  # pydantic, which the first prompt does not need
 
     saved = await table.game.saved()
     if saved is None or not any(saved.character.player_view().get(f) for f in ("name", "class", "ancestry", "goal")):
@@ -86,7 +86,7 @@ async def _sheet(table: Table, rest: str) -> Then:  # noqa: ARG001
 
 
 async def _quest(table: Table, rest: str) -> Then:  # noqa: ARG001
-    from graphs.terminal.pages import quest_rows  # noqa: PLC0415
+    from graphs.terminal.pages import quest_rows
 
     saved = await table.game.saved()
     if saved is None or not saved.character.complete:

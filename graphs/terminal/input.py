@@ -65,7 +65,7 @@ class Keyboard:
         return cleaned(await self._session.prompt_async("> ", handle_sigint=False))
 
     def _open(self, home: Home) -> PromptSession[str]:
-        from prompt_toolkit import PromptSession  # noqa: PLC0415 - a pipe needs none of it
+        from prompt_toolkit import PromptSession  # a pipe needs none of it
         from prompt_toolkit.completion import CompleteEvent, Completer, Completion
         from prompt_toolkit.document import Document
         from prompt_toolkit.history import FileHistory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from notebooks import CharacterNotebook, StateNotebook
@@ -91,7 +91,7 @@ def _clock(value: Mapping[str, Any]) -> str:
     return f"day {value['day']}" + (f", {value['time']}" if value.get("time") else "")
 
 
-_SAID = {
+_SAID: dict[str, Callable[[Any], str]] = {
     "quests": _quests,
     "people": _people,
     "inventory": _items,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from importlib import import_module
 
@@ -100,7 +100,7 @@ class Session:
             await self._turn(self._game.send(line))
         return True
 
-    async def _turn(self, events: AsyncIterator[Event]) -> None:
+    async def _turn(self, events: AsyncGenerator[Event]) -> None:
         self._screen.blank()
         self._table.clear()
         self._reply = asyncio.create_task(self._show(events))
@@ -120,10 +120,10 @@ class Session:
         finally:
             self._reply = None
 
-    async def _show(self, events: AsyncIterator[Event]) -> None:
+    async def _show(self, events: AsyncGenerator[Event]) -> None:
         reply = self._screen.reply()
         try:
-            async with aclosing(events) as happening:  # type: ignore[type-var]
+            async with aclosing(events) as happening:
                 async for event in happening:
                     self._table.keep(event)
                     reply.show(event)
@@ -144,6 +144,8 @@ class Session:
                 "The built-in offline storyteller leads the game. "
                 "For a language model: questbook play --model openai:gpt-4.1-mini, with OPENAI_API_KEY set."
             )
+        if not self._source.live:
+            return
         if saved is None or saved.turn == 0:
             self._screen.heading(f"Welcome to Questbook. A new campaign begins: {one_line(context.campaign, 60)}.")
             self._screen.say(

@@ -43,7 +43,7 @@ class Screen:
     def console(self) -> Console:
         """The rich console; made when it is first needed, since a piped game needs none."""
         if self._console is None:
-            from rich.console import Console  # noqa: PLC0415
+            from rich.console import Console
 
             width = None if self.live or "COLUMNS" in os.environ else _PLAIN_WIDTH
             self._console = Console(
@@ -93,7 +93,7 @@ class Screen:
             rows: The cells.
             right: Name of the column that holds numbers.
         """
-        from rich import box  # noqa: PLC0415
+        from rich import box
         from rich.table import Table
         from rich.text import Text
 
@@ -175,7 +175,7 @@ class LiveReply:
     """A turn in colour: whole paragraphs are put down as markdown, the one that is coming is drawn live below them."""
 
     def __init__(self, console: Console) -> None:
-        from rich.live import Live  # noqa: PLC0415
+        from rich.live import Live
 
         self._console = console
         self._message: str | None = None
@@ -223,7 +223,7 @@ class LiveReply:
             self._console.print()
 
     def _wait(self, text: str) -> None:
-        from rich.spinner import Spinner  # noqa: PLC0415
+        from rich.spinner import Spinner
 
         self._live.update(Spinner("dots", text, style="cyan"))
 
@@ -235,7 +235,7 @@ class _Tail:
         self._inner = inner
 
     def __rich_console__(self, console: Console, options: Any) -> Iterable[Any]:
-        from rich.segment import Segment  # noqa: PLC0415
+        from rich.segment import Segment
 
         lines = console.render_lines(self._inner, options.update(height=None), pad=False)
         for line in lines[-max(3, console.height - 2) :]:
@@ -245,7 +245,7 @@ class _Tail:
 
 def markdown(text: str) -> RenderableType:
     """Render what a model wrote. Links show where they lead, and nothing in the text can steer the terminal."""
-    from rich.markdown import Markdown  # noqa: PLC0415
+    from rich.markdown import Markdown
 
     return Markdown(cleaned(text).strip(), hyperlinks=False)
 
