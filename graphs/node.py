@@ -51,6 +51,16 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
             future.cancel()  # the caller was interrupted: so is the node
 
 
+def context_or_none() -> Any:
+    """Return the context of the run that is under way; None outside one.
+
+    An edge cannot ask for the runtime in its signature: LangGraph also takes edges in `update_state`, where there
+    is none.
+    """
+    runtime: Runtime[Any] | None = get_runtime()
+    return runtime.context if runtime else None
+
+
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()

@@ -150,8 +150,7 @@ class Database:
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         elif owner != APPLICATION_ID:
             raise CorruptStoreError(
-                f"{self.path} is no store: expected our own, found another SQLite database; "
-                "choose another path"
+                f"{self.path} is no store: expected our own, found another SQLite database; choose another path"
             )
         elif version > SCHEMA_VERSION:
             raise StoreConfigError(

@@ -95,9 +95,7 @@ def unit(vector: Sequence[float], dims: int) -> "Vector":
     try:
         array = np.asarray(vector, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise EmbeddingError(
-            f"the embedder returned something that is no vector of numbers: {error}"
-        ) from error
+        raise EmbeddingError(f"the embedder returned something that is no vector of numbers: {error}") from error
     if array.ndim != 1 or not np.isfinite(array).all():
         raise EmbeddingError(f"expected vectors of {dims} finite numbers, got shape {array.shape} or NaN")
     if array.shape != (dims,):

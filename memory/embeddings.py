@@ -115,9 +115,7 @@ def load_embeddings(name: str, **options: Any) -> Embeddings:
     except (ValueError, ImportError, TypeError) as error:
         raise EmbeddingError(f"cannot load the embedder {name!r}: {error}") from error
     except Exception as error:
-        raise EmbeddingError(
-            f"cannot start the embedder {name!r}: {type(error).__name__}: {error}"
-        ) from error
+        raise EmbeddingError(f"cannot start the embedder {name!r}: {type(error).__name__}: {error}") from error
     if not isinstance(loaded, Embeddings):
         raise EmbeddingError(f"{name!r} loaded a {type(loaded).__name__}, not a LangChain Embeddings")
     return loaded
@@ -137,9 +135,7 @@ def identify(embed: "Embeddings | EmbeddingsFunc | AEmbeddingsFunc") -> str:
         return embed.identity
     named = embed if callable(embed) and not isinstance(embed, Embeddings) else type(embed)
     home = getattr(named, "__qualname__", type(embed).__qualname__)
-    model = next(
-        (m for m in (getattr(embed, a, None) for a in ("model", "model_name")) if isinstance(m, str)), None
-    )
+    model = next((m for m in (getattr(embed, a, None) for a in ("model", "model_name")) if isinstance(m, str)), None)
     return f"{home}:{model}" if model else home
 
 

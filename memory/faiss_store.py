@@ -102,9 +102,7 @@ class FaissStore(BaseStore):
             return
         fields = index.get("fields") or _WHOLE_ITEM
         if isinstance(fields, str) or not all(isinstance(field, str) for field in fields):
-            raise StoreConfigError(
-                f'index["fields"] must be a list of paths, for example ["text"]; got {fields!r}'
-            )
+            raise StoreConfigError(f'index["fields"] must be a list of paths, for example ["text"]; got {fields!r}')
         self._fields = [_tokenized(field) for field in fields]
         embed = index.get("embed")
         if isinstance(embed, str):
@@ -301,11 +299,7 @@ class FaissStore(BaseStore):
                     work.values.get((namespace, key)),
                     put.ttl,
                     None if put.index is None else json.dumps(put.index),
-                    [
-                        vectors[text].astype("<f4").tobytes()
-                        for text in work.texts.get((namespace, key), ())
-                        if vectors
-                    ],
+                    [vectors[text].astype("<f4").tobytes() for text in work.texts.get((namespace, key), ()) if vectors],
                 )
                 for (namespace, key), put in work.puts.items()
             ]

@@ -27,9 +27,7 @@ def _check_condition(condition: object) -> None:
     if any(str(name).startswith("$") for name in condition):
         for name in condition:
             if name not in _OPERATORS:
-                raise ValueError(
-                    f"Unsupported operator: {name}; expected one of {', '.join(sorted(_OPERATORS))}"
-                )
+                raise ValueError(f"Unsupported operator: {name}; expected one of {', '.join(sorted(_OPERATORS))}")
     else:
         for nested in condition.values():
             _check_condition(nested)
@@ -68,9 +66,7 @@ def _meets(have: Any, condition: Any) -> bool:
     if isinstance(condition, Mapping):
         if any(str(name).startswith("$") for name in condition):
             return all(_compare(have, name, operand) for name, operand in condition.items())
-        return isinstance(have, Mapping) and all(
-            _meets(have.get(key), want) for key, want in condition.items()
-        )
+        return isinstance(have, Mapping) and all(_meets(have.get(key), want) for key, want in condition.items())
     if isinstance(condition, list | tuple):
         return (
             isinstance(have, list | tuple)

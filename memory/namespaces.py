@@ -50,9 +50,7 @@ def unescape_label(label: str) -> str:
     """
     name = "" if label == _EMPTY else _ESCAPED.sub(_character, label)
     if escape_label(name) != label:
-        raise ValueError(
-            f"{label!r} is not an escaped name; escape_label() would have written {escape_label(name)!r}"
-        )
+        raise ValueError(f"{label!r} is not an escaped name; escape_label() would have written {escape_label(name)!r}")
     return name
 
 

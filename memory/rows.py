@@ -72,9 +72,7 @@ def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> st
     try:
         return json.dumps(dict(value), separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise UnstorableValueError(
-            f"cannot store {key!r} in {namespace}: {error}; values must be JSON"
-        ) from error
+        raise UnstorableValueError(f"cannot store {key!r} in {namespace}: {error}; values must be JSON") from error
 
 
 def encode_path(namespace: Namespace) -> str:
@@ -153,16 +151,13 @@ _ITEM_BY_KEY = (
 )
 _ITEM_BY_ID = "SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id = ?"
 _ITEMS_BETWEEN = (
-    "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
-    "WHERE id >= ? AND id < ? ORDER BY id"
+    "SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id >= ? AND id < ? ORDER BY id"
 )
 
 
 def _item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
     item, key, value, created, updated, expires = row
-    return ItemRow(
-        item, namespace, _decode_key(key), json.loads(value), _moment(created), _moment(updated), expires
-    )
+    return ItemRow(item, namespace, _decode_key(key), json.loads(value), _moment(created), _moment(updated), expires)
 
 
 def get_item(connection: sqlite3.Connection, namespace: Namespace, key: str) -> ItemRow | None:
@@ -171,9 +166,7 @@ def get_item(connection: sqlite3.Connection, namespace: Namespace, key: str) -> 
     return _item(found, namespace) if found else None
 
 
-def get_items(
-    connection: sqlite3.Connection, ids: Sequence[int], namespaces: Mapping[int, Namespace]
-) -> list[ItemRow]:
+def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Mapping[int, Namespace]) -> list[ItemRow]:
     """Read items by id, in the order asked for; those that are gone are left out.
 
     Args:
@@ -195,9 +188,7 @@ def all_items(connection: sqlite3.Connection, namespace: NamespaceRow) -> Iterat
         yield _item(row, namespace.path)
 
 
-def vectors_after(
-    connection: sqlite3.Connection, namespace: int, after: int
-) -> Iterator[tuple[int, int, bytes]]:
+def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[int, int, bytes]]:
     """Read vectors of one namespace that are newer than a given one.
 
     Args:
@@ -232,9 +223,7 @@ def removed_after(connection: sqlite3.Connection, namespace: int, after: int) ->
 
 def last_removed(connection: sqlite3.Connection) -> int:
     """The newest mark in the list of removed vectors."""
-    (mark,) = connection.execute(
-        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'removed'"
-    ).fetchone()
+    (mark,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'removed'").fetchone()
     return int(mark)
 
 
@@ -246,9 +235,7 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
         write: What to do. An update keeps the item's id and `created_at`.
     """
     path = encode_path(write.namespace)
-    space = connection.execute(
-        "SELECT id, next_item, next_vector FROM namespaces WHERE path = ?", (path,)
-    ).fetchone()
+    space = connection.execute("SELECT id, next_item, next_vector FROM namespaces WHERE path = ?", (path,)).fetchone()
     if space is None:
         if write.value is None:
             return
@@ -313,9 +300,7 @@ def forget_removed(connection: sqlite3.Connection, namespace: Namespace) -> None
         connection: In a write transaction.
         namespace: Whose list.
     """
-    space = connection.execute(
-        "SELECT id, items FROM namespaces WHERE path = ?", (encode_path(namespace),)
-    ).fetchone()
+    space = connection.execute("SELECT id, items FROM namespaces WHERE path = ?", (encode_path(namespace),)).fetchone()
     if space is None:
         return
     (count,) = connection.execute("SELECT count(*) FROM removed WHERE namespace = ?", (space[0],)).fetchone()
@@ -328,8 +313,7 @@ def refresh_expiry(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
     """Start the time to live of items anew, for those that have one."""
     moment = now()
     connection.executemany(
-        "UPDATE items SET expires_at = CAST(? + ttl_minutes * ? AS INTEGER) "
-        "WHERE id = ? AND ttl_minutes IS NOT NULL",
+        "UPDATE items SET expires_at = CAST(? + ttl_minutes * ? AS INTEGER) WHERE id = ? AND ttl_minutes IS NOT NULL",
         ((moment, _MINUTE, item) for item in ids),
     )
 

@@ -172,7 +172,7 @@ async def test_recall_finds_what_left_the_buffer_and_leaves_out_what_still_stand
     assert first_kept > 3
     await game.play("What was the password that Goran whispered?")
     prompt = game.model.asked("quest")[-1][0].text
-    memories = prompt.split("<memories>")[1]
+    memories = prompt.split("\n<memories>\n")[1]
     assert "swordfish" in memories
     recalled = [json.loads(line) for line in memories.split("</memories>")[0].strip().splitlines()]
     assert all(memory["turn"] < first_kept for memory in recalled)
@@ -188,11 +188,11 @@ async def test_recall_keeps_to_its_budget(new_game):
         game.model.queue("quest", say(f"The heron of stone {number} looks at you. " + "It is old. " * 12))
         await game.play(f"I look at the heron {number}")
     prompt = game.model.asked("quest")[-1][0].text
-    memories = prompt.split("<memories>")[1].split("</memories>")[0]
+    memories = prompt.split("\n<memories>\n")[1].split("</memories>")[0]
     assert 0 < len(memories) / 4 <= 150 * 1.1
     game.settings["recall_tokens"] = 0
     await game.play("heron")
-    assert "<memories>" not in game.model.asked("quest")[-1][0].text
+    assert "\n<memories>\n" not in game.model.asked("quest")[-1][0].text
 
 
 async def test_each_exchange_is_one_record_that_says_where_it_comes_from(game):
@@ -222,7 +222,7 @@ async def test_campaigns_and_users_do_not_see_each_other(new_game, model):
         model.queue("quest", say("Nothing but sand here. " * 12))
         await other.play(f"step {number}")
     await other.play("heron swordfish")
-    assert "swordfish" not in model.asked("quest")[-1][0].text.split("<memories>")[1]
+    assert "swordfish" not in model.asked("quest")[-1][0].text.split("\n<memories>\n")[1]
 
 
 async def test_turns_are_folded_into_the_summary_when_the_buffer_is_full(new_game):
@@ -269,7 +269,7 @@ async def test_nothing_leaves_the_buffer_before_it_is_remembered(new_game):
         game.model.queue("quest", say(f"Mile {number}. " + "The road goes on. " * 12))
         await game.play(f"I walk mile {number}")
     assert sum(isinstance(m, HumanMessage) for m in game.values["messages"]) == 9
-    assert game.values["remembered_through"] == 0
+    assert game.values.get("remembered_through", 0) == 0
     assert "disk full" in game.values["notices"][-1]["text"]
     game.store.broken = False
     await game.play("I rest")
@@ -302,7 +302,7 @@ async def test_what_was_recalled_is_found_again_when_a_turn_is_resumed(new_game)
     with pytest.raises(ModelError):
         await game.play("What did heron 1 sing?")
     await game.play(None)
-    assert "<memories>" in game.model.asked("quest")[-1][0].text
+    assert "\n<memories>\n" in game.model.asked("quest")[-1][0].text
 
 
 async def test_a_turn_left_open_is_joined_by_the_next_message(game):
@@ -313,8 +313,9 @@ async def test_a_turn_left_open_is_joined_by_the_next_message(game):
     await game.play("I open it slowly")
     assert game.reply.startswith("The wind turns")
     records = {item.value["turn"]: item.value["player"] for item in await game.store.asearch(EXCHANGES)}
-    assert "I open it slowly" in records[max(records)]
-    assert any("I open the chest" in text for text in records.values())
+    assert set(records) == {1, 2}
+    assert records[2] == "I open the chest\nI open it slowly"
+    assert game.values["turn"] == 2
 
 
 async def test_a_page_may_be_edited_by_a_person_and_is_checked(game):

@@ -107,9 +107,7 @@ def test_a_path_that_cannot_be_is_named(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "content", [b"this is no database" * 100, b"SQLite format 3\x00" + b"\x07" * 5000, b"x"]
-)
+@pytest.mark.parametrize("content", [b"this is no database" * 100, b"SQLite format 3\x00" + b"\x07" * 5000, b"x"])
 def test_a_file_that_is_no_store_is_refused_and_left_alone(path, content):
     path.write_bytes(content)
     with pytest.raises(CorruptStoreError, match=r"store\.db.*expected.*(path|copy)") as caught:
@@ -271,9 +269,7 @@ def test_several_event_loops_share_one_store(path):
 
     def work(loop):
         async def run():
-            await asyncio.gather(
-                *(store.aput(("a",), f"{loop}-{n}", {"text": f"{loop} {n}"}) for n in range(20))
-            )
+            await asyncio.gather(*(store.aput(("a",), f"{loop}-{n}", {"text": f"{loop} {n}"}) for n in range(20)))
             return len(await store.asearch(("a",), query="1", limit=100))
 
         assert asyncio.run(run()) >= 20

@@ -48,9 +48,7 @@ def test_ordinary_names_stay_as_they_are(name):
     assert escape_label(name) == name
 
 
-@pytest.mark.parametrize(
-    "label", ["", "a.b", "~x", "langgraph", "~61;", "~2E;", "~110000;", "~ffffffffffff;"]
-)
+@pytest.mark.parametrize("label", ["", "a.b", "~x", "langgraph", "~61;", "~2E;", "~110000;", "~ffffffffffff;"])
 def test_labels_that_no_name_escapes_to_are_refused(label):
     with pytest.raises(ValueError, match="not an escaped name"):
         unescape_label(label)

@@ -34,9 +34,7 @@ class Letters(Embeddings):
         for letter in text:
             digest = hashlib.sha256(letter.encode()).digest()
             for place in range(self.dims):
-                vector[place] += (
-                    digest[place % 32] / 127.5 - 1 if place < 32 else digest[31 - place % 32] / 127.5 - 1
-                )
+                vector[place] += digest[place % 32] / 127.5 - 1 if place < 32 else digest[31 - place % 32] / 127.5 - 1
         return vector
 
 
@@ -132,9 +130,7 @@ def test_unknown_operations_are_refused(store):
         store.batch([("get", "this")])
 
 
-@pytest.mark.parametrize(
-    "place", [(), ("the", "thing.about"), ("some", ""), ("langgraph", "foo"), ("nul\x00",)]
-)
+@pytest.mark.parametrize("place", [(), ("the", "thing.about"), ("some", ""), ("langgraph", "foo"), ("nul\x00",)])
 async def test_invalid_namespaces_are_refused(store, place):
     with pytest.raises(InvalidNamespaceError):
         store.put(place, "k", {})
@@ -224,19 +220,13 @@ def test_conditions_given_as_operations(store):
     for place in NAMESPACES:
         store.put(place, "k", {})
     conditions = (MatchCondition("prefix", ("a",)), MatchCondition("suffix", ("f",)))
-    assert store.batch([ListNamespacesOp(match_conditions=conditions)]) == [
-        [("a", "b", "f"), ("a", "c", "f")]
-    ]
+    assert store.batch([ListNamespacesOp(match_conditions=conditions)]) == [[("a", "b", "f"), ("a", "c", "f")]]
 
 
 def test_search_filters_by_equal_values(store):
-    store.put(
-        ("t", "docs"), "doc1", {"author": "Alice", "tags": ["important"], "deep": {"a": {"b": 1}, "c": 2}}
-    )
+    store.put(("t", "docs"), "doc1", {"author": "Alice", "tags": ["important"], "deep": {"a": {"b": 1}, "c": 2}})
     store.put(("t", "docs"), "doc2", {"author": "Bob", "tags": ["draft"], "on": True})
-    store.put(
-        ("t", "images"), "img1", {"author": "Alice", "tags": ["final", "draft"], "on": False, "none": None}
-    )
+    store.put(("t", "images"), "img1", {"author": "Alice", "tags": ["final", "draft"], "on": False, "none": None})
     assert keys(store.search(("t",), filter={"author": "Alice"})) == ["doc1", "img1"]
     assert keys(store.search(("t",), filter={"author": {"$eq": "Alice"}})) == ["doc1", "img1"]
     assert keys(store.search(("t",), filter={"author": {"$ne": "Alice"}})) == ["doc2"]
@@ -298,9 +288,7 @@ def test_an_update_replaces_the_vector(make):
     store = make(["text"])
     store.put(("test",), "1", {"text": "zany zebra Xerxes"})
     store.put(("test",), "2", {"text": "something about dogs"})
-    before = next(
-        item.score for item in store.search(("test",), query="zany zebra Xerxes") if item.key == "1"
-    )
+    before = next(item.score for item in store.search(("test",), query="zany zebra Xerxes") if item.key == "1")
     store.put(("test",), "1", {"text": "new text about dogs"})
     after = next(item.score for item in store.search(("test",), query="zany zebra Xerxes") if item.key == "1")
     assert before == pytest.approx(1, abs=1e-5)
@@ -321,9 +309,7 @@ def test_search_by_meaning_with_filters(make):
     assert keys(store.search(("test",), query="apple", filter={"color": "red"})) == ["doc1", "doc2"]
     assert keys(store.search(("test",), query="car", filter={"color": "red"})) == ["doc2", "doc1"]
     assert keys(store.search(("test",), query="blue blue car", filter={"score": {"$gt": 3.2}}))[0] == "doc4"
-    assert keys(
-        store.search(("test",), query="apple", filter={"score": {"$gte": 4.0}, "color": "green"})
-    ) == ["doc3"]
+    assert keys(store.search(("test",), query="apple", filter={"score": {"$gte": 4.0}, "color": "green"})) == ["doc3"]
 
 
 def test_search_by_meaning_pages_without_repeats(make):
@@ -331,16 +317,12 @@ def test_search_by_meaning_pages_without_repeats(make):
     for n in range(23):
         store.put(("test",), f"doc{n}", {"text": f"test document number {n}"})
     everything = keys(store.search(("test",), query="number 7", limit=23))
-    pages = [
-        keys(store.search(("test",), query="number 7", limit=5, offset=start)) for start in range(0, 25, 5)
-    ]
+    pages = [keys(store.search(("test",), query="number 7", limit=5, offset=start)) for start in range(0, 25, 5)]
     assert [key for page in pages for key in page] == everything
     assert len(set(everything)) == 23
 
 
-@pytest.mark.parametrize(
-    "query", ["", None, "test " * 100, "test!@#$%^&*()", '"test" AND (', "NEAR(", "*", "--"]
-)
+@pytest.mark.parametrize("query", ["", None, "test " * 100, "test!@#$%^&*()", '"test" AND (', "NEAR(", "*", "--"])
 def test_odd_queries_find_what_is_there(make, query):
     store = make(["text"])
     store.put(("test",), "doc", {"text": "test document"})
@@ -363,9 +345,7 @@ def test_every_field_is_a_vector_and_the_best_counts(make):
 def test_a_put_may_name_its_own_paths(make):
     store = make(["key17"])
     store.put(("test",), "doc3", {"key0": "aaa", "key1": "bbb", "key2": "ccc"}, index=["key0", "key1"])
-    store.put(
-        ("test",), "doc4", {"key0": "eee", "key1": "bbb", "key3": ["ggg", "iii"]}, index=["key1", "key3[*]"]
-    )
+    store.put(("test",), "doc4", {"key0": "eee", "key1": "bbb", "key3": ["ggg", "iii"]}, index=["key1", "key3[*]"])
     assert keys(store.search(("test",), query="aaa"))[0] == "doc3"
     assert keys(store.search(("test",), query="ggg"))[0] == "doc4"
     assert keys(store.search(("test",), query="iii"))[0] == "doc4"
@@ -423,16 +403,13 @@ async def test_everything_concurrent_and_asynchronous(make):
     store = make(["text"])
     colors, things = ["red", "blue", "green", "yellow", "purple"], ["apple", "car", "house", "book", "phone"]
     docs = [
-        (f"doc{n}", {"text": f"{colors[n % 5]} {things[n % 5]}", "color": colors[n % 5], "n": n})
-        for n in range(50)
+        (f"doc{n}", {"text": f"{colors[n % 5]} {things[n % 5]}", "color": colors[n % 5], "n": n}) for n in range(50)
     ]
     await asyncio.gather(*(store.aput(("test",), key, value) for key, value in docs))
     await asyncio.gather(*(store.adelete(("test",), key) for key, _ in docs[:25]))
     await asyncio.gather(*(store.aput(("test",), key, value) for key, value in docs))
     asked = [("apple", {"color": "red"}), ("car", {"color": "blue"}), ("house", {"n": {"$gt": 25}})]
-    found = await asyncio.gather(
-        *(store.asearch(("test",), query=query, filter=where) for query, where in asked)
-    )
+    found = await asyncio.gather(*(store.asearch(("test",), query=query, filter=where) for query, where in asked))
     assert [len(items) for items in found] == [10, 10, 10]
     assert all(item.value["color"] == "red" for item in found[0])
     assert (await store.alist_namespaces()) == [("test",)]

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Literal
 
 from langchain_core.messages import AIMessage
-from langgraph.runtime import Runtime
 
 from graphs.dungeon_master.condense import leaving
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import check_input
+from graphs.node import context_or_none
 from graphs.tool_calls import calls_of
 
 
-def route_mode(state: DungeonState, runtime: Runtime[Context]) -> Literal["build_character", "recall"]:
+def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:
     """Begin a turn: a complete character is what switches the game from interview to quest.
 
     Raises:
         InputError: The input cannot be played. Raised here, before any node has run, it leaves the state untouched.
     """
-    check_input(state, Context.of(runtime.context))
+    check_input(state, Context.of(context_or_none()))
     return "recall" if state.character.complete else "build_character"
 
 
@@ -35,6 +35,6 @@ def route_tools(state: DungeonState) -> Literal["roll_dice", "update_state"]:
     return "roll_dice" if isinstance(reply, AIMessage) and calls_of(reply) else "update_state"
 
 
-def route_upkeep(state: DungeonState, runtime: Runtime[Context]) -> Literal["condense", "__end__"]:
+def route_upkeep(state: DungeonState) -> Literal["condense", "__end__"]:
     """Fold turns into the summary when the buffer is over its budget."""
-    return "condense" if leaving(state, Context.of(runtime.context)) else "__end__"
+    return "condense" if leaving(state, Context.of(context_or_none())) else "__end__"

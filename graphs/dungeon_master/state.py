@@ -73,6 +73,7 @@ class DungeonState(BaseModel):
         noted_through: Last turn that `quest` takes account of.
         remembered_through: Last turn that stands in the store.
         turn: Number of the current turn, from 1; 0 before the first.
+        opened_by: Id of the player's message that opened the current turn.
     """
 
     messages: Annotated[list[AnyMessage], reduce_messages] = Field(default_factory=list)
@@ -86,3 +87,4 @@ class DungeonState(BaseModel):
     noted_through: int = 0
     remembered_through: int = 0
     turn: int = 0
+    opened_by: str = ""

@@ -12,6 +12,7 @@ from langgraph.runtime import Runtime
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
 from graphs.errors import InputError
+from memory.buffer import turns_of
 
 
 def check_input(state: DungeonState, context: Context) -> None:
@@ -36,11 +37,14 @@ def check_input(state: DungeonState, context: Context) -> None:
 def open_turn(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Number the turn that the newest message opens, and reach the timeline up to it.
 
-    Returns the channels to write. Safe to call again within a turn: only a player's message opens one.
+    Returns the channels to write. Safe to call again within a turn, also when it was left unanswered and the player
+    has added to it: messages of a player in a row are one turn.
     """
-    turn = state.turn + isinstance(state.messages[-1], HumanMessage)
+    _, messages = turns_of(state.messages, state.turn)[-1]
+    opened_by = next(message.id or "" for message in messages if isinstance(message, HumanMessage))
+    turn = state.turn + (opened_by != state.opened_by)
     *past, (branch, _) = state.timeline or [(_first_branch(runtime), turn)]
-    return {"turn": turn, "timeline": [*map(list, past), [branch, turn]]}
+    return {"turn": turn, "opened_by": opened_by, "timeline": [*map(list, past), [branch, turn]]}
 
 
 def notice(turn: int, node: str, text: str) -> dict[str, Any]:
