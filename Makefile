@@ -1,0 +1,61 @@
+# make play      the game, in the terminal; ARGS="--campaign isle" passes flags on
+# make install   what `make play` needs, and nothing started
+# make test      the tests, without the slow ones; SLOW=1 runs all
+# make check     what CI runs: format, lint, types, tests
+# make studio    langgraph dev, with LangGraph Studio
+# make clean     removes .venv and caches; games are kept elsewhere and stay
+#
+# Python: the first of these that runs, is 3.11 or later and can make a virtual environment. PYTHON=… overrides.
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
+	if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+	then echo "$$python"; break; fi; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Stamps: the second `make play` does no pip work.
+INSTALLED := $(VENV)/.installed
+TOOLS := $(VENV)/.tools
+# A .env beside this file sets keys and QUESTBOOK_ variables.
+ENV := set -a; if [ -f .env ]; then . ./.env; fi; set +a;
+MARKS := $(if $(SLOW),,-m "not slow")
+
+.PHONY: play install test check studio clean
+
+play: $(INSTALLED)
+	@$(ENV) exec $(BIN)/questbook play $(ARGS)
+
+install: $(INSTALLED)
+
+test: $(TOOLS)
+	@$(BIN)/python -m pytest $(MARKS) $(ARGS)
+
+check: $(TOOLS)
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy --strict -p graphs -p memory -p notebooks
+	@$(BIN)/python -m pytest $(MARKS) $(ARGS)
+
+studio: $(TOOLS)
+	@$(ENV) exec $(BIN)/langgraph dev $(ARGS)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .langgraph_api *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Questbook needs Python 3.11 or later with venv (Debian, Ubuntu: apt install python3-venv). Say which with make PYTHON=/path/to/python."; exit 1; }
+	@echo "Making $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Questbook (once; a minute or two)"
+	@$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+# Dependency groups need pip 25.1; a new environment may come with an older one.
+$(TOOLS): $(INSTALLED)
+	@echo "Installing the tools for tests and Studio (once)"
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@$(PIP) install -c constraints.txt -e . --group dev
+	@touch $@

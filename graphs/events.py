@@ -1,0 +1,96 @@
+"""What happens in a turn, told to a person as it happens: the one reading of the graph's stream that doors share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from typing import Any, Literal, NamedTuple
+
+JSON = dict[str, Any]
+
+REPLIES = frozenset({"build_character", "run_quest"})
+"""Nodes whose words are for the player; what other nodes make the model say is not."""
+
+STREAM_MODES: list[Literal["messages", "updates", "custom"]] = ["messages", "updates", "custom"]
+
+
+class Spoken(NamedTuple):
+    """A piece of the reply, as it comes. A new `message` of the model's starts a new paragraph."""
+
+    text: str
+    message: str
+
+
+class Rolled(NamedTuple):
+    """Dice, as rolled; they come before the words that tell of them."""
+
+    roll: JSON
+
+
+class Noticed(NamedTuple):
+    """Something that a person should know of: {"turn", "node", "text"}."""
+
+    notice: JSON
+
+
+class Recalled(NamedTuple):
+    """The memories that this turn is played with."""
+
+    memories: list[JSON]
+
+
+class Prompted(NamedTuple):
+    """What the model saw: [{"section", "tokens", "text"}, …]."""
+
+    node: str
+    sections: list[JSON]
+
+
+class Passed(NamedTuple):
+    """A node has finished, and what it wrote stands in the checkpoint or is about to."""
+
+    node: str
+
+
+Event = Spoken | Rolled | Noticed | Recalled | Prompted | Passed
+
+
+async def read_stream(stream: AsyncIterator[Any]) -> AsyncGenerator[Event]:
+    """Read the stream of a run with `STREAM_MODES` into events.
+
+    Args:
+        stream: What `graph.astream(…, stream_mode=STREAM_MODES)` gives: pairs of mode and payload.
+    """
+    streamed: set[str] = set()
+    async for mode, payload in stream:
+        if mode == "messages":
+            for spoken in _spoken(payload, streamed):
+                yield spoken
+        elif mode == "updates":
+            for node, update in payload.items():
+                for event in _written(node, update):
+                    yield event
+        elif isinstance(payload, dict) and isinstance(payload.get("prompt"), list):
+            yield Prompted(str(payload.get("node", "")), payload["prompt"])
+
+
+def _spoken(payload: Any, streamed: set[str]) -> Iterator[Spoken]:
+    message, metadata = payload
+    if metadata.get("langgraph_node") not in REPLIES or message.type not in ("AIMessageChunk", "ai"):
+        return
+    name = message.id or ""
+    if message.type == "ai" and name in streamed:  # the sum of what has been streamed
+        return
+    streamed.add(name)
+    if message.text:
+        yield Spoken(message.text, name)
+
+
+def _written(node: str, update: Any) -> Iterator[Event]:
+    for part in update if isinstance(update, list) else [update]:
+        if not isinstance(part, dict):
+            continue
+        if "recalled" in part:
+            yield Recalled(list(part["recalled"]))
+        yield from (Rolled(roll) for roll in part.get("rolls") or ())
+        yield from (Noticed(notice) for notice in part.get("notices") or ())
+    yield Passed(node)

@@ -1,0 +1,1 @@
+"""The terminal door: the game at a prompt, or scripted through a pipe."""

@@ -1,0 +1,62 @@
+"""Campaigns: which there are, and that one terminal plays one of them at a time.
+
+The list is read from the checkpoints themselves, so that it cannot differ from what there is to play.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from graphs.engine import Saved, thread_id_of
+from graphs.errors import QuestbookError
+from graphs.home import Home, HomeError
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+# The primary key alone answers this; no checkpoint is read for it.
+_THREADS = "SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
+
+
+class CampaignBusyError(QuestbookError):
+    """Another terminal plays this campaign."""
+
+
+async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str) -> list[Saved]:
+    """Return the last checkpoint of each of the user's campaigns, the last played first."""
+    async with checkpointer.lock, checkpointer.conn.execute(_THREADS) as cursor:
+        threads = [str(row[0]) for row in await cursor.fetchall()]
+    found = [await checkpointer.aget_tuple({"configurable": {"thread_id": thread}}) for thread in threads]
+    campaigns = [Saved.of(checkpoint) for checkpoint in found if checkpoint and "campaign" in checkpoint.metadata]
+    mine = [
+        saved for saved in campaigns if saved.user == user and saved.thread_id == thread_id_of(user, saved.campaign)
+    ]
+    return sorted(mine, key=lambda saved: saved.played, reverse=True)
+
+
+@contextmanager
+def hold_campaign(home: Home, user: str, campaign: str) -> Iterator[None]:
+    """Hold a campaign for this process; the lock ends with the process, however it ends.
+
+    Raises:
+        CampaignBusyError: Another process holds it.
+        HomeError: The lock cannot be written.
+    """
+    from filelock import FileLock, Timeout  # `questbook --help` needs it not
+
+    path = home.lock_of(thread_id_of(user, campaign))
+    lock = FileLock(path, blocking=False, mode=0o600)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise CampaignBusyError(
+            f"Campaign {campaign!r} is open in another terminal. Close that one, or play another: --campaign NAME."
+        ) from error
+    except OSError as error:
+        raise HomeError(f"Cannot use {path}: {error.strerror or error}. Mend its permissions, or move it.") from error
+    try:
+        yield
+    finally:
+        lock.release()

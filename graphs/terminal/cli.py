@@ -1,0 +1,111 @@
+"""The command `questbook`. Heavy imports wait until they are needed: `--help` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+OK = 0
+FAILED = 2
+
+_ENVIRONMENT = """\
+Settings come from the flags, then from the environment, then from defaults:
+  QUESTBOOK_MODEL, QUESTBOOK_USER, QUESTBOOK_CAMPAIGN, QUESTBOOK_SEED, … one for every setting
+  QUESTBOOK_HOME      where games are kept (default: the user's data directory)
+  OPENAI_API_KEY      key for models openai:…
+  OPENAI_BASE_URL     another server for openai:… (Ollama, llama.cpp, vLLM; they need no key)
+  NO_COLOR            no colours
+
+In the game: /sheet /quest /memories /prompt /campaigns /retry /help /quit.
+Through a pipe each line is a message or a command; the game ends with the input:
+  printf 'I am Mira, a halfling rogue\\n/sheet\\n' | questbook play
+Exit status: 0 fine, 2 error (one line on standard error).
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else FAILED
+    if arguments.version:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"questbook {version('questbook')}")  # noqa: T201
+        except PackageNotFoundError:
+            print("questbook, not installed: run from its sources")  # noqa: T201
+        return OK
+    if arguments.command is None:
+        _parser().print_help()
+        return OK
+    try:
+        return _play(arguments)
+    except BrokenPipeError:
+        # Whoever read us has gone: say nothing more, also not when Python flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def _play(arguments: argparse.Namespace) -> int:
+    import asyncio
+    import logging
+
+    from graphs.dungeon_master.context import Context
+    from graphs.errors import QuestbookError
+    from graphs.terminal.play import play
+    from memory.errors import StoreError
+    from notebooks.errors import NotebookError
+
+    # What a person should know of comes as a notice; log lines would only tear the picture.
+    logging.getLogger().addHandler(logging.NullHandler())
+    live = sys.stdin.isatty() and sys.stdout.isatty()
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if not live:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # every step stands in the checkpoint: simply stop
+    try:
+        context = Context.of(
+            None, model=arguments.model, user=arguments.user, campaign=arguments.campaign, seed=arguments.seed
+        )
+        asyncio.run(play(context, live=live))
+    except (QuestbookError, NotebookError, StoreError) as error:
+        from graphs.terminal.text import one_line
+
+        sys.stdout.flush()
+        print(f"questbook: {one_line(str(error))}", file=sys.stderr)  # noqa: T201
+        return FAILED
+    except KeyboardInterrupt:
+        return OK
+    return OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="questbook",
+        description="A dungeon master that remembers.",
+        epilog=_ENVIRONMENT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="say which version this is")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    play = commands.add_parser(
+        "play",
+        help="play a campaign, or go on with one",
+        description="Play a campaign, or go on with one.",
+        epilog=_ENVIRONMENT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    play.add_argument("--campaign", metavar="NAME", help="which campaign (default: default); a new name begins one")
+    play.add_argument(
+        "--model",
+        metavar="PROVIDER:NAME",
+        help="chat model, such as openai:gpt-4.1-mini (default: offline, the built-in storyteller)",
+    )
+    play.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are kept apart by user")
+    play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
+    return parser

@@ -1,0 +1,197 @@
+"""Slash commands: what a player can look at beside the story."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Any, NamedTuple
+
+from graphs.engine import Game
+from graphs.events import REPLIES, Event, Prompted, Recalled
+from graphs.terminal.campaigns import list_campaigns
+from graphs.terminal.screen import Screen
+from graphs.terminal.text import one_line
+
+_REPLY_SHOWN = 160
+
+
+class Then(Enum):
+    """What follows a command."""
+
+    PROMPT = "prompt"
+    RETRY = "retry"
+    QUIT = "quit"
+
+
+@dataclass
+class Table:
+    """What lies on the table: the game, the screen, and what the last turn was played with.
+
+    Attributes:
+        game: The campaign.
+        screen: Where answers go.
+        recalled: Memories of the last turn; None before the first.
+        prompts: What the model saw in the last turn, in order.
+    """
+
+    game: Game
+    screen: Screen
+    recalled: list[dict[str, Any]] | None = None
+    prompts: list[Prompted] = field(default_factory=list)
+
+    def clear(self) -> None:
+        """Make room for a new turn."""
+        self.recalled, self.prompts = None, []
+
+    def keep(self, event: Event) -> None:
+        """Keep what a command may ask for."""
+        if isinstance(event, Recalled):
+            self.recalled = event.memories
+        elif isinstance(event, Prompted):
+            self.prompts.append(event)
+
+
+class Command(NamedTuple):
+    """A command: what may follow it, what it does in a line, and the doing."""
+
+    arguments: str
+    does: str
+    run: Callable[[Table, str], Awaitable[Then]]
+
+
+async def run_command(table: Table, line: str) -> Then:
+    """Do what a line that begins with "/" asks for."""
+    name, _, rest = line.strip().partition(" ")
+    command = COMMANDS.get(name.lower())
+    if command is None:
+        near = difflib.get_close_matches(name.lower(), COMMANDS, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]}?" if near else "/help lists them."
+        table.screen.complain(f"There is no command {one_line(name, 40)}. {hint}")
+        return Then.PROMPT
+    return await command.run(table, rest.strip())
+
+
+async def _sheet(table: Table, rest: str) -> Then:  # noqa: ARG001
+    from graphs.terminal.pages import sheet_rows  # pydantic, which the first prompt does not need
+
+    saved = await table.game.saved()
+    if saved is None or not any(saved.character.player_view().get(f) for f in ("name", "class", "ancestry", "goal")):
+        table.screen.answer("No character yet: tell the dungeon master who you want to play.")
+    else:
+        table.screen.table("Character", ("", ""), sheet_rows(saved.character))
+    return Then.PROMPT
+
+
+async def _quest(table: Table, rest: str) -> Then:  # noqa: ARG001
+    from graphs.terminal.pages import quest_rows
+
+    saved = await table.game.saved()
+    if saved is None or not saved.character.complete:
+        table.screen.answer("No quest yet: it opens once your character is complete.")
+    else:
+        table.screen.table("Quest", ("", ""), quest_rows(saved.quest))
+    return Then.PROMPT
+
+
+async def _memories(table: Table, rest: str) -> Then:  # noqa: ARG001
+    if table.recalled is None:
+        table.screen.answer("No turn of the quest has been played since the start; /memories shows the last one's.")
+    elif not table.recalled:
+        table.screen.answer("Nothing was recalled for the last turn: what matters still stands in the conversation.")
+    else:
+        rows = [
+            (
+                str(memory.get("turn", "")),
+                str(memory.get("age") or ""),
+                _score(memory.get("score")),
+                one_line(str(memory.get("player") or memory.get("text") or ""), _REPLY_SHOWN),
+                one_line(str(memory.get("reply") or ""), _REPLY_SHOWN),
+            )
+            for memory in table.recalled
+        ]
+        table.screen.table(
+            "Recalled for the last turn", ("Turn", "When", "Score", "You said", "Reply"), rows, right="Score"
+        )
+    return Then.PROMPT
+
+
+async def _prompt(table: Table, rest: str) -> Then:
+    replies = [prompted for prompted in table.prompts if prompted.node in REPLIES]
+    shown = (replies or table.prompts)[-1:]
+    if not shown:
+        table.screen.answer(
+            "No turn has been played since the start; /prompt shows what the model saw in the last one."
+        )
+        return Then.PROMPT
+    node, sections = shown[0]
+    names = [str(section["section"]) for section in sections]
+    if not rest:
+        rows = [(str(section["section"]), f"{section['tokens']:,}") for section in sections]
+        rows.append(("total", f"{sum(section['tokens'] for section in sections):,}"))
+        title = f"What the model saw last ({node}); /prompt SECTION or /prompt all shows the text"
+        table.screen.table(title, ("Section", "Tokens"), rows, right="Tokens")
+    elif rest != "all" and rest not in names:
+        near = difflib.get_close_matches(rest, names, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)} and all."
+        table.screen.complain(f"The prompt has no section {one_line(rest, 40)}. {hint}")
+    else:
+        for section in sections:
+            if rest in ("all", section["section"]):
+                table.screen.answer(f"{section['section']} ({section['tokens']:,} tokens)", style="bold")
+                table.screen.answer(str(section["text"]))
+                table.screen.blank()
+    return Then.PROMPT
+
+
+async def _campaigns(table: Table, rest: str) -> Then:  # noqa: ARG001
+    campaigns = await list_campaigns(table.game.checkpointer, table.game.context.user)
+    if not campaigns:
+        table.screen.answer("No campaign yet: the first message begins this one.")
+        return Then.PROMPT
+    rows = []
+    for saved in campaigns:
+        here = saved.thread_id == table.game.thread_id
+        who = ", ".join(filter(None, (saved.character.name, saved.character.class_name)))
+        when = datetime.fromisoformat(saved.played).astimezone().strftime("%Y-%m-%d %H:%M")
+        mark = "*" if here else ""
+        rows.append((mark, one_line(saved.campaign, 40), who or "–", str(saved.turn), when, saved.thread_id))
+    columns = ("", "Campaign", "Character", "Turn", "Last played", "Thread")
+    table.screen.table("Campaigns (questbook play --campaign NAME opens one)", columns, rows, right="Turn")
+    return Then.PROMPT
+
+
+async def _help(table: Table, rest: str) -> Then:  # noqa: ARG001
+    rows = [(f"{name} {command.arguments}".strip(), command.does) for name, command in COMMANDS.items()]
+    table.screen.table("Commands", ("", ""), rows)
+    table.screen.say("Everything else is said to the dungeon master. Ctrl-C stops a reply, Ctrl-D quits.")
+    return Then.PROMPT
+
+
+async def _retry(table: Table, rest: str) -> Then:  # noqa: ARG001
+    if await table.game.unfinished():
+        return Then.RETRY
+    table.screen.answer("Nothing to retry: your last message has its reply.")
+    return Then.PROMPT
+
+
+async def _quit(table: Table, rest: str) -> Then:  # noqa: ARG001
+    return Then.QUIT
+
+
+def _score(score: Any) -> str:
+    return f"{score:.2f}" if isinstance(score, int | float) else "–"
+
+
+COMMANDS: dict[str, Command] = {
+    "/sheet": Command("", "your character", _sheet),
+    "/quest": Command("", "where the story stands, as far as you know", _quest),
+    "/memories": Command("", "what was recalled for the last turn, with score and age", _memories),
+    "/prompt": Command("[SECTION|all]", "what the model saw in the last turn, with token counts", _prompt),
+    "/campaigns": Command("", "your campaigns", _campaigns),
+    "/retry": Command("", "answer a message whose reply was stopped or failed", _retry),
+    "/help": Command("", "this list", _help),
+    "/quit": Command("", "leave; the campaign goes on where you stopped", _quit),
+}

@@ -1,0 +1,99 @@
+"""Where the player's words come from: a keyboard with history and completion, or a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from graphs.home import Home, HomeError
+from graphs.terminal.text import cleaned
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+
+
+class Input(Protocol):
+    """A source of lines.
+
+    Attributes:
+        live: A person sits there: they can be asked again, and nothing ends because one turn failed.
+    """
+
+    live: bool
+
+    async def line(self) -> str:
+        """Return the next line, cleaned.
+
+        Raises:
+            EOFError: There are no more.
+            KeyboardInterrupt: The person pressed Ctrl-C instead.
+        """
+
+
+class Pipe:
+    """Lines of a script or another program."""
+
+    live = False
+
+    async def line(self) -> str:
+        """Return the next line; bytes that are not UTF-8 are dropped."""
+        raw = sys.stdin.buffer.readline()
+        if not raw:
+            raise EOFError
+        return cleaned(raw.decode("utf-8", "ignore")).rstrip("\n")
+
+
+class Keyboard:
+    """A person at a terminal.
+
+    Args:
+        home: Keeps the history.
+        commands: Name to the words that may follow it, for completion.
+    """
+
+    live = True
+
+    def __init__(self, home: Home, commands: Mapping[str, Iterable[str]]) -> None:
+        self._commands = commands
+        self._session = self._open(home)
+
+    async def line(self) -> str:
+        """Ask for a line."""
+        # Ctrl-C is a key here; the signal belongs to the game, which stops a reply by it.
+        return cleaned(await self._session.prompt_async("> ", handle_sigint=False))
+
+    def _open(self, home: Home) -> PromptSession[str]:
+        from prompt_toolkit import PromptSession  # a pipe needs none of it
+        from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+        from prompt_toolkit.document import Document
+        from prompt_toolkit.history import FileHistory
+        from prompt_toolkit.output import ColorDepth
+
+        commands = self._commands
+
+        class Commands(Completer):
+            def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
+                words = document.text_before_cursor.split(" ")
+                if not words[0].startswith("/") or len(words) > 2:
+                    return
+                choices = commands if len(words) == 1 else commands.get(words[0], ())
+                for choice in choices:
+                    if choice.startswith(words[-1]):
+                        yield Completion(choice, -len(words[-1]))
+
+        class History(FileHistory):
+            def store_string(self, string: str) -> None:
+                super().store_string(cleaned(string))  # a lone surrogate cannot be written
+
+        try:
+            os.close(os.open(home.history, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise HomeError(f"Cannot use {home.history}: {error.strerror or error}. Move it away.") from error
+        return PromptSession(
+            history=History(str(home.history)),
+            completer=Commands(),
+            complete_while_typing=True,
+            color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
+        )

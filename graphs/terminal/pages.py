@@ -1,0 +1,100 @@
+"""Pages as rows for a person: label and text, empty ones left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from notebooks import CharacterNotebook, StateNotebook
+
+Rows = list[tuple[str, str]]
+
+
+def sheet_rows(page: CharacterNotebook) -> Rows:
+    """Return the character sheet."""
+    view = page.player_view()
+    scores: Mapping[str, int] = view.pop("abilities", {})
+    kit: Mapping[str, int] = view.pop("kit", {})
+    rows = [(_label(field), str(value)) for field, value in view.items()]
+    if scores:
+        rows.append(
+            ("Abilities", "  ".join(f"{name[:3].upper()} {n} ({(n - 10) // 2:+d})" for name, n in scores.items()))
+        )
+    if kit:
+        rows.append(("Kit", _items(kit)))
+    if page.missing:
+        rows.append(("Still to tell", ", ".join(page.missing)))
+    return rows
+
+
+def quest_rows(page: StateNotebook) -> Rows:
+    """Return what the player knows of the quest; never the secrets."""
+    view = page.player_view()
+    rows: Rows = []
+    for field, value in view.items():
+        said = _SAID.get(field, _plain)(value)
+        if said:
+            rows.append((_label(field), said))
+    return rows
+
+
+def _label(field: str) -> str:
+    return {"class": "Class", "fallen": "The dead"}.get(field, field.replace("_", " ").capitalize())
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "\n".join(f"{name}: {_inline(part)}" for name, part in value.items())
+    return str(value)
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_inline(part)}" for name, part in value.items())
+    return str(value)
+
+
+def _items(value: Mapping[str, int]) -> str:
+    return ", ".join(item if quantity == 1 else f"{item} ×{quantity}" for item, quantity in value.items())
+
+
+def _quests(value: Mapping[str, Mapping[str, str]]) -> str:
+    return "\n".join(
+        f"{title} ({quest.get('status', 'open')})" + (f": {quest['notes']}" if quest.get("notes") else "")
+        for title, quest in value.items()
+    )
+
+
+def _people(value: Mapping[str, Mapping[str, Any]]) -> str:
+    lines = []
+    for name, person in value.items():
+        said = [str(person[part]) for part in ("role", "attitude") if person.get(part)]
+        if person.get("last_seen"):
+            said.append(f"last seen {person['last_seen']}")
+        if not person.get("alive", True):
+            said.append(f"dead: {person['fate']}" if person.get("fate") else "dead")
+        lines.append(f"{name}: {', '.join(said)}" if said else name)
+    return "\n".join(lines)
+
+
+def _condition(value: Mapping[str, Any]) -> str:
+    lines = []
+    if "hp" in value:
+        lines.append(
+            f"{value['hp']}/{value['max_hp']} hit points" if "max_hp" in value else f"{value['hp']} hit points"
+        )
+    lines += [f"{name}: {note}" if note else name for name, note in value.get("conditions", {}).items()]
+    return "\n".join(lines)
+
+
+def _clock(value: Mapping[str, Any]) -> str:
+    return f"day {value['day']}" + (f", {value['time']}" if value.get("time") else "")
+
+
+_SAID: dict[str, Callable[[Any], str]] = {
+    "quests": _quests,
+    "people": _people,
+    "inventory": _items,
+    "condition": _condition,
+    "clock": _clock,
+}

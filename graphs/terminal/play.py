@@ -1,0 +1,206 @@
+"""The loop of the game: a line from the player, a turn of the graph, and again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from importlib import import_module
+
+from graphs.dungeon_master.context import OFFLINE, Context
+from graphs.engine import Game, Saved, open_game
+from graphs.errors import InputError, ModelError
+from graphs.events import Event
+from graphs.home import Home
+from graphs.terminal.campaigns import hold_campaign
+from graphs.terminal.commands import COMMANDS, Table, Then, run_command
+from graphs.terminal.input import Input, Keyboard, Pipe
+from graphs.terminal.screen import Screen
+from graphs.terminal.text import one_line
+
+_SECTIONS = ("all", "instructions", "character", "quest", "summary", "memories", "messages")
+_SCENE_SHOWN = 200
+
+
+async def play(context: Context, *, live: bool) -> None:
+    """Play a campaign until the player leaves or the input ends.
+
+    Args:
+        context: The settings.
+        live: A person sits at a terminal; otherwise the game is scripted.
+
+    Raises:
+        QuestbookError: The game cannot go on; what was played, and the player's last message, are kept.
+        StoreError: The same, for the memories.
+    """
+    home = Home.find()
+    with hold_campaign(home, context.user, context.campaign):
+        async with open_game(context, home) as game:
+            words = {name: _SECTIONS if name == "/prompt" else () for name in COMMANDS}
+            source: Input = Keyboard(home, words) if live else Pipe()
+            await Session(Table(game, Screen(live=live)), source).run()
+
+
+class Session:
+    """One sitting.
+
+    Args:
+        table: The game and the screen.
+        source: Where the player's words come from.
+    """
+
+    def __init__(self, table: Table, source: Input) -> None:
+        self._table, self._source = table, source
+        self._game, self._screen = table.game, table.screen
+        self._reply: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Greet, answer what was left unanswered, and play."""
+        async with self._interruptible(), self._loaded_ahead():
+            saved = await self._game.saved()
+            self._greet(saved)
+            if saved and saved.unanswered is not None:
+                self._screen.say(f"Your last message has no reply yet: “{one_line(saved.unanswered, 80)}”")
+                await self._turn(self._game.resume())
+            interrupted = False
+            while True:
+                try:
+                    line = await self._source.line()
+                except EOFError:
+                    break
+                except KeyboardInterrupt:
+                    if interrupted:
+                        break
+                    self._screen.say("Ctrl-C again quits, and so do Ctrl-D and /quit; /help lists the commands.")
+                    interrupted = True
+                    continue
+                interrupted = False
+                if not await self._take(line):
+                    break
+            if self._source.live:
+                self._screen.say("The campaign is kept. Until next time!")
+
+    async def _take(self, line: str) -> bool:
+        """Do what one line asks for; False ends the sitting."""
+        if not line.strip():
+            if self._source.live:
+                self._screen.say("Say what your character does, or /help.")
+        elif line.lstrip().startswith("/"):
+            then = await run_command(self._table, line)
+            if then is Then.RETRY:
+                await self._turn(self._game.resume())
+            return then is not Then.QUIT
+        elif len(line) > (limit := self._game.context.max_message_chars):
+            self._screen.complain(
+                f"That is {len(line):,} characters; the dungeon master reads at most {limit:,} at once. "
+                "Nothing was sent; say it in parts."
+            )
+        else:
+            await self._turn(self._game.send(line))
+        return True
+
+    async def _turn(self, events: AsyncGenerator[Event]) -> None:
+        self._screen.blank()
+        self._table.clear()
+        self._reply = asyncio.create_task(self._show(events))
+        try:
+            await self._reply
+        except asyncio.CancelledError:
+            if self._reply.cancelled() and not _is_cancelling():
+                await self._say_what_stands()
+                return
+            raise
+        except InputError as error:
+            self._screen.complain(str(error))
+        except ModelError as error:
+            if error.fatal or not self._source.live:
+                raise ModelError(f"{error} Your message is kept: the next start answers it.", fatal=True) from error
+            self._screen.complain(f"{error} Your message is kept; /retry answers it.")
+        finally:
+            self._reply = None
+
+    async def _show(self, events: AsyncGenerator[Event]) -> None:
+        reply = self._screen.reply()
+        try:
+            async with aclosing(events) as happening:
+                async for event in happening:
+                    self._table.keep(event)
+                    reply.show(event)
+        finally:
+            reply.close()
+
+    async def _say_what_stands(self) -> None:
+        saved = await self._game.saved()
+        if saved and saved.unanswered is not None:
+            self._screen.say("Stopped. Your message is kept; /retry answers it, or say something else.")
+        else:
+            self._screen.say("Stopped. The reply stands; the notes on it catch up with the next turn.")
+
+    def _greet(self, saved: Saved | None) -> None:
+        context = self._game.context
+        if context.model.strip().lower() == OFFLINE:
+            self._screen.say(
+                "The built-in offline storyteller leads the game. "
+                "For a language model: questbook play --model openai:gpt-4.1-mini, with OPENAI_API_KEY set."
+            )
+        if not self._source.live:
+            return
+        if saved is None or saved.turn == 0:
+            self._screen.heading(f"Welcome to Questbook. A new campaign begins: {one_line(context.campaign, 60)}.")
+            self._screen.say(
+                "Who do you want to play? Say it in your own words: a name, a people, a calling, where they come "
+                "from and what they want. /help lists the commands."
+            )
+            return
+        name = saved.character.name or "somebody yet to be described"
+        self._screen.heading(f"{one_line(context.campaign, 60)}, turn {saved.turn}: you are {one_line(name, 60)}.")
+        where = [one_line(part, _SCENE_SHOWN) for part in (saved.quest.location, saved.quest.scene) if part]
+        if not where:  # still in the interview: it stopped at a question
+            where = [one_line(saved.last_reply, _SCENE_SHOWN)]
+        self._screen.say(" – ".join(filter(None, where)) or "The adventure is about to open.")
+
+    @asynccontextmanager
+    async def _interruptible(self) -> AsyncIterator[None]:
+        """Let Ctrl-C stop the reply that is coming, and nothing else, for as long as a person plays."""
+        if not self._source.live:
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):  # a platform without such handlers: Ctrl-C ends the game
+            loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        try:
+            yield
+        finally:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(signal.SIGINT)
+
+    def _interrupt(self) -> None:
+        if self._reply is not None:
+            self._reply.cancel()
+
+    @asynccontextmanager
+    async def _loaded_ahead(self) -> AsyncIterator[None]:
+        """Load the graph while the player reads and types."""
+        if not self._source.live:
+            yield
+            return
+        task = asyncio.create_task(_load(self._game))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            if not task.cancelled():
+                task.exception()  # the first turn has met the same problem, and told of it
+
+
+async def _load(game: Game) -> None:
+    await asyncio.sleep(0.1)  # the prompt is drawn first
+    await asyncio.to_thread(import_module, "rich.markdown")
+    await game.load()
+
+
+def _is_cancelling() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

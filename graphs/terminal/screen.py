@@ -1,0 +1,276 @@
+"""Everything that the terminal shows: in colour where a person looks, plain where a program reads."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from graphs.events import Event, Noticed, Passed, Rolled, Spoken
+from graphs.terminal.text import cleaned, one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+_PLAIN_WIDTH = 100
+
+
+class Reply(Protocol):
+    """Shows one turn as it happens."""
+
+    def show(self, event: Event) -> None:
+        """Show what happened."""
+
+    def close(self) -> None:
+        """Put down whatever is not on the screen yet, and stop the spinner."""
+
+
+class Screen:
+    """The terminal.
+
+    Args:
+        live: A person looks: colours, a spinner, text that is drawn while it comes. Otherwise replies, dice and
+            what commands answer go to standard output, and everything else to standard error.
+    """
+
+    def __init__(self, *, live: bool) -> None:
+        self.live = live
+        self._console: Console | None = None
+
+    @property
+    def console(self) -> Console:
+        """The rich console; made when it is first needed, since a piped game needs none."""
+        if self._console is None:
+            from rich.console import Console
+
+            width = None if self.live or "COLUMNS" in os.environ else _PLAIN_WIDTH
+            self._console = Console(
+                markup=False, emoji=False, highlight=False, width=width, no_color=None if self.live else True
+            )
+        return self._console
+
+    def heading(self, text: str) -> None:
+        """Show a greeting."""
+        if self.live:
+            self.console.print(cleaned(text), style="bold")
+        else:
+            self._aside(text)
+
+    def say(self, text: str) -> None:
+        """Show something about the game that is no part of it."""
+        if self.live:
+            self.console.print(cleaned(text), style="dim")
+        else:
+            self._aside(text)
+
+    def complain(self, text: str) -> None:
+        """Show what went wrong, on one line."""
+        if self.live:
+            self.console.print(one_line(text), style="red")
+        else:
+            self._aside(text)
+
+    def answer(self, text: str, style: str = "") -> None:
+        """Show what a command answers."""
+        if self.live:
+            self.console.print(cleaned(text), style=style)
+        else:
+            _write(cleaned(text) + "\n")
+
+    def blank(self) -> None:
+        """Leave a line free, where a person looks."""
+        if self.live:
+            self.console.print()
+
+    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> None:
+        """Show a table.
+
+        Args:
+            title: Stands above it.
+            columns: Headings; a table of two without headings is a page: label and text.
+            rows: The cells.
+            right: Name of the column that holds numbers.
+        """
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        heads = any(columns)
+        table = Table(
+            title=Text(one_line(title)),
+            title_style="bold",
+            title_justify="left",
+            show_header=heads,
+            box=box.SIMPLE if heads else None,
+            pad_edge=False,
+            padding=(0, 2, 0, 0),
+        )
+        for position, name in enumerate(columns):
+            label = position == 0 and not heads
+            table.add_column(
+                Text(name),
+                justify="right" if name and name == right else "left",
+                style="cyan" if label else "",
+                no_wrap=label,
+            )
+        for row in rows:
+            table.add_row(*(Text(cleaned(cell)) for cell in row))
+        self.console.print(table)
+        self.blank()
+
+    def reply(self) -> Reply:
+        """Begin to show a turn."""
+        return LiveReply(self.console) if self.live and not self.console.is_dumb_terminal else PlainReply(self)
+
+    def _aside(self, text: str) -> None:
+        sys.stdout.flush()
+        sys.stderr.write(one_line(text) + "\n")
+        sys.stderr.flush()
+
+
+class PlainReply:
+    """A turn as text: tokens as they come, dice and notices on lines of their own."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._message: str | None = None
+        self._open = False  # the last line has text and no end yet
+        self._said = False
+
+    def show(self, event: Event) -> None:
+        """Show what happened."""
+        if isinstance(event, Spoken):
+            if event.message != self._message and self._said:
+                self._end_line()
+                _write("\n")
+            self._message = event.message
+            text = cleaned(event.text) if self._open else cleaned(event.text).lstrip("\n")
+            if text:
+                _write(text)
+                self._open, self._said = not text.endswith("\n"), True
+        elif isinstance(event, Rolled):
+            self._end_line()
+            _write(f"[dice] {dice_line(event.roll)}\n")
+            self._said = True
+        elif isinstance(event, Noticed):
+            self._end_line()
+            self._screen.say(str(event.notice.get("text", "")))
+
+    def close(self) -> None:
+        """End the last line, and leave one free below the turn."""
+        self._end_line()
+        if self._said:
+            _write("\n")
+        sys.stdout.flush()
+
+    def _end_line(self) -> None:
+        if self._open:
+            _write("\n")
+            self._open = False
+
+
+class LiveReply:
+    """A turn in colour: whole paragraphs are put down as markdown, the one that is coming is drawn live below them."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.live import Live
+
+        self._console = console
+        self._message: str | None = None
+        self._text = ""
+        self._live: Live = Live(console=console, transient=True, refresh_per_second=12)
+        self._wait("The dungeon master thinks…")
+        self._live.start()
+
+    def show(self, event: Event) -> None:
+        """Show what happened."""
+        if isinstance(event, Spoken):
+            if event.message != self._message:
+                self._put_down()
+                self._message = event.message
+            self._text += event.text
+            whole, self._text = split_paragraphs(self._text)
+            self._print(whole)
+            if self._text.strip():
+                self._live.update(_Tail(markdown(self._text)))
+        elif isinstance(event, Rolled):
+            self._put_down()
+            self._console.print(f"⚅ {dice_line(event.roll)}", style=_dice_style(event.roll))
+            self._console.print()
+            self._wait("The dice have fallen…")
+        elif isinstance(event, Noticed):
+            self._put_down()
+            self._console.print(one_line(str(event.notice.get("text", ""))), style="dim")
+        elif isinstance(event, Passed) and event.node in ("run_quest", "build_character"):
+            self._put_down()
+            self._wait("Taking notes…")
+
+    def close(self) -> None:
+        """Put down what is left."""
+        self._put_down()
+        self._live.stop()
+
+    def _put_down(self) -> None:
+        self._print(self._text)
+        self._text = ""
+
+    def _print(self, text: str) -> None:
+        if text.strip():
+            self._live.update("")  # what is put down now must not be drawn a second time below
+            self._console.print(markdown(text))
+            self._console.print()
+
+    def _wait(self, text: str) -> None:
+        from rich.spinner import Spinner
+
+        self._live.update(Spinner("dots", text, style="cyan"))
+
+
+class _Tail:
+    """The end of something that may be higher than the terminal."""
+
+    def __init__(self, inner: RenderableType) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: Any) -> Iterable[Any]:
+        from rich.segment import Segment
+
+        lines = console.render_lines(self._inner, options.update(height=None), pad=False)
+        for line in lines[-max(3, console.height - 2) :]:
+            yield from line
+            yield Segment.line()
+
+
+def markdown(text: str) -> RenderableType:
+    """Render what a model wrote. Links show where they lead, and nothing in the text can steer the terminal."""
+    from rich.markdown import Markdown
+
+    return Markdown(cleaned(text).strip(), hyperlinks=False)
+
+
+def split_paragraphs(text: str) -> tuple[str, str]:
+    """Split off the paragraphs that are whole: returns them, and the one that is still coming."""
+    end = text.rfind("\n\n")
+    if end < 0 or text[:end].count("```") % 2:  # within a block of code
+        return "", text
+    return text[:end], text[end:]
+
+
+def dice_line(roll: dict[str, Any]) -> str:
+    """Say on one line what was rolled and what for."""
+    reason = one_line(str(roll.get("reason") or ""))
+    said = one_line(str(roll.get("text") or f"{roll.get('expression', '')} = {roll.get('total', '')}")).replace(
+        "~~", "~"
+    )
+    return f"{reason}: {said}" if reason else said
+
+
+def _dice_style(roll: dict[str, Any]) -> str:
+    return {True: "bold green", False: "bold red"}.get(roll.get("success"), "bold yellow")  # type: ignore[arg-type]
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

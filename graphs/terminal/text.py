@@ -1,0 +1,30 @@
+"""Text that came from a person or a model, made harmless for a terminal."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# Whole control sequences first (CSI, OSC, DCS and their kin), so that no "[31m" stays behind.
+_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-Zc-~]"
+)
+_LINE_ENDS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
+# Overrides of the reading direction can make a line say something else than it holds.
+_OVERRIDES = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+
+
+def cleaned(text: str) -> str:
+    """Drop terminal control sequences, control characters and lone surrogates; line ends become line feeds."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text))
+    return "".join(c for c in text if c in "\n\t" or not (unicodedata.category(c) in ("Cc", "Cs") or c in _OVERRIDES))
+
+
+def one_line(text: str, width: int = 0) -> str:
+    """Return the text on one line, cleaned, and cut with "…" where it passes `width` characters (0: not cut)."""
+    line = " ".join(cleaned(text).split())
+    return line if not width or len(line) <= width else line[: width - 1].rstrip() + "…"
