@@ -44,6 +44,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
             [system_message(sections), *conversation],
             model_name=runtime.context.model,
             tags=[TAG_NOSTREAM] if spoke else [],
+            timeout=runtime.context.model_timeout,
         )
         if spoke:  # this round only mends a note: the player has had an answer
             reply = reply.model_copy(update={"content": ""})
