@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -33,7 +34,10 @@ def machine() -> str:
 
 
 def game() -> str:
-    """Play the game through a pipe, on the offline storyteller with a seed, and tell what was typed and answered."""
+    """Play the game on the offline storyteller with a seed, and tell what was typed and answered.
+
+    Each line is a program run of its own, so the game that is shown has also been quit and taken up again.
+    """
     with tempfile.TemporaryDirectory() as home:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("QUESTBOOK_")}
         environment |= {"QUESTBOOK_HOME": home, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
@@ -47,7 +51,8 @@ def game() -> str:
                 text=True,
                 check=True,
             )
-            told.append(f"> {words}\n\n{run.stdout.strip()}")
+            lines = [textwrap.fill(line, 100) if len(line) > 100 else line.rstrip() for line in run.stdout.splitlines()]
+            told.append(f"> {words}\n\n" + "\n".join(lines).strip())
     return "```text\n" + "\n\n".join(told) + "\n```"
 
 
