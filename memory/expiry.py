@@ -49,9 +49,7 @@ class Sweeper:
             return future
         self._stop.clear()
         seconds = self._seconds if minutes is None else 60.0 * minutes
-        self._thread = threading.Thread(
-            target=self._run, args=(seconds, future), name="questbook-sweeper", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, args=(seconds, future), name="questbook-sweeper", daemon=True)
         self._thread.start()
         return future
 

@@ -193,16 +193,12 @@ class FaissStore(BaseStore):
     def _settle(self) -> str:
         """Make the indexes in the file what the settings say; return the file's own name."""
         with self._database.writing() as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?)", (uuid.uuid4().hex,)
-            )
+            connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?)", (uuid.uuid4().hex,))
             known = dict(connection.execute("SELECT key, value FROM meta").fetchall())
             if connection.execute("SELECT 1 FROM items LIMIT 1").fetchone() is None:
                 if self._lexical is not None and known.get("lexical") != self._stamps["lexical"]:
                     self._lexical.create(connection)
-                connection.executemany(
-                    "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", self._stamps.items()
-                )
+                connection.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", self._stamps.items())
                 return str(known["store"])
         if self._batch is not None and known.get("embedder") != self._stamps["embedder"]:
             if known.get("embedder") and not self._reembed:
@@ -366,9 +362,7 @@ class FaissStore(BaseStore):
                     sweep(connection)
         return results
 
-    def _write(
-        self, work: "_Work", place: tuple[Namespace, str], put: PutOp, vectors: "Mapping[str, Vector]"
-    ) -> Write:
+    def _write(self, work: "_Work", place: tuple[Namespace, str], put: PutOp, vectors: "Mapping[str, Vector]") -> Write:
         if put.value is None:
             return Write(*place, None)
         texts: Sequence[str] = ()

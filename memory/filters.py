@@ -60,9 +60,7 @@ def required_strings(wanted: Mapping[str, Any]) -> list[str]:
     Returns:
         Those that it compares for equality; other conditions are not told.
     """
-    equal = [
-        condition.get("$eq") if isinstance(condition, Mapping) else condition for condition in wanted.values()
-    ]
+    equal = [condition.get("$eq") if isinstance(condition, Mapping) else condition for condition in wanted.values()]
     return [text for text in equal if isinstance(text, str)]
 
 

@@ -89,9 +89,7 @@ def read_index(index: StoreIndex | IndexConfig) -> IndexSettings:
 def _fields(fields: Sequence[str] | None) -> list[str]:
     fields = fields or _WHOLE_ITEM
     if isinstance(fields, str) or not all(isinstance(field, str) and field for field in fields):
-        raise StoreConfigError(
-            f'index["fields"] must be a list of paths, for example ["text"]; got {fields!r}'
-        )
+        raise StoreConfigError(f'index["fields"] must be a list of paths, for example ["text"]; got {fields!r}')
     return list(dict.fromkeys(fields))
 
 
@@ -115,8 +113,7 @@ def _columns(lexical: object, fields: Sequence[str]) -> dict[str, float]:
         return {}
     if not isinstance(lexical, Mapping) or not all(isinstance(path, str) and path for path in lexical):
         raise StoreConfigError(
-            'index["lexical"] must give weights by path, for example {"text": 1.0}, or be False; '
-            f"got {lexical!r}"
+            f'index["lexical"] must give weights by path, for example {{"text": 1.0}}, or be False; got {lexical!r}'
         )
     return {path: _weight(lexical, path, 1.0) for path in lexical}
 

@@ -144,9 +144,7 @@ class InvertedIndex:
         """Append vectors, shape (n, dims)."""
         self.faiss.add(block)
 
-    def nearest(
-        self, query: "Vector", count: int, alive: "NDArray[np.bool_]"
-    ) -> "tuple[NDArray[np.int64], Vector]":
+    def nearest(self, query: "Vector", count: int, alive: "NDArray[np.bool_]") -> "tuple[NDArray[np.int64], Vector]":
         """The nearest of the living vectors, as far as the visited lists hold them.
 
         Args:

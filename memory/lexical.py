@@ -82,9 +82,7 @@ class Lexical:
         ]
         return tuple(words) if any(words) else ()
 
-    def scores(
-        self, connection: sqlite3.Connection, spaces: Sequence[NamespaceRow], query: str
-    ) -> dict[int, float]:
+    def scores(self, connection: sqlite3.Connection, spaces: Sequence[NamespaceRow], query: str) -> dict[int, float]:
         """BM25 of every item that shares a word with a query.
 
         Args:
@@ -122,9 +120,7 @@ class Lexical:
         return found
 
 
-def write_texts(
-    connection: sqlite3.Connection, namespace: int, item: int, had: bool, texts: Sequence[str]
-) -> None:
+def write_texts(connection: sqlite3.Connection, namespace: int, item: int, had: bool, texts: Sequence[str]) -> None:
     """Replace what the index holds of one item.
 
     Args:

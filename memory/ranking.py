@@ -29,9 +29,7 @@ class Ranking:
         lexical: Weight of the word score.
     """
 
-    def __init__(
-        self, scored: Mapping[int, Scored], words: Mapping[int, float], dense: float, lexical: float
-    ) -> None:
+    def __init__(self, scored: Mapping[int, Scored], words: Mapping[int, float], dense: float, lexical: float) -> None:
         import numpy as np
 
         by_namespace: dict[int, list[int]] = {}
@@ -90,9 +88,7 @@ class Ranking:
             width = min(width, total)
             if width < total:
                 limit = np.partition(self._fused, total - width)[total - width]
-                chosen = np.flatnonzero(
-                    self._fused >= limit
-                )  # all that tie at the limit, or pages would differ
+                chosen = np.flatnonzero(self._fused >= limit)  # all that tie at the limit, or pages would differ
             else:
                 chosen = np.arange(total)
             order = chosen[np.lexsort((self._items[chosen], -self._fused[chosen]))]

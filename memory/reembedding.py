@@ -72,8 +72,7 @@ def embed_again(
         if left:
             position = left[-1][0]
             texts = [
-                list(texts_of(json.loads(value), json.loads(paths) if paths else None))
-                for _, value, paths, _ in left
+                list(texts_of(json.loads(value), json.loads(paths) if paths else None)) for _, value, paths, _ in left
             ]
             vectors = batch.units(batch.embed([text for own in texts for text in own], ())[0])
             with database.writing() as connection:
@@ -121,15 +120,11 @@ def _keep(connection: sqlite3.Connection, item: int, updated: int, vectors: Sequ
     if known is not None and known[0] == updated:
         return  # another process was faster
     if known is not None:
-        connection.execute(
-            "DELETE FROM next_vectors WHERE id >= ? AND id < ?", (known[1], known[1] + known[2])
-        )
+        connection.execute("DELETE FROM next_vectors WHERE id >= ? AND id < ?", (known[1], known[1] + known[2]))
     namespace = item >> SHIFT
     (number,) = connection.execute("SELECT next_vector FROM namespaces WHERE id = ?", (namespace,)).fetchone()
     first = (namespace << SHIFT | number) if vectors else 0
-    connection.execute(
-        "UPDATE namespaces SET next_vector = next_vector + ? WHERE id = ?", (len(vectors), namespace)
-    )
+    connection.execute("UPDATE namespaces SET next_vector = next_vector + ? WHERE id = ?", (len(vectors), namespace))
     connection.executemany(
         "INSERT INTO next_vectors (id, item, vector) VALUES (?, ?, ?)",
         ((first + ordinal, item, vector) for ordinal, vector in enumerate(vectors)),

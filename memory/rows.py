@@ -148,9 +148,7 @@ _ITEMS_BETWEEN = (
 
 def _item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
     item, key, value, created, updated, expires = row
-    return ItemRow(
-        item, namespace, decode_key(key), json.loads(value), _moment(created), _moment(updated), expires
-    )
+    return ItemRow(item, namespace, decode_key(key), json.loads(value), _moment(created), _moment(updated), expires)
 
 
 def get_item(connection: sqlite3.Connection, namespace: Namespace, key: str) -> ItemRow | None:

@@ -42,9 +42,7 @@ class Search:
         weights: Weights of "dense" and "lexical" in the order of the hits; a weight of 0 turns one off.
     """
 
-    def __init__(
-        self, shards: ShardCache | None, lexical: Lexical | None, weights: Mapping[str, float]
-    ) -> None:
+    def __init__(self, shards: ShardCache | None, lexical: Lexical | None, weights: Mapping[str, float]) -> None:
         self.shards = shards
         self._lexical = lexical
         self._dense = weights.get("dense", 1.0)
@@ -84,9 +82,7 @@ class Search:
         return hits[start:]
 
     def _ranked(self, ask: "_Ask", text: str, query: "Vector | None") -> "_Ranked | None":
-        words = (
-            self._lexical.scores(ask.connection, ask.spaces, text) if self._lexical and self._words else {}
-        )
+        words = self._lexical.scores(ask.connection, ask.spaces, text) if self._lexical and self._words else {}
         if query is None and self._lexical is None:
             return None
         scored: dict[int, Scored] = {}
@@ -179,9 +175,7 @@ class _Ask:
 class _Ranked:
     """The hits of one search, read row by row in their order."""
 
-    def __init__(
-        self, search: Search, ask: _Ask, ranking: Ranking, covered: set[int], *, by_words_alone: bool
-    ) -> None:
+    def __init__(self, search: Search, ask: _Ask, ranking: Ranking, covered: set[int], *, by_words_alone: bool) -> None:
         self.covered = covered
         self.by_words_alone = by_words_alone
         self.seen: set[int] = set()

@@ -157,9 +157,7 @@ class Shard:
             return Scored(items, scores, True)
         alive = self._alive if allowed is None else self._alive & np.isin(self._items, allowed)
         found, scores = self._index.nearest(query, count, alive)
-        items, first = np.unique(
-            self._items[found], return_index=True
-        )  # best first, so the first is the best
+        items, first = np.unique(self._items[found], return_index=True)  # best first, so the first is the best
         return Scored(items, scores[first], False)
 
     def _pooling(self) -> "tuple[NDArray[np.intp] | None, Ids, NDArray[np.intp] | None]":

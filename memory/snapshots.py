@@ -114,10 +114,7 @@ def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.C
     try:
         described = json.loads(snapshot.path.with_suffix(".json").read_text())
         same = (described["format"], described["owner"], described["dims"], described["epoch"])
-        if (
-            same != (_FORMAT, snapshot.owner, snapshot.dims, space.epoch)
-            or described["version"] > space.version
-        ):
+        if same != (_FORMAT, snapshot.owner, snapshot.dims, space.epoch) or described["version"] > space.version:
             _log.info("the snapshot %s is of another time or embedder; rows are read instead", snapshot.path)
             return None
         for file in (snapshot.path, ids):

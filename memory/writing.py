@@ -35,9 +35,7 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
         write: What to do. An update keeps the item's id and `created_at`.
     """
     path = encode_path(write.namespace)
-    space = connection.execute(
-        "SELECT id, next_item, next_vector FROM namespaces WHERE path = ?", (path,)
-    ).fetchone()
+    space = connection.execute("SELECT id, next_item, next_vector FROM namespaces WHERE path = ?", (path,)).fetchone()
     if space is None:
         if write.value is None:
             return
@@ -117,8 +115,7 @@ def refresh_expiry(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
     """Start the time to live of items anew, for those that have one."""
     moment = now()
     connection.executemany(
-        "UPDATE items SET expires_at = CAST(? + ttl_minutes * ? AS INTEGER) "
-        "WHERE id = ? AND ttl_minutes IS NOT NULL",
+        "UPDATE items SET expires_at = CAST(? + ttl_minutes * ? AS INTEGER) WHERE id = ? AND ttl_minutes IS NOT NULL",
         ((moment, _MINUTE, item) for item in ids),
     )
 

@@ -65,9 +65,7 @@ def test_order_is_the_sum_of_both_and_score_is_the_cosine(path):
 def test_either_side_can_be_turned_off(tmp_path):
     told = {"ask": [1.0, 0.0, 0.0, 0.0], "near": [0.9, 0.436, 0.0, 0.0], "far": [0.1, 0.995, 0.0, 0.0]}
     for weights, first in [({"lexical": 0}, "meaning"), ({"dense": 0}, "word"), ({"dense": 0.1}, "word")]:
-        with open_store(
-            tmp_path / f"{first}{len(weights)}{weights}.db", Blind(**told), weights=weights
-        ) as store:
+        with open_store(tmp_path / f"{first}{len(weights)}{weights}.db", Blind(**told), weights=weights) as store:
             store.put(("a",), "meaning", {"text": "near"})
             store.put(("a",), "word", {"text": "far dragon"})
             assert keys(store.search(("a",), query="ask dragon"))[0] == first
@@ -116,9 +114,7 @@ def test_only_fields_are_embedded_and_only_columns_are_words(path):
 
 def test_paths_of_a_single_put_are_indexed(path):
     with open_store(path) as store:
-        store.put(
-            ("a",), "1", {"text": "dragon", "title": "quilt", "list": [{"x": "gold"}]}, index=["list[*].x"]
-        )
+        store.put(("a",), "1", {"text": "dragon", "title": "quilt", "list": [{"x": "gold"}]}, index=["list[*].x"])
         store.put(("a",), "2", {"text": "other"})
         assert keys(store.search(("a",), query="gold", limit=1)) == ["1"]
         assert keys(store.search(("a",), query="dragon"))[0] == "1", "not found by words, so oldest first"
