@@ -165,6 +165,10 @@ def go(scene: Scene, intent: Intent) -> None:
         person = story.person(said, scene.people_here())
         if person:
             return talk.talk(scene, intent._replace(verb="talk", whom=said))
+        if not towards and checks.obstacle(scene, intent.said):
+            return checks.attempt(scene, intent)
+        if not towards and use_deed(scene, "use", intent.said, "", "use"):
+            return None
         if not towards:
             return lost(scene, said)
     return travel(scene, towards, far=story.place(said))

@@ -166,9 +166,9 @@ LONG_REST = [
 
 HITS = [
     "Your {weapon} goes home for {harm}.",
-    "You find the gap and fill it with {weapon}: {harm}.",
+    "You find the gap and fill it with your {weapon}: {harm}.",
     "A short, ugly moment, and your {weapon} has done {harm}.",
-    "No flourish, just {weapon} and timing: {harm}.",
+    "No flourish, just your {weapon} and good timing: {harm}.",
 ]
 
 GREAT_HIT = [

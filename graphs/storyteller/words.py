@@ -54,7 +54,7 @@ _VERBS: list[tuple[str, str]] = [
     ),
     (
         "rest",
-        r"(?P<what>(?:take |have )?(?:a |some )?(?:short |long |good )?(?:rest|sleep|nap|camp|break|doze)\b.*|"
+        r"(?P<what>(?:take |have )?(?:a |some )?(?:short |long |good )?(?:rest|sleep|nap|camp|doze)\b.*|(?:take|have) (?:a |some )?(?:short |quick )?break\b.*|"
         r"(?:make|set up|pitch) camp\b.*|lie down\b.*|sit down\b.*|sleep\b.*|go to (?:sleep|bed)\b.*|recover\b.*|"
         r"bandage\b.*|tend (?:to )?my wounds.*)",
     ),
