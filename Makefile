@@ -3,6 +3,7 @@
 # make test      the tests, without the slow ones; SLOW=1 runs all
 # make check     what CI runs: format, lint, types, tests
 # make studio    langgraph dev, with LangGraph Studio
+# make docs      the README's picture and recorded game, written anew
 # make clean     removes .venv and caches; games are kept elsewhere and stay
 #
 # Python: the first of these that runs, is 3.11 or later and can make a virtual environment. PYTHON=… overrides.
@@ -20,7 +21,7 @@ TOOLS := $(VENV)/.tools
 ENV := set -a; if [ -f .env ]; then . ./.env; fi; set +a;
 MARKS := $(if $(SLOW),,-m "not slow")
 
-.PHONY: play install test check studio clean
+.PHONY: play install test check studio docs clean
 
 play: $(INSTALLED)
 	@$(ENV) exec $(BIN)/questbook play $(ARGS)
@@ -38,6 +39,9 @@ check: $(TOOLS)
 
 studio: $(TOOLS)
 	@$(ENV) exec $(BIN)/langgraph dev $(ARGS)
+
+docs: $(TOOLS)
+	@$(BIN)/python docs/refresh.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .langgraph_api *.egg-info

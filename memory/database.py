@@ -27,6 +27,7 @@ CREATE TABLE namespaces (
     id INTEGER PRIMARY KEY,
     path TEXT NOT NULL UNIQUE,        -- labels joined by ".", which no label may contain
     items INTEGER NOT NULL DEFAULT 0, -- live items
+    texts INTEGER NOT NULL DEFAULT 0, -- those of them that are in the word index
     next_item INTEGER NOT NULL DEFAULT 1,
     next_vector INTEGER NOT NULL DEFAULT 1,
     version INTEGER NOT NULL DEFAULT 0, -- counts writes: tells a cache that it is stale
@@ -44,6 +45,7 @@ CREATE TABLE items (
     paths TEXT, -- JSON of PutOp.index: what to embed again when the embedder changes
     first_vector INTEGER NOT NULL DEFAULT 0,
     vectors INTEGER NOT NULL DEFAULT 0, -- ids first_vector .. first_vector + vectors - 1
+    texts INTEGER NOT NULL DEFAULT 0, -- 1 if the word index has a row of this id
     UNIQUE (namespace, key)
 );
 CREATE INDEX items_by_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;

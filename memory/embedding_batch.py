@@ -1,7 +1,8 @@
 """Calls to the embedder: many texts in one call, and nothing that it returns is believed unchecked."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from langchain_core.embeddings import Embeddings
 
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
 Embedded = Mapping[str, Sequence[float]]
 
 
+class _Tick:
+    """What the callers of one tick of an event loop want embedded."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, None] = {}
+        self.queries: dict[str, None] = {}
+        self.task: asyncio.Task[tuple[Embedded, Embedded]]
+
+
 class EmbeddingBatch:
     """An embedder with a known dimension, whose vectors come back as unit float32 arrays.
 
@@ -28,6 +38,26 @@ class EmbeddingBatch:
     def __init__(self, embeddings: Embeddings, dims: int) -> None:
         self.embeddings = embeddings
         self.dims = dims
+        self._ticks: dict[asyncio.AbstractEventLoop, _Tick] = {}
+        # LangGraph wraps a function; if it is asynchronous, the wrapper has no synchronous one.
+        self._only_asynchronous = hasattr(embeddings, "afunc") and not hasattr(embeddings, "func")
+
+    @classmethod
+    def probed(cls, embeddings: Embeddings) -> Self:
+        """Find out the dimension of an embedder by embedding one word.
+
+        Args:
+            embeddings: Any LangChain embedder.
+
+        Returns:
+            The batch.
+
+        Raises:
+            EmbeddingError: If the embedder fails.
+        """
+        batch = cls(embeddings, 0)
+        vector = batch.embed((), ("dimension",))[1]["dimension"]
+        return cls(embeddings, len(vector))
 
     def embed(self, texts: Iterable[str], queries: Iterable[str]) -> tuple[Embedded, Embedded]:
         """Embed documents with `embed_documents` in one call, and each query with `embed_query`.
@@ -43,6 +73,8 @@ class EmbeddingBatch:
             EmbeddingError: If the embedder raises, or returns another number of vectors than of texts.
         """
         texts, queries = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
+        if self._only_asynchronous:
+            return asyncio.run(self._call(texts, queries))
         try:
             vectors = self.embeddings.embed_documents(texts) if texts else []
             asked = [self.embeddings.embed_query(query) for query in queries]
@@ -50,12 +82,43 @@ class EmbeddingBatch:
             raise _failed(error) from error
         return _paired(texts, vectors), _paired(queries, asked)
 
-    async def aembed(self, texts: Iterable[str], queries: Iterable[str]) -> tuple[Embedded, Embedded]:
-        """Embed like `embed`, with the embedder's asynchronous methods."""
-        texts, queries = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
+    async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> tuple[Embedded, Embedded]:
+        """Embed like `embed`, with the embedder's asynchronous methods, once for all callers of one tick.
+
+        The first caller of a tick of the event loop plans a call for the next one; whoever comes before it
+        joins.
+
+        Args:
+            texts: Documents.
+            queries: Queries.
+
+        Returns:
+            What the embedder returned, at least for these texts and queries.
+
+        Raises:
+            EmbeddingError: As `embed` does; everyone who shared the call gets it.
+        """
+        if not texts and not queries:
+            return {}, {}
+        loop = asyncio.get_running_loop()
+        tick = self._ticks.get(loop)
+        if tick is None:
+            tick = self._ticks[loop] = _Tick()
+            tick.task = loop.create_task(self._flush(loop, tick))
+        tick.texts.update(dict.fromkeys(texts))
+        tick.queries.update(dict.fromkeys(queries))
+        # Shielded: a caller that is cancelled must not take the others' vectors with it.
+        return await asyncio.shield(tick.task)
+
+    async def _flush(self, loop: asyncio.AbstractEventLoop, tick: "_Tick") -> tuple[Embedded, Embedded]:
+        await asyncio.sleep(0)
+        del self._ticks[loop]
+        return await self._call(list(tick.texts), list(tick.queries))
+
+    async def _call(self, texts: list[str], queries: list[str]) -> tuple[Embedded, Embedded]:
         try:
             vectors = await self.embeddings.aembed_documents(texts) if texts else []
-            asked = [await self.embeddings.aembed_query(query) for query in queries]
+            asked = await asyncio.gather(*(self.embeddings.aembed_query(query) for query in queries))
         except Exception as error:
             raise _failed(error) from error
         return _paired(texts, vectors), _paired(queries, asked)

@@ -47,6 +47,9 @@ class HashEmbeddings(Embeddings):
         dims: Number of dimensions, 8 or more. More dimensions mean fewer collisions and larger files.
     """
 
+    fusion_weight = 0.25
+    """What its cosine is worth beside word scores of weight 1, which know spelling better."""
+
     def __init__(self, dims: int = _DEFAULT_DIMS) -> None:
         if dims < 8:
             raise EmbeddingError(f"HashEmbeddings needs 8 dimensions or more, got {dims}")

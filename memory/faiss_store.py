@@ -3,12 +3,13 @@
 import asyncio
 import json
 import os
+import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from heapq import merge
-from itertools import islice
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import (
@@ -17,52 +18,36 @@ from langgraph.store.base import (
     IndexConfig,
     Item,
     ListNamespacesOp,
-    MatchCondition,
     Op,
     PutOp,
     Result,
     SearchItem,
     SearchOp,
     TTLConfig,
-    ensure_embeddings,
-    get_text_at_path,
-    tokenize_path,
     validate_op_namespace,
 )
 
 from memory import rows
 from memory.database import Database
 from memory.embedding_batch import EmbeddingBatch
-from memory.embeddings import HashEmbeddings, announced_dims, identify, load_embeddings
-from memory.errors import EmbedderChangedError, StoreConfigError
-from memory.filters import check_filter, matches
-from memory.rows import ItemRow, Namespace, NamespaceRow, Write
-from memory.shards import Shard
+from memory.embeddings import announced_dims, identify
+from memory.errors import EmbedderChangedError
+from memory.expiry import Sweeper
+from memory.filters import check_filter
+from memory.index_config import DEFAULT_INDEX, StoreIndex, read_index
+from memory.lexical import Lexical, texts_at
+from memory.listing import list_namespaces
+from memory.reembedding import Progress, embed_again, index_words_again, meta
+from memory.rows import ItemRow, Namespace
+from memory.search import Search
+from memory.shard_cache import ShardCache
+from memory.writing import Write, apply_write, refresh_expiry, sweep
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-    from langgraph.store.base.embed import AEmbeddingsFunc, EmbeddingsFunc
-
     from memory.embedding_batch import Vector
 
-_DEFAULT_FIELDS = ["text"]
-_WHOLE_ITEM = ["$"]  # what LangGraph's stores embed if an index names no fields
-
-
-class StoreIndex(TypedDict, total=False):
-    """How values are made findable. LangGraph's `IndexConfig`, in which everything may be left out."""
-
-    embed: "Embeddings | EmbeddingsFunc | AEmbeddingsFunc | str | None"
-    """An embedder, a function, or a name for `load_embeddings`; None for no vectors."""
-    dims: int
-    """Length of the vectors; asked of the embedder if left out."""
-    fields: list[str] | None
-    """Paths in the value whose texts are embedded, each as a vector of its own; default `["$"]`, the whole
-    value."""
-
-
-DEFAULT_INDEX: StoreIndex = {"embed": HashEmbeddings(), "fields": _DEFAULT_FIELDS}
+_CACHE_BYTES = 1 << 30
+_EXACT_LIMIT = 200_000  # vectors; up to here comparing with all of them takes about 10 ms (docs/store.md)
 
 
 class FaissStore(BaseStore):
@@ -70,7 +55,7 @@ class FaissStore(BaseStore):
 
     Everything is a row in one SQLite file; the FAISS indexes are a cache of it. A `put` that returned is on
     disk. Any number of threads, event loops and processes may use one file; each sees what the others wrote
-    at its next search.
+    at its next search. docs/store.md has the choices and the figures.
     """
 
     supports_ttl = True
@@ -81,46 +66,30 @@ class FaissStore(BaseStore):
         *,
         index: StoreIndex | IndexConfig | None = DEFAULT_INDEX,
         ttl: TTLConfig | None = None,
+        reembed: bool = True,
+        progress: Progress | None = None,
+        cache_bytes: int = _CACHE_BYTES,
+        exact_limit: int = _EXACT_LIMIT,
         synchronous: str = "full",
     ) -> None:
-        """Remember the settings; nothing is read or written yet. `open` says what the arguments mean."""
+        """Read the settings, without touching the disk. `open` says what the arguments mean."""
         super().__init__()
+        settings = None if index is None else read_index(index)
         self.ttl_config = ttl
-        self.index_config: dict[str, Any] | None = None
-        self.embeddings: Embeddings | None = None
-        self._fields: list[tuple[str, list[str] | str]] = []
+        self.index_config: dict[str, Any] | None = settings.described if settings else None
+        self.embeddings: Embeddings | None = settings.embeddings if settings else None
+        self._fields = settings.fields if settings else ()
+        self._lexical = Lexical(settings.columns) if settings and settings.columns else None
+        self._weights = settings.weights if settings else {}
         self._batch: EmbeddingBatch | None = None
-        self._configure(cast("StoreIndex | None", index))
+        self._reembed, self._progress = reembed, progress
+        self._cache_bytes, self._exact_limit = cache_bytes, exact_limit
         self._database = Database(path, synchronous)
+        self._stamps: dict[str, str] = {}
+        self._search = Search(None, self._lexical, self._weights)
+        self._sweeper = Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
         self._ready = False
         self._opening = threading.Lock()
-        self._shards: dict[int, Shard] = {}
-        self._shards_lock = threading.Lock()
-
-    def _configure(self, index: StoreIndex | None) -> None:
-        if index is None:
-            return
-        fields = index.get("fields") or _WHOLE_ITEM
-        if isinstance(fields, str) or not all(isinstance(field, str) for field in fields):
-            raise StoreConfigError(f'index["fields"] must be a list of paths, for example ["text"]; got {fields!r}')
-        self._fields = [_tokenized(field) for field in fields]
-        embed = index.get("embed")
-        if isinstance(embed, str):
-            self.embeddings = load_embeddings(embed)
-        elif embed is not None:
-            self.embeddings = ensure_embeddings(embed)
-        self.index_config = {**index, "fields": list(fields)}
-        dims, announced = index.get("dims"), announced_dims(embed)
-        if dims is not None and (not isinstance(dims, int) or dims < 1):
-            raise StoreConfigError(f'index["dims"] must be a positive number, got {dims!r}')
-        if dims and announced and dims != announced:
-            raise EmbedderChangedError(
-                f'index["dims"] is {dims}, but the embedder makes vectors of {announced} dimensions: '
-                "give the one that the model has, or leave dims out"
-            )
-        if self.embeddings is not None and (size := dims or announced):
-            self.index_config["dims"] = size
-            self._batch = EmbeddingBatch(self.embeddings, size)
 
     @classmethod
     def open(
@@ -129,6 +98,10 @@ class FaissStore(BaseStore):
         index: StoreIndex | IndexConfig | None = DEFAULT_INDEX,
         *,
         ttl: TTLConfig | None = None,
+        reembed: bool = True,
+        progress: Progress | None = None,
+        cache_bytes: int = _CACHE_BYTES,
+        exact_limit: int = _EXACT_LIMIT,
         synchronous: str = "full",
     ) -> Self:
         """Open a store, or create it. Use it at once, with `with`, or with `async with`.
@@ -139,9 +112,15 @@ class FaissStore(BaseStore):
         Args:
             path: The SQLite file, or an existing directory in which it is `store.sqlite3`. `":memory:"` gives
                 a private temporary file that is gone after `close()`.
-            index: What is embedded, and how (`StoreIndex`). Left out: `HashEmbeddings` over the field `text`.
-                None: no search by meaning.
+            index: What is embedded and indexed, and how (`StoreIndex`). Left out: `HashEmbeddings` and words
+                of the field `text`. None: no search by query, as LangGraph's stores without an index.
             ttl: LangGraph's settings for items that expire; times in minutes.
+            reembed: What to do if the file was written with another embedder: make all vectors anew from the
+                texts (interrupted, it goes on where it stopped), or raise EmbedderChangedError.
+            progress: Called with (items done, items in all) while that lasts; left out, it is logged.
+            cache_bytes: What the vectors in RAM may take between searches, in bytes; default 1 GiB. A
+                namespace that is larger than that is read from disk at each search.
+            exact_limit: From how many vectors on a namespace is searched approximately; default 200,000.
             synchronous: `"full"` survives a power cut, `"normal"` a killed process.
 
         Returns:
@@ -151,9 +130,18 @@ class FaissStore(BaseStore):
             StoreUnavailableError: If the file or its directory cannot be used.
             CorruptStoreError: If the file is no store or is damaged; it is left untouched.
             StoreConfigError: If the settings contradict themselves or the file.
-            EmbeddingError: If the embedder cannot be loaded.
+            EmbeddingError: If the embedder cannot be loaded, or fails while vectors are made anew.
         """
-        store = cls(path, index=index, ttl=ttl, synchronous=synchronous)
+        store = cls(
+            path,
+            index=index,
+            ttl=ttl,
+            reembed=reembed,
+            progress=progress,
+            cache_bytes=cache_bytes,
+            exact_limit=exact_limit,
+            synchronous=synchronous,
+        )
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -161,42 +149,86 @@ class FaissStore(BaseStore):
         return store
 
     def _prepare(self) -> None:
-        """Open the file and hold the settings against what it was written with. Idempotent."""
+        """Open the file and bring it and the settings together. Idempotent."""
         if self._ready:
             return
         with self._opening:
             if self._ready:
                 return
             self._database.create()
-            if self.embeddings is not None and self._batch is None:
-                self._batch = EmbeddingBatch(self.embeddings, len(self.embeddings.embed_query("dimension")))
-                if self.index_config is not None:
-                    self.index_config["dims"] = self._batch.dims
+            if self.embeddings is not None and self.index_config is not None:
+                self._batch = self._measured(self.embeddings, self.index_config.get("dims"))
+                self.index_config["dims"] = self._batch.dims
+                self._stamps["embedder"] = _stamp(self._batch)
+            if self._lexical is not None:
+                self._stamps["lexical"] = json.dumps(list(self._lexical.columns))
+            owner = self._settle()
             if self._batch is not None:
-                self._check_embedder(self._batch)
+                cache = ShardCache(
+                    self._database.path,
+                    f"{owner} {self._stamps['embedder']}",
+                    self._batch.dims,
+                    self._cache_bytes,
+                    self._exact_limit,
+                )
+                self._search = Search(cache, self._lexical, self._weights)
             self._ready = True
 
-    def _check_embedder(self, batch: EmbeddingBatch) -> None:
-        mine = {"embedder": identify(batch.embeddings), "dims": str(batch.dims)}
-        with self._database.writing() as connection:
-            for name, value in mine.items():
-                connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", (name, value))
-            theirs = dict(
-                connection.execute("SELECT key, value FROM meta WHERE key IN ('embedder', 'dims')").fetchall()
-            )
-        if theirs != mine:
+    def _measured(self, embeddings: Embeddings, dims: int | None) -> EmbeddingBatch:
+        """The embedder with its dimension, which is measured if it neither says it nor was ever seen here."""
+        if dims is not None:
+            batch = EmbeddingBatch(embeddings, dims)
+            with self._database.reading() as connection:
+                seen = meta(connection, "embedder")
+            if announced_dims(embeddings) or seen == _stamp(batch):
+                return batch
+        measured = EmbeddingBatch.probed(embeddings)
+        if dims not in (None, measured.dims):
             raise EmbedderChangedError(
-                f"{self._database.path} holds vectors of {theirs['embedder']} with {theirs['dims']} "
-                f"dimensions, but was opened with {mine['embedder']} and {mine['dims']}: "
-                "open it with the former"
+                f'index["dims"] is {dims}, but the embedder makes vectors of {measured.dims} dimensions: '
+                "give the one that the model has, or leave dims out"
             )
+        return measured
+
+    def _settle(self) -> str:
+        """Make the indexes in the file what the settings say; return the file's own name."""
+        with self._database.writing() as connection:
+            connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?)", (uuid.uuid4().hex,))
+            known = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+            if connection.execute("SELECT 1 FROM items LIMIT 1").fetchone() is None:
+                if self._lexical is not None and known.get("lexical") != self._stamps["lexical"]:
+                    self._lexical.create(connection)
+                connection.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", self._stamps.items())
+                return str(known["store"])
+        if self._batch is not None and known.get("embedder") != self._stamps["embedder"]:
+            if known.get("embedder") and not self._reembed:
+                raise EmbedderChangedError(
+                    f"{self._database.path} holds vectors of {known['embedder']}, but was opened with "
+                    f"{self._stamps['embedder']}: open it with the former, or allow reembed=True"
+                )
+            embed_again(self._database, self._batch, self._stamps["embedder"], self._texts, self._progress)
+        if self._lexical is not None and known.get("lexical") != self._stamps["lexical"]:
+            index_words_again(self._database, self._lexical, self._stamps["lexical"])
+        return str(known["store"])
+
+    def _check_stamps(self, connection: sqlite3.Connection) -> None:
+        for name, mine in self._stamps.items():
+            found = connection.execute("SELECT value FROM meta WHERE key = ?", (name,)).fetchone()
+            if found is None or found[0] != mine:
+                raise EmbedderChangedError(
+                    f"another process has changed what {self._database.path} is indexed with "
+                    f"from {mine} to {found and found[0]}: open it anew, with the same index in every process"
+                )
 
     def close(self) -> None:
         """Close the file. Using the store afterwards raises StoreClosedError; closing twice is allowed."""
-        self._database.close()
+        self._sweeper.stop(timeout=5.0)
+        if self._ready and self._search.shards is not None:
+            with self._database.reading() as connection:
+                self._search.shards.save(connection)
+            self._search.shards.clear()
         self._ready = False
-        with self._shards_lock:
-            self._shards.clear()
+        self._database.close()
 
     async def aclose(self) -> None:
         """Close the file without holding up the event loop."""
@@ -234,23 +266,25 @@ class FaissStore(BaseStore):
             InvalidNamespaceError: If a label is empty, no string, or contains "." or NUL.
             EmbeddingError: If embedding failed; nothing was written.
             UnstorableValueError: If a value is not JSON; nothing was written.
-            StoreError: If the file cannot be read or written; nothing was written.
+            EmbedderChangedError: If another process has re-embedded the file with another embedder meanwhile.
+            StoreUnavailableError: If the file cannot be read or written; nothing was written.
         """
         self._prepare()
         work = self._plan(ops)
-        texts, queries = work.to_embed(self._batch)
         if self._batch is not None:
-            work.documents, work.queries = self._batch.embed(texts, queries)
+            work.documents, work.queries = self._batch.embed(work.to_embed(), work.to_ask())
         return self._execute(work)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations like `batch`, without holding up the event loop."""
+        """Execute operations like `batch`, without holding up the event loop.
+
+        What concurrent calls of one tick of the loop have to embed is embedded in one call.
+        """
         if not self._ready:
             await asyncio.to_thread(self._prepare)
         work = self._plan(ops)
-        texts, queries = work.to_embed(self._batch)
         if self._batch is not None:
-            work.documents, work.queries = await self._batch.aembed(texts, queries)
+            work.documents, work.queries = await self._batch.aembed(work.to_embed(), work.to_ask())
         return await asyncio.to_thread(self._execute, work)
 
     def sweep_ttl(self) -> int:
@@ -261,130 +295,114 @@ class FaissStore(BaseStore):
         """
         self._prepare()
         with self._database.writing() as connection:
-            return rows.sweep(connection)
+            return sweep(connection)
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> "Future[None]":
+        """Sweep steadily in a daemon thread.
+
+        Without it, items are swept beside other writes, every few minutes.
+
+        Args:
+            sweep_interval_minutes: Minutes between two sweeps; left out, the store's `ttl` setting, or 5.
+
+        Returns:
+            A future that is done when the thread has ended; cancelling it ends the thread.
+        """
+        return self._sweeper.start(sweep_interval_minutes)
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """End the thread that sweeps.
+
+        Args:
+            timeout: Seconds to wait for it; None for as long as it takes.
+
+        Returns:
+            Whether it has ended.
+        """
+        return self._sweeper.stop(timeout)
+
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes of the vectors that are in RAM."""
+        return self._search.shards.size if self._search.shards else 0
 
     def _plan(self, ops: Iterable[Op]) -> "_Work":
         work = _Work(list(ops))
         for op in work.ops:
+            if not isinstance(op, GetOp | PutOp | SearchOp | ListNamespacesOp):
+                raise ValueError(f"Unknown operation type: {type(op)}")
             validate_op_namespace(op)
             if isinstance(op, PutOp):
                 work.puts[(tuple(op.namespace), op.key)] = op
             elif isinstance(op, SearchOp):
                 check_filter(op.filter or {})
-            elif not isinstance(op, GetOp | ListNamespacesOp):
-                raise ValueError(f"Unknown operation type: {type(op)}")
         for (namespace, key), put in work.puts.items():
             if put.value is not None:
                 work.values[namespace, key] = rows.encode_value(put.value, namespace, key)
-                work.texts[namespace, key] = self._texts(put)
+                work.texts[namespace, key] = self._texts(put.value, put.index) if self._batch else []
         return work
 
-    def _texts(self, put: PutOp) -> list[str]:
-        if put.index is False or self.index_config is None or put.value is None:
-            return []
-        fields = self._fields if put.index is None else [_tokenized(path) for path in put.index]
-        return [text for _, steps in fields for text in get_text_at_path(put.value, steps)]
+    def _texts(self, value: Mapping[str, Any], index: Any) -> list[str]:
+        paths = () if index is False else self._fields if index is None else index
+        return [text for path in paths for text in texts_at(value, path)]
 
     def _execute(self, work: "_Work") -> list[Result]:
-        vectors = self._batch.units(work.documents) if self._batch else {}
-        asked = self._batch.units(work.queries) if self._batch else {}
         results: list[Result] = [None] * len(work.ops)
-        if len(work.puts) < len(work.ops):
-            self._read(work.ops, asked, results)
-        if work.puts:
-            writes = [
-                Write(
-                    namespace,
-                    key,
-                    work.values.get((namespace, key)),
-                    put.ttl,
-                    None if put.index is None else json.dumps(put.index),
-                    [vectors[text].astype("<f4").tobytes() for text in work.texts.get((namespace, key), ()) if vectors],
-                )
-                for (namespace, key), put in work.puts.items()
-            ]
+        documents = self._batch.units(work.documents) if self._batch else {}
+        queries = self._batch.units(work.queries) if self._batch else {}
+        writes = [self._write(work, place, put, documents) for place, put in work.puts.items()]
+        if sum(isinstance(op, PutOp) for op in work.ops) < len(work.ops):
+            self._read(work.ops, queries, results)
+        if writes:
             with self._database.writing() as connection:
+                self._check_stamps(connection)
                 for write in writes:
-                    rows.apply_write(connection, write)
-                for namespace in {write.namespace for write in writes}:
-                    rows.forget_removed(connection, namespace)
+                    apply_write(connection, write)
+                if self._sweeper.due():
+                    sweep(connection)
         return results
 
-    def _read(self, ops: Sequence[Op], asked: "dict[str, Vector]", results: list[Result]) -> None:
+    def _write(self, work: "_Work", place: tuple[Namespace, str], put: PutOp, vectors: "Mapping[str, Vector]") -> Write:
+        if put.value is None:
+            return Write(*place, None)
+        texts: Sequence[str] = ()
+        if self._lexical is not None and put.index is not False:
+            texts = self._lexical.texts(put.value, put.index)
+        return Write(
+            *place,
+            work.values[place],
+            put.ttl,
+            None if put.index is None else json.dumps(put.index),
+            [vectors[text].astype("<f4").tobytes() for text in work.texts[place]],
+            texts,
+        )
+
+    def _read(self, ops: Sequence[Op], queries: "Mapping[str, Vector]", results: list[Result]) -> None:
         refreshed: list[int] = []
         with self._database.reading() as connection:
+            self._check_stamps(connection)
             for place, op in enumerate(ops):
                 if isinstance(op, GetOp):
                     found = rows.get_item(connection, tuple(op.namespace), op.key)
-                    if found is None or self._hidden(found):
+                    if found is None or not self._visible(found):
                         continue
                     results[place] = _as_item(found)
                     if op.refresh_ttl and found.expires_at is not None:
                         refreshed.append(found.id)
                 elif isinstance(op, SearchOp):
-                    hits = self._search(connection, op, asked.get(op.query or ""))
+                    hits = self._search.run(connection, op, queries.get(op.query or ""), self._visible)
                     results[place] = [_as_search_item(item, score) for item, score in hits]
                     if op.refresh_ttl:
                         refreshed += [item.id for item, _ in hits if item.expires_at is not None]
                 elif isinstance(op, ListNamespacesOp):
-                    results[place] = _list_namespaces(connection, op)
+                    results[place] = list_namespaces(connection, op)
         if refreshed:
             with self._database.writing() as connection:
-                rows.refresh_expiry(connection, refreshed)
+                refresh_expiry(connection, refreshed)
 
-    def _hidden(self, item: ItemRow) -> bool:
+    def _visible(self, item: ItemRow) -> bool:
         omit = self.ttl_config is not None and self.ttl_config.get("omit_expired", False)
-        return omit and item.expires_at is not None and item.expires_at <= rows.now()
-
-    def _search(
-        self, connection: "Connection", op: SearchOp, query: "Vector | None"
-    ) -> list[tuple[ItemRow, float | None]]:
-        spaces = rows.namespaces_under(connection, tuple(op.namespace_prefix))
-        start, stop = max(op.offset, 0), max(op.offset, 0) + max(op.limit, 0)
-
-        def wanted(item: ItemRow) -> bool:
-            return not self._hidden(item) and matches(item.value, op.filter or {})
-
-        ranked: list[tuple[ItemRow, float | None]] = []
-        if query is not None:
-            ranked += self._nearest(connection, spaces, query, stop, wanted)
-        if len(ranked) < stop:
-            # As in LangGraph's InMemoryStore, items without a vector follow those that have one.
-            seen = {item.id for item, _ in ranked}
-            rest = (item for space in spaces for item in rows.all_items(connection, space))
-            unranked = (item for item in rest if item.id not in seen and wanted(item))
-            ranked += [(item, None) for item in islice(unranked, stop - len(ranked))]
-        return ranked[start:stop]
-
-    def _nearest(
-        self,
-        connection: "Connection",
-        spaces: Sequence[NamespaceRow],
-        query: "Vector",
-        count: int,
-        wanted: Callable[[ItemRow], bool],
-    ) -> list[tuple[ItemRow, float | None]]:
-        names = {space.id: space.path for space in spaces}
-        everything = sum(space.items for space in spaces)
-        width = count
-        while True:
-            found = [self._shard_nearest(connection, space, query, width) for space in spaces]
-            best = list(islice(merge(*found, key=lambda hit: hit[0], reverse=True), width))
-            scores = {item: score for score, item in best}
-            items = rows.get_items(connection, list(scores), names)
-            kept = [(item, scores[item.id]) for item in items if wanted(item)]
-            if len(kept) >= count or width >= everything:
-                return list(kept[:count])
-            width *= 4
-
-    def _shard_nearest(
-        self, connection: "Connection", space: NamespaceRow, query: "Vector", count: int
-    ) -> list[tuple[float, int]]:
-        with self._shards_lock:
-            shard = self._shards.setdefault(space.id, Shard(space.id, len(query)))
-        with shard.lock:
-            shard.refresh(connection, space)
-            return shard.nearest(query, count)
+        return not omit or item.expires_at is None or item.expires_at > rows.now()
 
 
 class _Work:
@@ -398,15 +416,15 @@ class _Work:
         self.documents: Mapping[str, Sequence[float]] = {}
         self.queries: Mapping[str, Sequence[float]] = {}
 
-    def to_embed(self, batch: EmbeddingBatch | None) -> tuple[list[str], list[str]]:
-        if batch is None:
-            return [], []
-        queries = [op.query for op in self.ops if isinstance(op, SearchOp) and op.query]
-        return [text for texts in self.texts.values() for text in texts], queries
+    def to_embed(self) -> list[str]:
+        return [text for texts in self.texts.values() for text in texts]
+
+    def to_ask(self) -> list[str]:
+        return [op.query for op in self.ops if isinstance(op, SearchOp) and op.query]
 
 
-def _tokenized(path: str) -> tuple[str, list[str] | str]:
-    return path, path if path == "$" else tokenize_path(path)
+def _stamp(batch: EmbeddingBatch) -> str:
+    return f"{identify(batch.embeddings)} with {batch.dims} dimensions"
 
 
 def _as_item(row: ItemRow) -> Item:
@@ -421,34 +439,3 @@ def _as_item(row: ItemRow) -> Item:
 
 def _as_search_item(row: ItemRow, score: float | None) -> SearchItem:
     return SearchItem(row.namespace, row.key, row.value, row.created_at, row.updated_at, score)
-
-
-def _list_namespaces(connection: "Connection", op: ListNamespacesOp) -> list[Namespace]:
-    conditions = op.match_conditions or ()
-    paths = {space.path for space in rows.namespaces_under(connection, _fixed_prefix(conditions))}
-    paths = {path for path in paths if all(_fits(path, condition) for condition in conditions)}
-    if op.max_depth is not None:
-        paths = {path[: op.max_depth] for path in paths}
-    start = max(op.offset, 0)
-    return sorted(paths)[start : start + max(op.limit, 0)]
-
-
-def _fixed_prefix(conditions: Iterable[MatchCondition]) -> Namespace:
-    for condition in conditions:
-        if condition.match_type == "prefix" and "*" not in condition.path:
-            return _labels(condition)
-    return ()
-
-
-def _labels(condition: MatchCondition) -> Namespace:
-    return (condition.path,) if isinstance(condition.path, str) else tuple(condition.path)
-
-
-def _fits(path: Namespace, condition: MatchCondition) -> bool:
-    labels = _labels(condition)
-    if condition.match_type not in ("prefix", "suffix"):
-        raise ValueError(f"Unsupported match type: {condition.match_type}")
-    if len(path) < len(labels):
-        return False
-    part = path[: len(labels)] if condition.match_type == "prefix" else path[len(path) - len(labels) :]
-    return all(want in ("*", have) for have, want in zip(part, labels, strict=True))

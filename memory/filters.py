@@ -51,6 +51,19 @@ def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     return all(_meets(_look_up(value, key), condition) for key, condition in wanted.items())
 
 
+def required_strings(wanted: Mapping[str, Any]) -> list[str]:
+    """Strings that a value must contain to meet a filter.
+
+    Args:
+        wanted: A filter.
+
+    Returns:
+        Those that it compares for equality; other conditions are not told.
+    """
+    equal = [condition.get("$eq") if isinstance(condition, Mapping) else condition for condition in wanted.values()]
+    return [text for text in equal if isinstance(text, str)]
+
+
 def _look_up(value: Mapping[str, Any], key: str) -> Any:
     if key in value or "." not in key:
         return value.get(key)

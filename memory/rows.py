@@ -1,8 +1,8 @@
-"""Items and vectors as rows: reading and writing them inside a transaction that the caller holds."""
+"""Items, vectors and namespaces as rows, read inside a transaction that the caller holds."""
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,11 +12,14 @@ from langgraph.store.base import InvalidNamespaceError
 from memory.errors import UnstorableValueError
 
 Namespace = tuple[str, ...]
-_SHIFT = 32  # an id is namespace << 32 | counter
+SHIFT = 32  # an id is namespace << 32 | counter
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MINUTE = 60_000_000  # microseconds
-# A list of removed vectors longer than this, and than half the live items, is emptied: caches then reload.
-_MANY_REMOVED = 1_000
+
+_VALUES_BETWEEN = "SELECT id, value FROM items WHERE id >= ? AND id < ?"
+_WITHOUT_VECTOR = (
+    "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
+    "WHERE id >= ? AND id < ? AND vectors = 0 ORDER BY id"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class NamespaceRow:
     id: int
     path: Namespace
     items: int
+    texts: int
     version: int
     epoch: int
 
@@ -41,18 +45,6 @@ class ItemRow:
     created_at: datetime
     updated_at: datetime
     expires_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One put or delete with everything that it needs, embedded and encoded before the transaction begins."""
-
-    namespace: Namespace
-    key: str
-    value: str | None  # JSON, or None to delete
-    ttl_minutes: float | None = None
-    paths: str | None = None
-    vectors: Sequence[bytes] = ()
 
 
 def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> str:
@@ -100,7 +92,8 @@ def decode_path(path: str) -> Namespace:
     return tuple(path.split(".")) if path else ()
 
 
-def _encode_key(key: str) -> str | bytes:
+def encode_key(key: str) -> str | bytes:
+    """A key as the database takes it: as bytes if it is no valid unicode."""
     try:
         key.encode()
     except UnicodeEncodeError:
@@ -108,7 +101,8 @@ def _encode_key(key: str) -> str | bytes:
     return key
 
 
-def _decode_key(key: str | bytes) -> str:
+def decode_key(key: str | bytes) -> str:
+    """Undo `encode_key`."""
     return key.decode("utf-8", "surrogatepass") if isinstance(key, bytes) else key
 
 
@@ -131,7 +125,7 @@ def namespaces_under(connection: sqlite3.Connection, prefix: Namespace) -> list[
     Returns:
         Rows ordered by id.
     """
-    columns = "SELECT id, path, items, version, epoch FROM namespaces WHERE items > 0"
+    columns = "SELECT id, path, items, texts, version, epoch FROM namespaces WHERE items > 0"
     if not prefix:
         found = connection.execute(f"{columns} ORDER BY id")
     else:
@@ -139,10 +133,7 @@ def namespaces_under(connection: sqlite3.Connection, prefix: Namespace) -> list[
         # "." separates labels and "/" is the next character, so this range is what lies below the prefix.
         below = (path, f"{path}.", f"{path}/")
         found = connection.execute(f"{columns} AND (path = ? OR (path > ? AND path < ?)) ORDER BY id", below)
-    return [
-        NamespaceRow(namespace, decode_path(path), items, version, epoch)
-        for namespace, path, items, version, epoch in found
-    ]
+    return [NamespaceRow(number, decode_path(path), *marks) for number, path, *marks in found]
 
 
 _ITEM_BY_KEY = (
@@ -157,12 +148,12 @@ _ITEMS_BETWEEN = (
 
 def _item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
     item, key, value, created, updated, expires = row
-    return ItemRow(item, namespace, _decode_key(key), json.loads(value), _moment(created), _moment(updated), expires)
+    return ItemRow(item, namespace, decode_key(key), json.loads(value), _moment(created), _moment(updated), expires)
 
 
 def get_item(connection: sqlite3.Connection, namespace: Namespace, key: str) -> ItemRow | None:
     """Read one item, or None."""
-    found = connection.execute(_ITEM_BY_KEY, (_encode_key(key), encode_path(namespace))).fetchone()
+    found = connection.execute(_ITEM_BY_KEY, (encode_key(key), encode_path(namespace))).fetchone()
     return _item(found, namespace) if found else None
 
 
@@ -178,13 +169,13 @@ def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Ma
         The items that are there.
     """
     found = (connection.execute(_ITEM_BY_ID, (item,)).fetchone() for item in ids)
-    return [_item(row, namespaces[row[0] >> _SHIFT]) for row in found if row]
+    return [_item(row, namespaces[row[0] >> SHIFT]) for row in found if row]
 
 
 def all_items(connection: sqlite3.Connection, namespace: NamespaceRow) -> Iterator[ItemRow]:
     """Read the items of one namespace, oldest first."""
-    low = namespace.id << _SHIFT
-    for row in connection.execute(_ITEMS_BETWEEN, (low, low + (1 << _SHIFT))):
+    low = namespace.id << SHIFT
+    for row in connection.execute(_ITEMS_BETWEEN, (low, low + (1 << SHIFT))):
         yield _item(row, namespace.path)
 
 
@@ -199,7 +190,7 @@ def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) ->
     Yields:
         (vector id, item id, little-endian float32 bytes), oldest first.
     """
-    low, high = namespace << _SHIFT, (namespace + 1) << _SHIFT
+    low, high = namespace << SHIFT, (namespace + 1) << SHIFT
     yield from connection.execute(
         "SELECT id, item, vector FROM vectors WHERE id > ? AND id < ? ORDER BY id", (max(after, low), high)
     )
@@ -227,111 +218,53 @@ def last_removed(connection: sqlite3.Connection) -> int:
     return int(mark)
 
 
-def apply_write(connection: sqlite3.Connection, write: Write) -> None:
-    """Put or delete one item with its vectors.
+def vector_of(connection: sqlite3.Connection, vector: int) -> bytes | None:
+    """Read one vector's bytes, or None."""
+    found = connection.execute("SELECT vector FROM vectors WHERE id = ?", (vector,)).fetchone()
+    return bytes(found[0]) if found else None
+
+
+def vectors_of(connection: sqlite3.Connection, items: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    """Read the vectors of given items.
 
     Args:
-        connection: In a write transaction.
-        write: What to do. An update keeps the item's id and `created_at`.
+        connection: In a read transaction.
+        items: Item ids.
+
+    Yields:
+        (item id, little-endian float32 bytes).
     """
-    path = encode_path(write.namespace)
-    space = connection.execute("SELECT id, next_item, next_vector FROM namespaces WHERE path = ?", (path,)).fetchone()
-    if space is None:
-        if write.value is None:
-            return
-        space = (connection.execute("INSERT INTO namespaces (path) VALUES (?)", (path,)).lastrowid, 1, 1)
-    namespace, next_item, next_vector = space
-    key = _encode_key(write.key)
-    old = connection.execute(
-        "SELECT id, updated_at, first_vector, vectors FROM items WHERE namespace = ? AND key = ?",
-        (namespace, key),
-    ).fetchone()
-    if old is None and write.value is None:
-        return
-    low, moment = namespace << _SHIFT, now()
-    first = low | next_vector if write.vectors else 0
-    expires = None if write.ttl_minutes is None else moment + round(write.ttl_minutes * _MINUTE)
-    settings = (write.ttl_minutes, expires, write.paths, first, len(write.vectors))
-    if old is not None:
-        _remove_vectors(connection, namespace, old[2], old[3])
-    if write.value is None:
-        connection.execute("DELETE FROM items WHERE id = ?", (old[0],))
-        item = old[0]
-    elif old is not None:
-        item = old[0]
-        connection.execute(
-            "UPDATE items SET value = ?, updated_at = ?, ttl_minutes = ?, expires_at = ?, paths = ?, "
-            "first_vector = ?, vectors = ? WHERE id = ?",
-            # An update is later than what it updates, even within one tick of the clock.
-            (write.value, max(moment, old[1] + 1), *settings, item),
-        )
-    else:
-        item = low | next_item
-        connection.execute(
-            "INSERT INTO items (id, namespace, key, value, created_at, updated_at, ttl_minutes, expires_at, "
-            "paths, first_vector, vectors) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (item, namespace, key, write.value, moment, moment, *settings),
-        )
-    connection.executemany(
-        "INSERT INTO vectors (id, item, vector) VALUES (?, ?, ?)",
-        ((first + ordinal, item, vector) for ordinal, vector in enumerate(write.vectors)),
-    )
-    connection.execute(
-        "UPDATE namespaces SET items = items + ?, next_item = next_item + ?, next_vector = next_vector + ?, "
-        "version = version + 1 WHERE id = ?",
-        ((write.value is not None) - (old is not None), old is None, len(write.vectors), namespace),
-    )
+    for item in items:
+        span = connection.execute("SELECT first_vector, vectors FROM items WHERE id = ?", (item,)).fetchone()
+        for vector in range(span[0], span[0] + span[1]) if span else ():
+            if (found := vector_of(connection, vector)) is not None:
+                yield item, found
 
 
-def _remove_vectors(connection: sqlite3.Connection, namespace: int, first: int, count: int) -> None:
-    if not count:
-        return
-    gone = range(first, first + count)
-    connection.executemany("DELETE FROM vectors WHERE id = ?", ((vector,) for vector in gone))
-    connection.executemany(
-        "INSERT INTO removed (namespace, vector) VALUES (?, ?)", ((namespace, vector) for vector in gone)
-    )
-
-
-def forget_removed(connection: sqlite3.Connection, namespace: Namespace) -> None:
-    """Empty a long list of removed vectors; caches then reload at their next search.
+def ids_with(
+    connection: sqlite3.Connection, space: NamespaceRow, texts: Sequence[str], fits: Callable[[Any], bool]
+) -> list[int]:
+    """Ids of a namespace's items whose value fits, oldest first.
 
     Args:
-        connection: In a write transaction.
-        namespace: Whose list.
-    """
-    space = connection.execute("SELECT id, items FROM namespaces WHERE path = ?", (encode_path(namespace),)).fetchone()
-    if space is None:
-        return
-    (count,) = connection.execute("SELECT count(*) FROM removed WHERE namespace = ?", (space[0],)).fetchone()
-    if count > max(_MANY_REMOVED, space[1] // 2):
-        connection.execute("DELETE FROM removed WHERE namespace = ?", (space[0],))
-        connection.execute("UPDATE namespaces SET epoch = epoch + 1 WHERE id = ?", (space[0],))
-
-
-def refresh_expiry(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
-    """Start the time to live of items anew, for those that have one."""
-    moment = now()
-    connection.executemany(
-        "UPDATE items SET expires_at = CAST(? + ttl_minutes * ? AS INTEGER) WHERE id = ? AND ttl_minutes IS NOT NULL",
-        ((moment, _MINUTE, item) for item in ids),
-    )
-
-
-def sweep(connection: sqlite3.Connection) -> int:
-    """Delete what has expired.
-
-    Args:
-        connection: In a write transaction.
+        connection: In a read transaction.
+        space: The namespace.
+        texts: Strings that occur in every value that fits; they spare reading most of the others as JSON.
+        fits: Whether a value fits.
 
     Returns:
-        How many items were deleted.
+        Item ids.
     """
-    expired = connection.execute(
-        "SELECT namespaces.path, items.key FROM items JOIN namespaces ON namespaces.id = items.namespace "
-        "WHERE items.expires_at <= ?",
-        (now(),),
-    ).fetchall()
-    for path, key in expired:
-        apply_write(connection, Write(decode_path(path), _decode_key(key), None))
-    return len(expired)
+    low = space.id << SHIFT
+    # As many conditions as there are strings; the strings themselves are parameters.
+    statement = _VALUES_BETWEEN + " AND instr(value, ?) > 0" * len(texts) + " ORDER BY id"
+    wanted = (json.dumps(text) for text in texts)
+    found = connection.execute(statement, (low, low + (1 << SHIFT), *wanted))
+    return [item for item, value in found if fits(json.loads(value))]
+
+
+def items_without_vector(connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[ItemRow]:
+    """Read a namespace's items that have no vector, oldest first."""
+    low = space.id << SHIFT
+    for row in connection.execute(_WITHOUT_VECTOR, (low, low + (1 << SHIFT))):
+        yield _item(row, space.path)

@@ -1,68 +1,113 @@
-"""FAISS indexes, one per namespace: a cache of the vectors' rows that can be thrown away at any time."""
+"""The vectors of one namespace in RAM: a cache of their rows that can be thrown away at any time."""
 
 import sqlite3
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory import rows
-from memory.rows import NamespaceRow
+from memory.indexes import ExactIndex, InvertedIndex, vectors_in_blocks
+from memory.rows import SHIFT, NamespaceRow
+from memory.snapshots import Snapshot, read_snapshot, write_snapshot
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_CHUNK = 16_384  # vectors read from the database at a time
+    from memory.embedding_batch import Vector
+
+    Ids = NDArray[np.int64]
+
 _FEW_DEAD = 256  # this many removed vectors stay in an index before it is built anew
+_WORTH_A_SNAPSHOT = 20_000  # fewer vectors than this are read from their rows as fast
+_STALE_SNAPSHOT = 0.1  # part of the vectors that may be newer than the snapshot before it is written anew
+_EMPTY = 4_096  # bytes of a shard without vectors, about
+_OVERHEAD = 17  # bytes beside each vector: its id, its item's id, whether it is alive
+
+
+class Scored(NamedTuple):
+    """Items of one namespace with their cosine to a query."""
+
+    items: "Ids"
+    cosines: "Vector"
+    complete: bool
+    """Whether every item that has a vector is among them."""
 
 
 class Shard:
-    """The vectors of one namespace, in the order of their ids.
+    """One namespace's vectors, in the order of their ids.
 
     Args:
         namespace: Its id.
         dims: Length of the vectors.
+        exact_limit: From how many vectors on an approximate index is used.
+        snapshot: Where a snapshot of it is kept, and what it must fit to.
     """
 
-    def __init__(self, namespace: int, dims: int) -> None:
+    def __init__(self, namespace: int, dims: int, exact_limit: int, snapshot: Snapshot) -> None:
         self.lock = threading.Lock()
         self._namespace = namespace
         self._dims = dims
+        self._exact_limit = exact_limit
+        self._snapshot = snapshot
+        self._saved = 0  # vectors in the snapshot on disk
         self._version = -1
         self._epoch = -1
-        self._clear()
+        self._loaded = False
+        self._pool: tuple[NDArray[np.intp] | None, Ids, NDArray[np.intp] | None] | None = None
 
-    def _clear(self) -> None:
-        import faiss  # a tenth of a second that a program should not pay before its first search
-        import numpy as np
+    @property
+    def size(self) -> int:
+        """Bytes that it holds."""
+        return _EMPTY + (self._index.bytes + _OVERHEAD * len(self._vectors) if self._loaded else 0)
 
-        self._index: Any = faiss.IndexFlatIP(self._dims)
-        self._vectors: NDArray[np.int64] = np.empty(0, np.int64)  # vector id at each place, ascending
-        self._items: NDArray[np.int64] = np.empty(0, np.int64)  # item id at each place
-        self._alive: NDArray[np.bool_] = np.empty(0, np.bool_)
-        self._dead = 0
-        self._mark = 0
+    @property
+    def exact(self) -> bool:
+        """Whether it compares a query with every vector."""
+        return isinstance(self._index, ExactIndex)
 
-    def refresh(self, connection: sqlite3.Connection, namespace: NamespaceRow) -> None:
+    def refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
         """Take over what this or another process has written since the last time.
 
         Args:
             connection: In a read transaction.
-            namespace: The namespace as that transaction sees it.
+            space: The namespace as that transaction sees it.
         """
-        if namespace.version <= self._version:
+        if space.version <= self._version:
             return
-        if namespace.epoch != self._epoch or self._dead > max(_FEW_DEAD, self._index.ntotal // 4):
-            self._clear()
-            self._mark = rows.last_removed(connection)
-        else:
-            self._bury(connection)
+        too_dead = self._loaded and self._dead > max(_FEW_DEAD, len(self._vectors) // 4)
+        # Twice the limit, because an index that is in use is not rebuilt for a few vectors more.
+        outgrown = self._loaded and self._index.outgrown(2 * self._exact_limit)
+        if not self._loaded or space.epoch != self._epoch or too_dead or outgrown:
+            self._load(connection, space, fresh=too_dead or outgrown)
+        self._bury(rows.removed_after(connection, self._namespace, self._mark))
         self._append(connection)
-        self._version, self._epoch = namespace.version, namespace.epoch
+        self._version, self._epoch, self._pool = space.version, space.epoch, None
 
-    def _bury(self, connection: sqlite3.Connection) -> None:
+    def _load(self, connection: sqlite3.Connection, space: NamespaceRow, *, fresh: bool) -> None:
         import numpy as np
 
-        gone = rows.removed_after(connection, self._namespace, self._mark)
+        found = None if fresh else read_snapshot(self._snapshot, space, connection)
+        if found is not None:
+            self._index, self._vectors, self._items, self._alive, self._mark = found
+            self._saved = len(self._vectors)
+        else:
+            large = space.items > self._exact_limit
+            self._index = (
+                InvertedIndex.trained(connection, self._namespace, space.items, self._dims)
+                if large
+                else ExactIndex(self._dims)
+            )
+            self._vectors, self._items = np.empty(0, np.int64), np.empty(0, np.int64)
+            self._alive = np.empty(0, np.bool_)
+            self._mark = rows.last_removed(connection)
+            self._saved = 0
+        self._dead = int(len(self._alive) - self._alive.sum())
+        self._loaded = True
+
+    def _bury(self, gone: "list[tuple[int, int]]") -> None:
+        import numpy as np
+
         if not gone:
             return
         self._mark = gone[-1][0]
@@ -70,55 +115,122 @@ class Shard:
         places = np.searchsorted(self._vectors, ids)
         known = places < len(self._vectors)
         places, ids = places[known], ids[known]
-        places = places[self._vectors[places] == ids]
-        self._alive[places] = False
-        self._dead = int(len(self._alive) - self._alive.sum())
+        alive = self._alive.copy()  # whoever ranks right now keeps the old one
+        alive[places[self._vectors[places] == ids]] = False
+        self._alive = alive
+        self._dead = int(len(alive) - alive.sum())
 
     def _append(self, connection: sqlite3.Connection) -> None:
         import numpy as np
 
         after = int(self._vectors[-1]) if len(self._vectors) else 0
-        found = rows.vectors_after(connection, self._namespace, after)
-        ids: list[int] = []
-        items: list[int] = []
-        blobs: list[bytes] = []
+        vectors, items = [self._vectors], [self._items]
+        for ids, owners, block in vectors_in_blocks(connection, self._namespace, after, self._dims):
+            self._index.add(block)
+            vectors.append(ids)
+            items.append(owners)
+        if len(vectors) > 1:
+            self._vectors, self._items = np.concatenate(vectors), np.concatenate(items)
+            new = len(self._vectors) - len(self._alive)
+            self._alive = np.concatenate([self._alive, np.ones(new, np.bool_)])
 
-        def flush() -> None:
-            block = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), self._dims)
-            self._index.add(np.ascontiguousarray(block, dtype=np.float32))
-            blobs.clear()
-
-        for vector, item, blob in found:
-            ids.append(vector)
-            items.append(item)
-            blobs.append(blob)
-            if len(blobs) == _CHUNK:
-                flush()
-        if blobs:
-            flush()
-        self._vectors = np.concatenate([self._vectors, np.array(ids, np.int64)])
-        self._items = np.concatenate([self._items, np.array(items, np.int64)])
-        self._alive = np.concatenate([self._alive, np.ones(len(ids), np.bool_)])
-
-    def nearest(self, query: "NDArray[np.float32]", count: int) -> list[tuple[float, int]]:
-        """The items closest to a query, each by its best vector.
+    def scored(self, query: "Vector", count: int, allowed: "Ids | None" = None) -> Scored:
+        """Items by their best vector's cosine to a query.
 
         Args:
             query: Unit vector.
-            count: How many items are wanted.
+            count: How many of the best are needed; an exact shard gives all it has.
+            allowed: If given, the sorted ids of the only items that are wanted from an approximate shard.
 
         Returns:
-            (cosine, item id), best first; fewer if the shard holds fewer.
+            Each item once, in no particular order.
         """
-        total = self._index.ntotal
-        width = min(total, count + self._dead)
-        while width:
-            scores, places = self._index.search(query[None, :], width)
-            best: dict[int, float] = {}
-            for score, place in zip(scores[0].tolist(), places[0].tolist(), strict=True):
-                if place >= 0 and self._alive[place]:
-                    best.setdefault(int(self._items[place]), score)
-            if len(best) >= count or width == total:
-                return [(score, item) for item, score in best.items()][:count]
-            width = min(total, width * 4)
-        return []
+        import numpy as np
+
+        if isinstance(self._index, ExactIndex):
+            scores = self._index.scores(query)
+            places, items, starts = self._pooling()
+            if places is not None:
+                scores = scores[places]
+            if starts is not None:
+                scores = np.maximum.reduceat(scores, starts)
+            return Scored(items, scores, True)
+        alive = self._alive if allowed is None else self._alive & np.isin(self._items, allowed)
+        found, scores = self._index.nearest(query, count, alive)
+        items, first = np.unique(self._items[found], return_index=True)  # best first, so the first is the best
+        return Scored(items, scores[first], False)
+
+    def _pooling(self) -> "tuple[NDArray[np.intp] | None, Ids, NDArray[np.intp] | None]":
+        """Where the living vectors are, whose they are, and where each item's begin."""
+        import numpy as np
+
+        if self._pool is None:
+            places = np.flatnonzero(self._alive) if self._dead else None
+            owners = self._items if places is None else self._items[places]
+            starts: NDArray[np.intp] | None = np.flatnonzero(np.diff(owners, prepend=-1))
+            if starts is not None and len(starts) == len(owners):
+                starts = None
+            self._pool = places, owners if starts is None else owners[starts], starts
+        return self._pool
+
+    def covers(self, items: int) -> bool:
+        """Whether a namespace with so many items has no item without a vector."""
+        if isinstance(self._index, ExactIndex):
+            return len(self._pooling()[1]) == items
+        return len(self._vectors) - self._dead == items
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write a snapshot if reading it will be faster than reading rows, and the last one is old.
+
+        Args:
+            connection: In a read transaction.
+        """
+        count = len(self._vectors) if self._loaded else 0
+        if count >= _WORTH_A_SNAPSHOT and count - self._saved > _STALE_SNAPSHOT * count:
+            write_snapshot(
+                self._snapshot,
+                connection,
+                self._version,
+                self._epoch,
+                self._index,
+                self._vectors,
+                self._items,
+                self._alive,
+                self._mark,
+            )
+            self._saved = count
+
+
+class StreamedShard:
+    """A namespace that does not fit into the byte budget: its rows are read at each search.
+
+    Args:
+        connection: In a read transaction.
+        space: The namespace.
+        dims: Length of the vectors.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, space: NamespaceRow, dims: int) -> None:
+        self._connection = connection
+        self._space = space
+        self._dims = dims
+
+    def scored(self, query: "Vector") -> Scored:
+        """All items by their best vector's cosine to a query."""
+        import numpy as np
+
+        owners, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+        low = self._space.id << SHIFT
+        for _, items, block in vectors_in_blocks(self._connection, self._space.id, low, self._dims):
+            owners.append(items)
+            scores.append(block @ query)
+        items, cosines = np.concatenate(owners), np.concatenate(scores)
+        starts = np.flatnonzero(np.diff(items, prepend=-1))
+        if len(starts) < len(items):
+            cosines, items = np.maximum.reduceat(cosines, starts), items[starts]
+        return Scored(items, cosines, True)
+
+
+def snapshot_path(database: Path, namespace: int) -> Path:
+    """Where the snapshot of a namespace lies: in a directory beside the database."""
+    return database.with_name(f"{database.name}.shards") / f"{namespace}.faiss"

@@ -40,10 +40,10 @@ def model(monkeypatch):
 class Game:
     """One thread of the dungeon master on a scripted model, in RAM."""
 
-    def __init__(self, model: ScriptedModel, **settings: Any) -> None:
+    def __init__(self, scripted: ScriptedModel | None, **settings: Any) -> None:
         from graphs.dungeon_master.graph import build_graph
 
-        self.model = model
+        self.model: Any = scripted
         self.saver = InMemorySaver()
         self.store: Any = InMemoryStore()
         self.settings = {"model": "scripted", "seed": 7, **settings}

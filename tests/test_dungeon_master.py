@@ -75,6 +75,15 @@ async def test_a_complete_character_is_filled_by_the_rules(game):
     assert quest["gold"] > 0
 
 
+async def test_a_page_completed_by_hand_opens_the_quest_too(game):
+    await game.play("hello")
+    await game.app.aupdate_state(game.config, {"character": MIRA})
+    await game.play("I step into the light")
+    assert not game.model.asked("interview")[1:]
+    assert game.reply.startswith("The wind")
+    assert game.values["character"]["hit_points"] == game.values["quest"]["condition"]["hp"] > 0
+
+
 async def test_one_call_before_the_reply_and_one_after(game):
     await game.begin()
     before = len(game.model.calls)

@@ -25,7 +25,7 @@ async def test_the_graph_lives_inside_somebody_elses_app(model):
     assert len(out["messages"]) == 4, "the host keeps its own messages"
     await app.ainvoke({"messages": [("user", "I go")]}, config, context=context)
     assert "gold: 3" in model.asked("quest")[-1][0].text, "the dungeon master's state outlives a call"
-    stored = await app.store.asearch(("adventurer", "my-app"))
+    stored = await app.store.asearch(("adventurer", "my-app", "exchanges"))
     assert sorted(item.value["turn"] for item in stored) == [1, 2, 3]
 
 

@@ -5,8 +5,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
+from blockbuster import blockbuster_ctx
 from fake_openai import FakeOpenAI, say
 from langchain_core.messages import HumanMessage
 
@@ -137,3 +139,18 @@ def test_a_base_url_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "localhost:11434")
     with pytest.raises(SettingsError, match=r"OPENAI_BASE_URL.*http://localhost"):
         load_chat_model(MODEL)
+
+
+async def test_asking_does_not_block_the_event_loop(server: FakeOpenAI):
+    with blockbuster_ctx():  # what `langgraph dev` watches with
+        model = await asyncio.to_thread(load_chat_model, MODEL)
+        server.queue(say("One."), say("Two."))
+        assert (await ask(model, HELLO, model_name=MODEL)).text == "One."
+        assert (await ask(model, HELLO, model_name=MODEL)).text == "Two."
+
+
+@pytest.mark.parametrize("name", ["offline", " Offline "])
+def test_offline_is_the_storyteller_with_its_seed(name: str, monkeypatch: pytest.MonkeyPatch):
+    stand_in = SimpleNamespace(OfflineStoryteller=lambda seed: f"storyteller {seed}")
+    monkeypatch.setitem(sys.modules, "graphs.storyteller", stand_in)
+    assert load_chat_model(name, seed=7, timeout=1.0) == "storyteller 7"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage
@@ -12,8 +11,8 @@ from langgraph.runtime import Runtime
 
 from graphs.dungeon_master import prompts
 from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.entrance import enter
 from graphs.dungeon_master.model import chat_model
-from graphs.dungeon_master.rules import fill_abilities, hit_points, kit, starting_gold
 from graphs.dungeon_master.sections import interview_prompt, system_message, weigh
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import notice, open_turn
@@ -44,6 +43,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
             [system_message(sections), *conversation],
             model_name=runtime.context.model,
             tags=[TAG_NOSTREAM] if spoke else [],
+            timeout=runtime.context.model_timeout,
         )
         if spoke:  # this round only mends a note: the player has had an answer
             reply = reply.model_copy(update={"content": ""})
@@ -64,27 +64,8 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
         "notices": notices,
         "quest": {},
     }  # an empty patch: state holds JSON from the first turn
+    update["character"] = diff_patch(state.character.as_json(), page.as_json())
     if page.complete:
-        page = ready(page)
-        update |= {"quest": first_quest_patch(page), "noted_through": state.turn}
         said[-1] = said[-1].model_copy(update={"content": prompts.OPENING})
-    return update | {"character": diff_patch(state.character.as_json(), page.as_json())}
-
-
-def ready(page: CharacterNotebook) -> CharacterNotebook:
-    """Fill what the player left open, by the rules: abilities, hit points, kit."""
-    chosen = page.abilities.model_dump()
-    abilities = fill_abilities(chosen, page.class_name, page.ancestry)
-    most = page.hit_points or hit_points(page.class_name, page.level, abilities["constitution"])
-    filled: Mapping[str, Any] = {"abilities": abilities, "hit_points": most, "kit": page.kit or kit(page.class_name)}
-    return page.patched(filled).page
-
-
-def first_quest_patch(page: CharacterNotebook) -> dict[str, Any]:
-    """Say how the character enters the story: unhurt, with their kit and a little gold."""
-    return {
-        "condition": {"hp": page.hit_points, "max_hp": page.hit_points},
-        "inventory": dict(page.kit),
-        "gold": starting_gold(page.class_name),
-        "clock": {"day": 1, "time": "morning"},
-    }
+        update |= enter(state.character, page) | {"noted_through": state.turn}
+    return update

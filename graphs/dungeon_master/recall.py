@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import SearchItem, SearchOp
 
 from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.entrance import enter
 from graphs.dungeon_master.sections import memory_line
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import open_turn
@@ -24,8 +25,10 @@ _RANK_CONSTANT = 60  # reciprocal rank fusion, Cormack et al. 2009
 
 
 async def recall(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Open the turn and recall for it."""
+    """Open the turn and recall for it; a character whose page a person completed by hand enters the story here."""
     opened = open_turn(state, runtime)
+    if state.character.hit_points is None:
+        opened |= enter(state.character, state.character)
     now = state.model_copy(update={"turn": opened["turn"], "timeline": opened["timeline"]})
     return {**opened, "recalled": await memories_for(now, runtime)}
 

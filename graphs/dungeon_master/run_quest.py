@@ -31,7 +31,12 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> dict[str,
     sections, conversation = quest_prompt(state, runtime.context)
     runtime.stream_writer({"prompt": weigh(sections, conversation), "node": "run_quest"})
     model = (await chat_model(runtime.context)).bind_tools([ROLL_DICE])
-    reply = await ask(model, [system_message(sections), *conversation], model_name=runtime.context.model)
+    reply = await ask(
+        model,
+        [system_message(sections), *conversation],
+        model_name=runtime.context.model,
+        timeout=runtime.context.model_timeout,
+    )
     if calls_of(reply) and _rounds(state) >= runtime.context.max_roll_rounds:
         if not reply.text.strip():
             raise ModelError(f"{runtime.context.model} keeps asking for dice and tells nothing. Try the turn again.")

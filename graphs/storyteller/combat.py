@@ -1,0 +1,181 @@
+"""Combat: short and tense. A blow, an answer, and a decision."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from graphs.storyteller import acts, checks, opening, tables
+from graphs.storyteller.scene import Scene
+from graphs.storyteller.words import Intent
+
+JSON = dict[str, Any]
+
+
+def attack(scene: Scene, intent: Intent) -> None:
+    """Strike at a foe, or at a person, which has consequences."""
+    story = scene.tale
+    foes = scene.foes_here()
+    said = f"{intent.what} {intent.whom}".strip()
+    person = story.person(intent.what, scene.people_here()) if story and intent.what else None
+    foe = (story.foe(said, foes) if story else None) or (foes[0] if foes and not person else None)
+    if foe is not None and story is not None:
+        _exchange(scene, foe, story["foes"][foe])
+    elif person is not None and story is not None:
+        name = story.names[person]
+        who = {
+            "hp": 6,
+            "ac": 11,
+            "hit": 2,
+            "harm": 2,
+            "strikes": [f"{name} hits back, wildly, with the nearest thing."],
+            "misses": [f"{name} swings at you and hits the furniture of the world."],
+            "person": person,
+        }
+        scene.meet(person, "hostile")
+        _exchange(scene, name, who)
+    else:
+        what = f"“{intent.what[:60]}”" if intent.what else "the empty air"
+        scene.say(f"You square up to {what}. Nobody here answers the challenge, which may be for the best.")
+        acts.offer(scene)
+
+
+def size_up(scene: Scene, foe: str) -> None:
+    """Describe a foe, and how it is faring."""
+    story = scene.tale
+    if story is not None:
+        scene.say(story["foes"][foe]["looks"])
+        left, most = _left(scene, foe, story["foes"][foe])
+        if left < most:
+            scene.say(f"It is {_state(left, most)}.")
+
+
+def press(scene: Scene) -> None:
+    """In a fight that is under way, whatever else one does, the foe strikes."""
+    story, fight = scene.tale, str(scene.secrets.get("fight") or "")
+    foe = next((f for f in scene.foes_here() if fight.startswith(f"{f}: ")), None)
+    if story is not None and foe is not None:
+        _strike(scene, foe, story["foes"][foe])
+
+
+def parting_blow(scene: Scene) -> bool:
+    """Let the foe strike at one who runs; False if the runner falls."""
+    press(scene)
+    fallen = bool(scene.page.get("condition", {}).get("conditions", {}).get("battered"))
+    scene.keep("fight", None)
+    return not (fallen and scene.location() == (scene.tale["start"] if scene.tale else ""))
+
+
+def armour(character: JSON) -> int:
+    """Return the character's armour class."""
+    kind = checks.kind(character)
+    return max(11 + checks.modifier(character, "dexterity"), tables.ARMOUR.get(kind, 0))
+
+
+def _exchange(scene: Scene, foe: str, about: JSON) -> None:
+    ability, die, weapon = tables.WEAPONS.get(checks.kind(scene.character), ("strength", "1d6", "blade"))
+    bonus = checks.modifier(scene.character, ability)
+    left, most = _left(scene, foe, about)
+    blow = scene.roll(checks.d20(bonus + 2), f"Attack on {_the(foe, about)}", int(about["ac"]))
+    great = blow.get("natural") == 20
+    if blow["success"]:
+        doubled = re.sub(r"^(\d+)", lambda n: str(int(n[1]) * 2), die) if great else die
+        damage = scene.roll(_plus(doubled, bonus), f"Damage with your {weapon}")
+        harm = max(1, int(damage["total"]))
+        left -= harm
+        table = tables.GREAT_HIT if great else tables.HITS
+        points = f"{harm} point{'' if harm == 1 else 's'} of harm"
+        scene.say(acts.filled(scene.pick(table, "hit"), weapon=weapon, harm=points, foe=foe))
+    else:
+        scene.say(acts.filled(scene.pick(tables.MISSES, "miss"), weapon=weapon, foe=foe))
+    if left <= 0:
+        _fall(scene, foe, about)
+        return
+    scene.keep("fight", f"{foe}: {left} of {most}")
+    scene.say(f"{_the(foe, about, upper=True)} is {_state(left, most)}.")
+    scene.happening = f"{scene.name} is fighting {_the(foe, about)} at {scene.location()}."
+    _strike(scene, foe, about)
+
+
+def _strike(scene: Scene, foe: str, about: JSON) -> None:
+    blow = scene.roll(
+        checks.d20(int(about["hit"])), f"{_the(foe, about, upper=True)} strikes at you", armour(scene.character)
+    )
+    now, most = scene.hit_points()
+    if not blow["success"]:
+        scene.say(scene.pick(about["misses"], "misses"), apart=True)
+        scene.say("Press on, try something else, or run?")
+        return
+    harm = int(about["harm"]) * (2 if blow.get("natural") == 20 else 1)
+    now -= harm
+    scene.say(f"{scene.pick(about['strikes'], 'strikes')} It costs you {harm}.", apart=True)
+    if now <= 0:
+        _downed(scene)
+        return
+    scene.note({"condition": {"hp": now}})
+    scene.say(
+        f"You have {now} of {most} hit points left. "
+        + ("You cannot take much more of this." if now * 3 <= most else "Do you press on?")
+    )
+
+
+def _fall(scene: Scene, foe: str, about: JSON) -> None:
+    scene.keep("fight", None)
+    story = scene.tale
+    if "person" in about and story is not None:
+        scene.meet(about["person"], "dead")
+        fate = f"killed by {scene.name}, day {scene.day()}"
+        scene.note({"people": {foe: {"alive": False, "fate": fate, "attitude": None}}})
+        scene.say(
+            f"{foe} falls, looks more surprised than anything, and does not get up. It is very quiet. You did that."
+        )
+        scene.mark(f"killed {about['person']}")
+        for witness in scene.people_here():
+            scene.meet(witness, "afraid of you")
+        scene.happening = f"{scene.name} has killed {foe} at {scene.location()}."
+        if not scene.people_here():
+            acts.offer(scene, apart=True)
+        else:
+            scene.say(f"{story.names[scene.people_here()[0]]} backs away from you, both hands up.", apart=True)
+        return
+    opening.happen(scene, {"text": about["falls"], "sets": about.get("sets", f"beat {foe}")} | about.get("spoils", {}))
+    scene.happening = f"The {foe} is beaten; {scene.name} stands at {scene.location()}."
+
+
+def _downed(scene: Scene) -> None:
+    start = str(scene.tale["start"]) if scene.tale else scene.location()
+    _, most = scene.hit_points()
+    gold = int(scene.page.get("gold") or 0)
+    scene.keep("fight", None)
+    scene.pass_time(to_dawn=True)
+    scene.note(
+        {
+            "location": start,
+            "gold": gold - min(gold, 3),
+            "condition": {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}},
+        }
+    )
+    scene.say(acts.filled(scene.pick(tables.DOWNED, "down"), start=start))
+    scene.say("You are alive. It seems worth building on.")
+    scene.happening = f"{scene.name} was beaten senseless and woke at {start}."
+
+
+def _left(scene: Scene, foe: str, about: JSON) -> tuple[int, int]:
+    most = int(about["hp"])
+    found = re.fullmatch(rf"{re.escape(foe)}: (\d+) of \d+", str(scene.secrets.get("fight") or ""))
+    return (min(int(found[1]), most) if found else most), most
+
+
+def _state(left: int, most: int) -> str:
+    return tables.FOE_STATE[min(3, math.floor((most - left) * 4 / most))]
+
+
+def _the(foe: str, about: JSON, *, upper: bool = False) -> str:
+    if "person" in about:
+        return foe
+    return f"{'The' if upper else 'the'} {foe}"
+
+
+def _plus(die: str, bonus: int) -> str:
+    return f"{die}{bonus:+d}" if bonus else die

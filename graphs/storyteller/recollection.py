@@ -1,0 +1,232 @@
+"""Recollection: answers about the past, from the memories, summary, pages and conversation in the prompt alone."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from graphs.storyteller import acts, tables
+from graphs.storyteller.tale import stem
+
+JSON = dict[str, Any]
+
+_PLAIN_WORDS = (
+    "a an the of to at in on and or but with that this these those is are was were be been am do does did done "
+    "has have had i me my mine you your we us our he she it they them his her its their what who whom whose "
+    "where when why how which about say said tell told know knew remember recall learn learnt hear heard think "
+    "thing says call called ask asked answer answered there here for from by as if whether so not no any some "
+    "again please would could should will can may into out up down over still ever exactly just really name "
+)
+_PLAIN = set(_PLAIN_WORDS.split())
+_ALIKE = {
+    "mum": "mother",
+    "mom": "mother",
+    "dad": "father",
+    "passphrase": "password",
+    "watchword": "password",
+    "blade": "sword",
+    "hid": "hide",
+    "hidden": "hide",
+    "gave": "give",
+    "given": "give",
+    "took": "take",
+    "taken": "take",
+    "found": "find",
+    "bought": "buy",
+    "sold": "sell",
+    "wrote": "write",
+    "written": "write",
+    "met": "meet",
+    "carved": "carve",
+    "buried": "bury",
+    "promised": "promise",
+    "swore": "swear",
+    "sworn": "swear",
+    "fought": "fight",
+    "named": "name",
+    "lived": "live",
+    "came": "come",
+    "went": "go",
+    "kept": "keep",
+    "lost": "lose",
+    "saw": "see",
+    "seen": "see",
+    "born": "bear",
+    "died": "die",
+    "dead": "die",
+    "killed": "kill",
+    "siblings": "sister",
+}
+
+
+class Trace(NamedTuple):
+    """One sentence that something in the prompt holds.
+
+    Attributes:
+        text: The sentence.
+        source: Where from: "you" (the player's words), "story" (a reply), "notes" (a page) or "summary".
+        when: How long ago, in words; "" if unknown.
+        order: Later things have a higher number.
+    """
+
+    text: str
+    source: str
+    when: str
+    order: int
+
+
+def remember(
+    subject: str,
+    question: str,
+    *,
+    page: JSON,
+    character: JSON,
+    summary: str,
+    memories: Sequence[JSON],
+    exchanges: Sequence[tuple[str, str]],
+    chance: random.Random,
+) -> str:
+    """Answer a question about the past, or say plainly that the character does not know."""
+    traces = _traces(page, character, summary, memories, exchanges)
+    asked = _words(f"{subject} {question}")
+    best = _best(asked, traces) if asked else []
+    shown = (subject or question).strip(" ?.!")[:80]
+    if not best:
+        if not asked and exchanges:
+            return f"You think back over the last hours. {_clipped(exchanges[-1][1] or exchanges[-1][0])}"
+        shown = re.sub(
+            r"\b(?:my|me|i)\b", lambda m: {"my": "your", "me": "you", "i": "you"}[m[0].lower()], shown, flags=re.I
+        )
+        said = acts.filled(chance.choice(tables.UNKNOWN), subject=f"“{shown}”", subject_c=f"“{shown}”")
+        return f"{said} You could ask around, or go and look."
+    told = " ".join(_quote(trace) for trace in best)
+    return f"{chance.choice(tables.REMEMBERED)} {told}"
+
+
+def _best(asked: list[str], traces: Sequence[Trace]) -> list[Trace]:
+    known = [set(_words(trace.text)) for trace in traces]
+    spread = Counter(word for words in known for word in words)
+    weight = {word: math.log(1 + len(traces) / (1 + spread[word])) + 0.3 for word in asked}
+    whole = sum(weight.values())
+    if not whole:
+        return []
+    scored = []
+    for trace, words in zip(traces, known, strict=True):
+        share = sum(weight[word] for word in asked if word in words) / whole
+        # Notes are the truth as it stands; the player's own words are next, for only they hold what the player planted.
+        liking = {"notes": 0.06, "you": 0.05, "story": 0.0, "summary": -0.02}[trace.source]
+        scored.append((share + liking if share else 0.0, trace.order, trace))
+    scored.sort(key=lambda entry: (-entry[0], -entry[1]))
+    if not scored or scored[0][0] < 0.45:
+        return []
+    chosen: list[Trace] = []
+    for score, _, trace in scored:
+        fresh = all(_overlap(trace.text, other.text) < 0.7 for other in chosen)
+        if score >= max(0.45, scored[0][0] * 0.75) and fresh:
+            chosen.append(trace)
+        if len(chosen) == 3:
+            break
+    return chosen
+
+
+def _traces(
+    page: JSON, character: JSON, summary: str, memories: Sequence[JSON], exchanges: Sequence[tuple[str, str]]
+) -> list[Trace]:
+    traces: list[Trace] = []
+
+    def add(text: str, source: str, when: str = "") -> None:
+        traces.extend(Trace(sentence, source, when, len(traces)) for sentence in _sentences(text))
+
+    add(summary, "summary")
+    for memory in sorted(memories, key=lambda m: m["turn"] if isinstance(m.get("turn"), int) else 0):
+        when = _when(memory)
+        question = str(memory.get("player") or "").strip().endswith("?")
+        add("" if question else str(memory.get("player") or ""), "you", when)
+        add(_without_echo(str(memory.get("reply") or "")), "story", when)
+    for number, (player, reply) in enumerate(exchanges):
+        ago = len(exchanges) - number
+        when = "just now" if ago == 1 else f"{ago} turns ago"
+        add("" if player.strip().endswith("?") else player, "you", when)
+        add(_without_echo(reply), "story", when)
+    for subject, fact in _entries(page.get("facts")):
+        traces.append(Trace(f"{subject}: {fact}", "notes", "", len(traces)))
+    for name, person in _entries(page.get("people")):
+        traces.append(Trace(_portrait(name, person), "notes", "", len(traces)))
+    for title, quest in _entries(page.get("quests")):
+        if isinstance(quest, Mapping):
+            traces.append(
+                Trace(f"“{title}” ({quest.get('status', 'open')}): {quest.get('notes', '')}", "notes", "", len(traces))
+            )
+    for name, fate in _entries(page.get("fallen")):
+        traces.append(Trace(f"{name} is dead: {fate}", "notes", "", len(traces)))
+    for field in ("background", "goal", "appearance", "personality"):
+        if character.get(field):
+            traces.append(Trace(f"Your {field}: {character[field]}", "notes", "", len(traces)))
+    return traces
+
+
+def _quote(trace: Trace) -> str:
+    text = _clipped(trace.text)
+    when = f" ({trace.when})" if trace.when else ""
+    if trace.source == "you":
+        return f"You said{when}: “{text.rstrip('.')}.”"
+    if trace.source == "story":
+        return f"It went like this{when}: {text}"
+    return text if text.endswith((".", "!", "?", "”")) else f"{text}."
+
+
+def _portrait(name: str, person: Any) -> str:
+    if not isinstance(person, Mapping):
+        return name
+    parts = [str(person["role"])] if person.get("role") else []
+    if person.get("alive", True) is False:
+        parts.append(f"dead: {person.get('fate') or 'no one says how'}")
+    elif person.get("attitude"):
+        parts.append(f"{person['attitude']} towards you")
+    seen = f", last seen at {person['last_seen']}" if person.get("last_seen") else ""
+    return f"{name}: {'; '.join(parts)}{seen}"
+
+
+def _when(memory: JSON) -> str:
+    turn, age = memory.get("turn"), memory.get("age")
+    ago = f"{age} turn{'' if age == 1 else 's'} ago" if isinstance(age, int) else str(age or "")
+    return ", ".join(part for part in (f"turn {turn}" if turn is not None else "", ago) if part)
+
+
+def _without_echo(reply: str) -> str:
+    """Leave out of a reply what it itself quoted from memory or did not know: echoes are no sources."""
+    if (
+        any(reply.startswith(opening) for opening in tables.REMEMBERED)
+        or "You could ask around, or go and look." in reply
+    ):
+        return ""
+    return reply
+
+
+def _sentences(text: str) -> list[str]:
+    parts = re.split(r"(?<=[.!?])[”\"’]?\s+(?=[A-Z“\"‘])|\n+", text)
+    return [part.strip() for part in parts if len(part.strip()) > 3]
+
+
+def _entries(value: Any) -> list[tuple[str, Any]]:
+    return [(str(name), entry) for name, entry in value.items()] if isinstance(value, Mapping) else []
+
+
+def _clipped(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 260 else flat[:257].rsplit(" ", 1)[0] + " …"
+
+
+def _overlap(one: str, other: str) -> float:
+    first, second = set(_words(one)), set(_words(other))
+    return len(first & second) / max(1, min(len(first), len(second)))
+
+
+def _words(text: str) -> list[str]:
+    found = re.findall(r"[^\W_]+", text.casefold().replace("'s", "").replace("’s", ""))
+    stems = (_ALIKE.get(word, _ALIKE.get(stem(word), stem(word))) for word in found if word not in _PLAIN)
+    return list(dict.fromkeys(stems))

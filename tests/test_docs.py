@@ -1,0 +1,54 @@
+"""What the documents say is so."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_readmes_picture_and_game_are_what_the_program_makes():
+    text = (ROOT / "README.md").read_text("utf-8")
+    refreshed = runpy.run_path(str(ROOT / "docs" / "refresh.py"))["refreshed"]
+    assert refreshed(text) == text, "run `make docs`"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    links = re.findall(r"\]\(([^)#]+)", path.read_text("utf-8"))
+    local = [link for link in links if not link.startswith("http")]
+    assert [link for link in local if not (path.parent / link).exists()] == []
+
+
+def test_the_readme_names_every_make_target_that_a_person_needs():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    text = "".join(path.read_text("utf-8") for path in DOCUMENTS)
+    assert {"play", "install", "test", "check", "studio", "docs"} <= targets
+    named = set(re.findall(r"(?:`|\$ )make ([a-z]+)", text))
+    assert {"play", "test", "check", "studio", "docs"} <= named
+    assert named <= targets
+
+
+def test_the_srd_is_credited_with_its_exact_sentence():
+    sentence = (
+        'This work includes material taken from the System Reference Document 5.1 ("SRD 5.1") by Wizards of the Coast '
+        "LLC and available at https://dnd.wizards.com/resources/systems-reference-document. The SRD 5.1 is licensed "
+        "under the Creative Commons Attribution 4.0 International License available at "
+        "https://creativecommons.org/licenses/by/4.0/legalcode."
+    )
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert sentence in readme
+    assert sentence in " ".join((ROOT / "graphs" / "dungeon_master" / "rules.py").read_text("utf-8").split())
+
+
+def test_every_setting_is_documented_in_the_command_lines_help():
+    from graphs.dungeon_master.context import Context
+
+    example = (ROOT / ".env.example").read_text("utf-8")
+    for name in ("model", "user", "campaign"):
+        assert f"QUESTBOOK_{name.upper()}" in example
+        assert Context.model_fields[name].description

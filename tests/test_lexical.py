@@ -1,0 +1,219 @@
+"""Finding by words, and words and meaning together."""
+
+import sqlite3
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.embeddings import Embeddings
+
+from memory import FaissStore, StoreConfigError
+from memory.lexical import query_words, split_words
+
+
+class Blind(Embeddings):
+    """Knows nothing: every text has the same vector, but for those that it was told."""
+
+    dims = 4
+
+    def __init__(self, **told):
+        self.told = told
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text):
+        return next((vector for word, vector in self.told.items() if word in text), [1.0, 0.0, 0.0, 0.0])
+
+
+def open_store(path, embed=None, **index):
+    return FaissStore.open(path, {"embed": embed, "fields": ["text"], **index})
+
+
+def keys(items):
+    return [item.key for item in items]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "store.db"
+
+
+def test_names_numbers_and_rare_words_are_found(path):
+    with open_store(path, Blind()) as store:
+        for n in range(50):
+            store.put(("a",), f"k{n}", {"text": f"They walked on through the forest, day {n + 100}"})
+        store.put(("a",), "name", {"text": "Vexathrax guards the bridge"})
+        assert keys(store.search(("a",), query="who is Vexathrax?", limit=1)) == ["name"]
+        assert keys(store.search(("a",), query="what happened on day 117?", limit=1)) == ["k17"]
+        assert keys(store.search(("a",), query="bridges", limit=1)) == ["name"], "stems"
+        assert keys(store.search(("a",), query="VEXÁTHRAX", limit=1)) == ["name"], "case and accents"
+
+
+def test_order_is_the_sum_of_both_and_score_is_the_cosine(path):
+    told = {"ask": [1.0, 0.0, 0.0, 0.0], "near": [0.9, 0.436, 0.0, 0.0], "far": [0.1, 0.995, 0.0, 0.0]}
+    with open_store(path, Blind(**told)) as store:
+        store.put(("a",), "both", {"text": "near dragon"})
+        store.put(("a",), "meaning", {"text": "near"})
+        store.put(("a",), "word", {"text": "far dragon"})
+        store.put(("a",), "neither", {"text": "far"})
+        found = store.search(("a",), query="ask dragon")
+        assert keys(found) == ["both", "word", "meaning", "neither"]
+        assert [round(item.score, 2) for item in found] == [0.9, 0.1, 0.9, 0.1]
+
+
+def test_either_side_can_be_turned_off(tmp_path):
+    told = {"ask": [1.0, 0.0, 0.0, 0.0], "near": [0.9, 0.436, 0.0, 0.0], "far": [0.1, 0.995, 0.0, 0.0]}
+    for weights, first in [({"lexical": 0}, "meaning"), ({"dense": 0}, "word"), ({"dense": 0.1}, "word")]:
+        with open_store(tmp_path / f"{first}{len(weights)}{weights}.db", Blind(**told), weights=weights) as store:
+            store.put(("a",), "meaning", {"text": "near"})
+            store.put(("a",), "word", {"text": "far dragon"})
+            assert keys(store.search(("a",), query="ask dragon"))[0] == first
+            assert {round(item.score, 1) for item in store.search(("a",), query="ask dragon")} == {0.9, 0.1}
+    with open_store(tmp_path / "none.db", Blind(**told), lexical=False) as store:
+        store.put(("a",), "meaning", {"text": "near"})
+        store.put(("a",), "word", {"text": "far dragon"})
+        assert keys(store.search(("a",), query="ask dragon")) == ["meaning", "word"]
+
+
+def test_without_an_embedder_words_carry_the_search(path):
+    with open_store(path) as store:
+        store.put(("a",), "1", {"text": "the dragon sleeps"})
+        store.put(("a",), "2", {"text": "a knight rides"})
+        store.put(("a",), "3", {"text": "unsaid"}, index=False)
+        found = store.search(("a",), query="where does the knight ride?")
+        assert keys(found) == ["2", "1", "3"], "what is not found follows, as in LangGraph's own stores"
+        assert [item.score for item in found] == [None] * 3
+
+
+def test_columns_have_weights(path):
+    columns = {"text": 1.0, "before": 0.5, "after": 0.25}
+    with open_store(path, lexical=columns) as store:
+        store.put(("a",), "after", {"text": "one two", "after": "dragon"})
+        store.put(("a",), "before", {"text": "one two", "before": "dragon"})
+        store.put(("a",), "text", {"text": "dragon", "before": "one", "after": "two"})
+        store.put(("a",), "none", {"text": "one two three"})
+        assert keys(store.search(("a",), query="dragon")) == ["text", "before", "after", "none"]
+
+
+def test_only_fields_are_embedded_and_only_columns_are_words(path):
+    seen = []
+
+    class Listening(Blind):
+        def embed_documents(self, texts):
+            seen.extend(texts)
+            return super().embed_documents(texts)
+
+    with open_store(path, Listening(), lexical={"text": 1.0, "before": 0.5}) as store:
+        store.put(("a",), "k", {"text": "hello", "before": "goodbye", "secret": "password"})
+        assert seen == ["hello"]
+        raw = sqlite3.connect(path)
+        assert "password" not in str(raw.execute("SELECT * FROM texts").fetchall())
+        raw.close()
+
+
+def test_paths_of_a_single_put_are_indexed(path):
+    with open_store(path) as store:
+        store.put(("a",), "1", {"text": "dragon", "title": "quilt", "list": [{"x": "gold"}]}, index=["list[*].x"])
+        store.put(("a",), "2", {"text": "other"})
+        assert keys(store.search(("a",), query="gold", limit=1)) == ["1"]
+        assert keys(store.search(("a",), query="dragon"))[0] == "1", "not found by words, so oldest first"
+        raw = sqlite3.connect(path)
+        words = str(raw.execute("SELECT * FROM texts").fetchall())
+        raw.close()
+        assert "gold" in words
+        assert "dragon" not in words
+
+
+def test_updates_and_deletes_leave_no_words_behind(path):
+    with open_store(path) as store:
+        store.put(("a",), "k", {"text": "the secret password is swordfish"})
+        store.put(("a",), "k", {"text": "nothing"})
+        store.put(("a",), "gone", {"text": "swordfish"})
+        store.delete(("a",), "gone")
+        assert keys(store.search(("a",), query="swordfish")) == ["k"]
+    raw = sqlite3.connect(path)
+    assert "swordfish" not in str(raw.execute("SELECT * FROM texts").fetchall())
+    assert raw.execute("SELECT texts FROM namespaces").fetchall() == [(1,)]
+    assert raw.execute("SELECT value FROM meta WHERE key = 'texts'").fetchone() == ("1",)
+    raw.close()
+
+
+def test_other_namespaces_change_nothing(tmp_path):
+    def filled(path):
+        store = open_store(path)
+        texts = ["dragon dragon egg", "dragon hill", "egg on a hill", "hill hill hill", "knight"]
+        for n, text in enumerate(texts):
+            store.put(("mine",), str(n), {"text": text})
+        return store
+
+    with filled(tmp_path / "alone.db") as alone, filled(tmp_path / "crowded.db") as crowded:
+        for n in range(200):
+            crowded.put(("other", str(n % 3)), str(n), {"text": "dragon dragon egg dragon"})
+        for query in ("dragon egg", "hill", "knight hill", "egg"):
+            assert keys(alone.search(("mine",), query=query)) == keys(crowded.search(("mine",), query=query))
+        assert {item.namespace for item in crowded.search(("mine",), query="dragon")} == {("mine",)}
+
+
+def test_a_prefix_searches_all_below_it_as_one(path):
+    with open_store(path) as store:
+        for n in range(30):
+            store.put(("u", str(n % 3)), str(n), {"text": f"thing {n} common"})
+        store.put(("u", "1"), "rare", {"text": "wyvern common"})
+        store.put(("v",), "other", {"text": "wyvern"})
+        assert keys(store.search(("u",), query="common wyvern", limit=1)) == ["rare"]
+        assert len(store.search(("u",), query="common wyvern", limit=100)) == 31
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "AND", "NOT dragon", "text: dragon", "dragon*", "(", "^dragon", "a+b", "-", "c0:x"]
+)
+def test_queries_are_words_and_never_a_query_language(path, query):
+    with open_store(path) as store:
+        store.put(("a",), "k", {"text": "a dragon"})
+        assert keys(store.search(("a",), query=query)) == ["k"]
+
+
+@given(st.text(max_size=200))
+def test_words_have_only_letters_and_digits(text):
+    assert all(word.isalnum() or not word.isascii() for word in split_words(text))
+    assert '"' not in "".join(query_words(text))
+
+
+def test_stop_words_are_passed_over_unless_there_is_nothing_else():
+    assert query_words("Who is the Queen of the North?") == ["queen", "north"]
+    assert query_words("who is it") == ["who", "is", "it"]
+    assert query_words("") == []
+
+
+def test_scripts_without_spaces_are_found_by_their_parts(path):
+    assert split_words("龍は山abcで") == ["龍は", "は山", "abc", "で"]
+    with open_store(path) as store:
+        store.put(("a",), "2", {"text": "騎士が馬に乗る"})
+        store.put(("a",), "1", {"text": "赤い龍が山の下で眠る"})
+        assert keys(store.search(("a",), query="龍が山"))[0] == "1"
+
+
+def test_new_columns_are_filled_from_what_is_there(path):
+    with open_store(path) as store:
+        store.put(("a",), "2", {"text": "x"})
+        store.put(("a",), "1", {"text": "x", "note": "wyvern"})
+        store.put(("a",), "3", {"text": "x", "note": "wyvern"}, index=False)
+        assert keys(store.search(("a",), query="wyvern"))[0] == "2"
+    with open_store(path, lexical={"text": 1.0, "note": 0.5}) as store:
+        assert keys(store.search(("a",), query="wyvern")) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        {"lexical": ["text"]},
+        {"lexical": {"text": -1}},
+        {"weights": {"dens": 1}},
+        {"weights": {"dense": "x"}},
+        {"feilds": []},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(path, index):
+    with pytest.raises(StoreConfigError):
+        open_store(path, **index)
