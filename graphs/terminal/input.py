@@ -32,7 +32,6 @@ class Input(Protocol):
             KeyboardInterrupt: The person pressed Ctrl-C instead.
         """
 
-
     def silenced(self) -> AbstractContextManager[None]:
         """While a reply is drawn: what is typed ahead waits, and is not written into the picture."""
 

@@ -108,7 +108,7 @@ class Screen:
         for position, name in enumerate(columns):
             label = position == 0 and not heads
             table.add_column(
-                Text(name),
+                Text(one_line(name)),
                 justify="right" if name and name == right else "left",
                 style="cyan" if label else "",
                 no_wrap=label,
@@ -116,8 +116,13 @@ class Screen:
         for row in rows:
             table.add_row(*(Text(cleaned(cell)) for cell in row))
         self.answer(one_line(title), style="bold")
-        self.console.print(table)
-        self.blank()
+        if self.live:
+            self.console.print(table)
+            self.console.print()
+        else:
+            with self.console.capture() as drawn:
+                self.console.print(table)
+            _write("".join(line.rstrip() + "\n" for line in drawn.get().splitlines()) + "\n")
 
     def reply(self) -> Reply:
         """Begin to show a turn."""
