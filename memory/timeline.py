@@ -63,6 +63,11 @@ def visible(timeline: Sequence[Segment], before: int | None = None) -> list[dict
     return filters
 
 
+def sees(timeline: Sequence[Segment], branch: str, turn: int) -> bool:
+    """Whether a record of that branch and turn can be seen from a checkpoint with this timeline."""
+    return any(name == branch and turn <= through for name, through in timeline)
+
+
 def fork(timeline: Sequence[Segment], turn: int, branch: str) -> list[Segment]:
     """Return the timeline on which `turn` and what follows belong to a new branch."""
     kept = [(name, min(through, turn - 1)) for name, through in timeline]

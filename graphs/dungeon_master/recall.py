@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
-from langgraph.store.base import SearchItem, SearchOp
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.entrance import enter
@@ -17,11 +16,10 @@ from graphs.dungeon_master.turn import open_turn
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
 from memory.namespaces import campaign_namespace
-from memory.timeline import visible
+from memory.recall import Recalled
+from memory.recall import recall as recall_records
 
-_CANDIDATES = 12
-_SCENE_WEIGHT = 0.3
-_RANK_CONSTANT = 60  # reciprocal rank fusion, Cormack et al. 2009
+_SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
 
 
 async def recall(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -46,26 +44,17 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     if before <= 1:
         return []
     query, _ = spoken(turns[-1][1])
-    queries = [(query, 1.0), (state.quest.scene, _SCENE_WEIGHT)]
-    namespace = campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")
-    searches = [
-        (SearchOp(namespace, seen, limit=_CANDIDATES, query=text), weight)
-        for seen in visible(state.timeline, before)
-        for text, weight in queries
-        if text
-    ]
-    found = await runtime.store.abatch([search for search, _ in searches])
-    weights: dict[str, float] = {}
-    items: dict[str, SearchItem] = {}
-    for (_, weight), hits in zip(searches, found, strict=True):
-        for rank, item in enumerate(cast("list[SearchItem]", hits)):
-            items.setdefault(item.key, item)
-            weights[item.key] = weights.get(item.key, 0.0) + weight / (_RANK_CONSTANT + rank)
-    best = sorted(items.values(), key=lambda item: (-weights[item.key], item.key))
+    best = await recall_records(
+        runtime.store,
+        campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges"),
+        [(query, 1.0), (state.quest.scene, _SCENE_WEIGHT)],
+        timeline=state.timeline,
+        before=before,
+    )
     return sorted(_fitting(best, runtime.context.recall_tokens), key=lambda memory: memory["turn"])
 
 
-def _fitting(items: list[SearchItem], budget: int) -> list[dict[str, Any]]:
+def _fitting(items: list[Recalled], budget: int) -> list[dict[str, Any]]:
     now = datetime.now(UTC)
     kept: list[dict[str, Any]] = []
     for item in items:

@@ -1,0 +1,85 @@
+"""Recall over any store: what fits comes first, and nothing from another future."""
+
+import random
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from memory import FaissStore, HashEmbeddings
+from memory.recall import recall, word_scores
+
+HERE = ("u", "c", "exchanges")
+
+
+@pytest.fixture(params=["faiss", "memory", "memory without vectors"])
+def store(request, tmp_path):
+    if request.param == "faiss":
+        with FaissStore.open(tmp_path / "m.db") as opened:
+            yield opened
+    elif request.param == "memory":
+        embed = HashEmbeddings()
+        yield InMemoryStore(index={"embed": embed, "dims": embed.dims, "fields": ["text"]})
+    else:
+        yield InMemoryStore()
+
+
+async def write(store, branch, turn, text):
+    await store.aput(HERE, f"{branch}-{turn}", {"text": text, "branch": branch, "turn": turn})
+
+
+async def keys(store, query, **settings):
+    return [found.key for found in await recall(store, HERE, [(query, 1.0)], **settings)]
+
+
+async def test_names_and_rare_words_are_found_on_every_store(store):
+    for turn in range(1, 60):
+        await write(store, "a", turn, f"The road goes on, mile {turn}, past hedges and ditches.")
+    await write(store, "a", 60, "Goran whispers that the password is swordfish.")
+    assert (await keys(store, "What was Goran's password?"))[0] == "a-60"
+    assert (await keys(store, "passwords that were whispered"))[0] == "a-60", "stems count, not endings"
+    assert (await keys(store, "mile 17"))[0] == "a-17"
+
+
+async def test_only_what_the_timeline_sees(store):
+    for turn in range(1, 9):
+        await write(store, "a", turn, f"heron {turn} on a")
+        await write(store, "b", turn, f"heron {turn} on b")
+    found = await keys(store, "heron", timeline=[("a", 3), ("b", 6)], limit=50)
+    assert sorted(found) == ["a-1", "a-2", "a-3", "b-1", "b-2", "b-3", "b-4", "b-5", "b-6"]
+    assert sorted(await keys(store, "heron", timeline=[("a", 3)], before=3)) == ["a-1", "a-2"]
+    assert await keys(store, "heron", timeline=[]) == []
+    assert await keys(store, "   ") == []
+
+
+async def test_what_other_futures_wrote_changes_neither_the_choice_nor_the_order(store):
+    said = random.Random(5)
+    words = ["heron", "lamp", "door", "sister", "gold", "keeper", "ring", "sea", "tower", "song", "rope", "cat"]
+    for turn in range(1, 30):
+        await write(store, "a", turn, " ".join(said.choices(words, k=12)))
+    timelines = [[("a", 20)], [("a", 10), ("b", 25)]]
+    for turn in range(11, 26):
+        await write(store, "b", turn, " ".join(said.choices(words, k=12)))
+    before = [await keys(store, "heron ring song", timeline=timeline) for timeline in timelines]
+    assert all(len(found) == 12 for found in before)
+    for branch in "cdefgh":
+        for turn in range(5, 30):
+            await write(store, branch, turn, " ".join(["heron ring song", *said.choices(words, k=3)]))
+    assert [await keys(store, "heron ring song", timeline=timeline) for timeline in timelines] == before
+
+
+async def test_many_abandoned_futures_do_not_crowd_out_the_visible_one(store):
+    await write(store, "a", 1, "The heron sings of the drowned keeper.")
+    await write(store, "b", 2, "The tower is dark.")
+    for branch in range(40):
+        for turn in range(1, 10):
+            await write(store, f"dead{branch}", turn, "The heron sings of the drowned keeper, heron, heron.")
+    assert (await keys(store, "heron keeper", timeline=[("a", 1), ("b", 2)])) == ["a-1", "b-2"]
+
+
+def test_word_scores_prefer_rare_words_and_stay_positive():
+    texts = {"x": "the lamp and the door", "y": "the lamp", "z": "the lamp, the lamp, the keeper"}
+    scores = word_scores(texts, "lamp keeper")
+    assert scores["z"] > scores["y"] > 0
+    assert scores["x"] > 0
+    assert word_scores({}, "lamp") == {}
+    assert word_scores(texts, '"; DROP TABLE t; -- " OR NEAR(') == {"x": 0, "y": 0, "z": 0}
