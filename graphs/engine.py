@@ -95,9 +95,11 @@ class Saved(NamedTuple):
     @property
     def unanswered(self) -> str | None:
         """The player's message that has no reply yet, if there is one."""
+        from langchain_core.messages import convert_to_messages
+
         messages = list(self.values.get("messages") or [])
-        if "__start__" in self.values:  # stopped before the message had reached its channel
-            messages += getattr(self.values["__start__"], "messages", None) or []
+        if isinstance(given := self.values.get("__start__"), dict):  # stopped before it had reached its channel
+            messages += convert_to_messages(given.get("messages") or [])
         if not messages or (messages[-1].type == "ai" and not messages[-1].tool_calls):
             return None
         said = (message.text for message in reversed(messages) if message.type == "human")

@@ -189,7 +189,9 @@ COMMANDS: dict[str, Command] = {
     "/sheet": Command("", "your character", _sheet),
     "/quest": Command("", "where the story stands, as far as you know", _quest),
     "/memories": Command("", "what was recalled for the last turn, with score and age", _memories),
-    "/prompt": Command("[SECTION|all]", "what the model saw in the last turn, with token counts", _prompt),
+    "/prompt": Command(
+        "[SECTION|all]", "what the model saw in the last turn, secrets included, with token counts", _prompt
+    ),
     "/campaigns": Command("", "your campaigns", _campaigns),
     "/retry": Command("", "answer a message whose reply was stopped or failed", _retry),
     "/help": Command("", "this list", _help),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 from graphs.home import Home, HomeError
@@ -31,6 +32,9 @@ class Input(Protocol):
             KeyboardInterrupt: The person pressed Ctrl-C instead.
         """
 
+    def silenced(self) -> AbstractContextManager[None]:
+        """While a reply is drawn: what is typed ahead waits, and is not written into the picture."""
+
 
 class Pipe:
     """Lines of a script or another program."""
@@ -43,6 +47,10 @@ class Pipe:
         if not raw:
             raise EOFError
         return cleaned(raw.decode("utf-8", "ignore")).rstrip("\n")
+
+    def silenced(self) -> AbstractContextManager[None]:
+        """There is nothing to silence."""
+        return nullcontext()
 
 
 class Keyboard:
@@ -63,6 +71,22 @@ class Keyboard:
         """Ask for a line."""
         # Ctrl-C is a key here; the signal belongs to the game, which stops a reply by it.
         return cleaned(await self._session.prompt_async("> ", handle_sigint=False))
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """Switch off the terminal's echo; Ctrl-C still stops the reply."""
+        try:
+            import termios
+        except ImportError:  # not a POSIX terminal: it echoes
+            yield
+            return
+        before = termios.tcgetattr(sys.stdin)
+        quiet = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
 
     def _open(self, home: Home) -> PromptSession[str]:
         from prompt_toolkit import PromptSession  # a pipe needs none of it

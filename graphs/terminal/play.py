@@ -105,7 +105,8 @@ class Session:
         self._table.clear()
         self._reply = asyncio.create_task(self._show(events))
         try:
-            await self._reply
+            with self._source.silenced():
+                await self._reply
         except asyncio.CancelledError:
             if self._reply.cancelled() and not _is_cancelling():
                 await self._say_what_stands()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 _PLAIN_WIDTH = 100
+_READABLE = 100
 
 
 class Reply(Protocol):
@@ -99,9 +100,6 @@ class Screen:
 
         heads = any(columns)
         table = Table(
-            title=Text(one_line(title)),
-            title_style="bold",
-            title_justify="left",
             show_header=heads,
             box=box.SIMPLE if heads else None,
             pad_edge=False,
@@ -110,15 +108,21 @@ class Screen:
         for position, name in enumerate(columns):
             label = position == 0 and not heads
             table.add_column(
-                Text(name),
+                Text(one_line(name)),
                 justify="right" if name and name == right else "left",
                 style="cyan" if label else "",
                 no_wrap=label,
             )
         for row in rows:
             table.add_row(*(Text(cleaned(cell)) for cell in row))
-        self.console.print(table)
-        self.blank()
+        self.answer(one_line(title), style="bold")
+        if self.live:
+            self.console.print(table)
+            self.console.print()
+        else:
+            with self.console.capture() as drawn:
+                self.console.print(table)
+            _write("".join(line.rstrip() + "\n" for line in drawn.get().splitlines()) + "\n")
 
     def reply(self) -> Reply:
         """Begin to show a turn."""
@@ -218,8 +222,8 @@ class LiveReply:
 
     def _print(self, text: str) -> None:
         if text.strip():
-            self._live.update("")  # what is put down now must not be drawn a second time below
-            self._console.print(markdown(text))
+            self._live.update("", refresh=True)  # what is put down now must not stand there twice
+            self._console.print(markdown(text), width=_measure(self._console))
             self._console.print()
 
     def _wait(self, text: str) -> None:
@@ -237,10 +241,15 @@ class _Tail:
     def __rich_console__(self, console: Console, options: Any) -> Iterable[Any]:
         from rich.segment import Segment
 
-        lines = console.render_lines(self._inner, options.update(height=None), pad=False)
+        lines = console.render_lines(self._inner, options.update(width=_measure(console), height=None), pad=False)
         for line in lines[-max(3, console.height - 2) :]:
             yield from line
             yield Segment.line()
+
+
+def _measure(console: Console) -> int:
+    """Width of the story: readable, and with room for the "^C" that a terminal writes where the cursor stands."""
+    return max(20, min(console.width - 4, _READABLE))
 
 
 def markdown(text: str) -> RenderableType:

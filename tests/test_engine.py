@@ -1,0 +1,189 @@
+import json
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+from conftest import MIRA
+from scripted import call, say
+
+from graphs.dungeon_master.context import Context
+from graphs.engine import open_checkpointer, open_game, open_store, thread_id_of
+from graphs.errors import InputError, ModelError
+from graphs.events import Noticed, Passed, Prompted, Recalled, Rolled, Spoken
+from graphs.home import Home, HomeError
+from memory.errors import StoreError
+
+ROOT = Path(__file__).parent.parent
+DEFAULT_THREAD = "580e4c36-f43f-5bf5-9e6b-becd51a3448e"
+
+
+def context(**settings):
+    return Context.of(None, model="scripted", **settings)
+
+
+async def played(game, words):
+    return [event async for event in game.send(words)]
+
+
+def said(events):
+    return "".join(event.text for event in events if isinstance(event, Spoken))
+
+
+async def begin(model, game):
+    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+    model.queue("update", say("", call("StateNotebook", scene="An inn at dusk.", location="The Bent Nail")))
+    return await played(game, "I'm Mira.")
+
+
+def test_thread_ids_are_uuids_and_tell_users_and_campaigns_apart():
+    # The first is written down: were it to change, nobody would find their games again.
+    assert thread_id_of("adventurer", "default") == DEFAULT_THREAD
+    names = [("a", "b"), ("b", "a"), ("ab", ""), ("", "ab"), ("a,b", ""), ("a", "B"), ("\udcff", "ü")]
+    assert len({str(uuid.UUID(thread_id_of(*pair))) for pair in names}) == len(names)
+
+
+async def test_a_turn_is_told_in_events_dice_before_the_words_about_them(model):
+    async with open_game(context(seed=1)) as game:
+        await begin(model, game)
+        model.queue(
+            "quest", say("You creep.", call("roll_dice", expression="1d20", reason="Stealth")), say("Nobody hears.")
+        )
+        events = await played(game, "I sneak.")
+    kinds = [type(event) for event in events]
+    told = [event.text for event in events if isinstance(event, Spoken)]
+    assert "".join(told) == "You creep.Nobody hears."
+    assert kinds.index(Rolled) < max(i for i, e in enumerate(events) if isinstance(e, Spoken))
+    assert next(e for e in events if isinstance(e, Rolled)).roll["reason"] == "Stealth"
+    assert len({event.message for event in events if isinstance(event, Spoken)}) == 2
+    assert [e.memories for e in events if isinstance(e, Recalled)] == [[]]
+    assert [e.node for e in events if isinstance(e, Prompted)] == ["run_quest", "run_quest"]
+    assert "update_state" in [e.node for e in events if isinstance(e, Passed)]
+
+
+async def test_what_is_said_after_the_reply_is_not_for_the_player(model):
+    async with open_game(context()) as game:
+        await begin(model, game)
+        model.queue("update", say("Notes, notes, notes."))
+        assert "Notes" not in said(await played(game, "look"))
+
+
+async def test_notices_are_told(model):
+    async with open_game(context()) as game:
+        await begin(model, game)
+        model.queue("update", ModelError("The model is busy."))
+        events = await played(game, "look")
+    assert ["busy" in event.notice["text"] for event in events if isinstance(event, Noticed)] == [True]
+
+
+async def test_a_campaign_goes_on_in_another_process(model):
+    async with open_game(context()) as game:
+        assert await game.saved() is None
+        await begin(model, game)
+    async with open_game(context()) as game:
+        saved = await game.saved()
+        assert (saved.user, saved.campaign, saved.turn) == ("adventurer", "default", 1)
+        assert (saved.character.name, saved.quest.location) == ("Mira", "The Bent Nail")
+        assert (saved.last_reply, saved.unanswered) == ("The wind turns. What do you do?", None)
+        assert "wind" in said(await played(game, "look"))
+        assert (await game.saved()).turn == 2
+
+
+async def test_a_failed_turn_keeps_the_message_and_resume_answers_it(model):
+    async with open_game(context()) as game:
+        await begin(model, game)
+        model.queue("quest", ModelError("The model is busy."))
+        with pytest.raises(ModelError, match="busy"):
+            await played(game, "look")
+    async with open_game(context()) as game:
+        assert (await game.saved()).unanswered == "look"
+        assert await game.unfinished()
+        events = [event async for event in game.resume()]
+        assert "wind" in said(events)
+        assert (await game.saved()).unanswered is None
+        assert not await game.unfinished()
+        assert [event async for event in game.resume()] == []
+
+
+async def test_what_cannot_be_played_leaves_the_game_as_it_was(model):
+    async with open_game(context(max_message_chars=100)) as game:
+        await begin(model, game)
+        with pytest.raises(InputError):
+            await played(game, "x" * 101)
+        assert "wind" in said(await played(game, "look"))
+        assert (await game.saved()).turn == 2
+
+
+async def test_databases_are_private_and_in_wal_mode(tmp_path):
+    async with open_checkpointer(tmp_path / "c.db"), open_store(tmp_path / "m.db"):
+        for name in ("c.db", "m.db"):
+            assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+            with sqlite3.connect(tmp_path / name) as reader:
+                assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@pytest.mark.parametrize("opener", [open_checkpointer, open_store])
+async def test_a_corrupt_file_is_named_and_left_as_it_is(opener, tmp_path):
+    path = tmp_path / "games.db"
+    path.write_bytes(b"this was a database once " * 100)
+    with pytest.raises((HomeError, StoreError), match=r"games\.db"):
+        async with opener(path):
+            pass
+    assert path.read_bytes() == b"this was a database once " * 100
+    assert os.listdir(tmp_path) == ["games.db"]
+
+
+async def test_a_truncated_database_is_named(tmp_path):
+    path = tmp_path / "games.db"
+    async with open_checkpointer(path) as saver:
+        await saver.conn.execute("CREATE TABLE filler AS SELECT hex(randomblob(100000)) AS text")
+        await saver.conn.commit()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:5000])
+    with pytest.raises(HomeError, match=r"games\.db"):
+        async with open_checkpointer(path) as saver:
+            await saver.aget_tuple({"configurable": {"thread_id": "t"}})
+    assert path.read_bytes() == whole[:5000]
+
+
+async def test_a_directory_in_the_place_of_a_database_is_named(tmp_path):
+    (tmp_path / "games.db").mkdir()
+    with pytest.raises(HomeError, match=r"games\.db"):
+        async with open_checkpointer(tmp_path / "games.db"):
+            pass
+
+
+async def test_both_databases_are_looked_at_before_a_game_begins(tmp_path):
+    home = Home(tmp_path)
+    home.memory.write_bytes(b"no database at all")
+    with pytest.raises(HomeError, match=r"memory\.db"):
+        async with open_game(context(), home):
+            pass
+
+
+def test_langgraph_json_names_what_there_is():
+    config = json.loads((ROOT / "langgraph.json").read_text())
+    module, _, name = config["graphs"]["dungeon_master"]["path"].partition(":")
+    assert hasattr(__import__(module, fromlist=[name]), name)
+    for key in ("checkpointer", "store"):
+        path, _, name = config[key]["path"].partition(":")
+        assert name in (ROOT / path).read_text()
+
+
+def test_opening_loads_neither_graph_nor_index():
+    code = (
+        "import asyncio, sys\n"
+        "from graphs.dungeon_master.context import Context\n"
+        "from graphs.engine import open_game\n"
+        "async def main():\n"
+        "    async with open_game(Context.of(None)) as game: await game.saved()\n"
+        "asyncio.run(main())\n"
+        "heavy = {'faiss', 'numpy', 'langgraph.graph', 'langchain', 'openai', 'rich', 'prompt_toolkit'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"

@@ -1,0 +1,132 @@
+"""The game as a person at a terminal has it: keys in, screen out."""
+
+import pytest
+from fake_terminal import FakeTerminal
+
+ANSWER = "One two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen."
+TELL = f"model.queue('interview', say({ANSWER!r}), say('Second.'))"
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "games"
+
+
+def test_greeting_a_turn_and_ctrl_d(home):
+    terminal = FakeTerminal.play(home, "--seed", "1")
+    assert "offline storyteller" in terminal.expect("Who do you want to play?")
+    terminal.enter("hello")
+    terminal.enter("/sheet")
+    terminal.expect("No character yet")
+    terminal.expect(">\x1b[0m")
+    terminal.send("\x04")
+    assert terminal.close() == 0
+    assert "kept" in terminal.text
+    again = FakeTerminal.play(home)
+    again.expect("default, turn 1")
+    again.enter("/quit")
+    assert again.close() == 0
+
+
+def test_ctrl_c_at_the_prompt_hints_and_twice_leaves(home):
+    terminal = FakeTerminal.play(home)
+    terminal.expect(">\x1b[0m")
+    terminal.send("\x03")
+    terminal.expect("Ctrl-C again quits")
+    terminal.enter("")
+    terminal.expect("/help")
+    for _ in range(2):
+        terminal.expect(">\x1b[0m")
+        terminal.send("\x03")
+    assert terminal.close() == 0
+    assert terminal.text.count("Ctrl-C again quits") == 2
+
+
+def test_ctrl_c_in_mid_reply_goes_back_to_the_prompt_and_retry_answers(home):
+    terminal = FakeTerminal.scripted(home, TELL)
+    terminal.enter("hello")
+    terminal.expect("three")
+    terminal.send("\x03")
+    terminal.expect("Stopped. Your message is kept; /retry answers it")
+    terminal.enter("/retry")
+    terminal.expect("Second.")
+    terminal.enter("/retry")
+    terminal.expect("Nothing to retry")
+    terminal.enter("/quit")
+    assert terminal.close() == 0
+    assert "fifteen" not in terminal.text
+
+
+def test_a_message_whose_reply_was_stopped_is_answered_at_the_next_start(home):
+    terminal = FakeTerminal.scripted(home, TELL)
+    terminal.enter("hello out there")
+    terminal.expect("three")
+    terminal.send("\x03")
+    terminal.expect("Stopped.")
+    terminal.enter("/quit")
+    assert terminal.close() == 0
+    again = FakeTerminal.scripted(home, TELL)
+    again.expect("no reply yet: “hello out there”")
+    again.expect("fifteen.")
+    again.enter("/quit")
+    assert again.close() == 0
+
+
+def test_a_failing_model_costs_one_line_and_a_hopeless_one_ends_the_game(home):
+    script = (
+        "model.queue('interview', ModelError('The model is busy.'), say('Here.'), ModelError('No key.', fatal=True))"
+    )
+    terminal = FakeTerminal.scripted(home, script)
+    terminal.enter("hello")
+    terminal.expect("The model is busy. Your message is kept; /retry answers it.")
+    terminal.enter("/retry")
+    terminal.expect("Here.")
+    terminal.enter("hello again")
+    terminal.expect("questbook: No key. Your message is kept: the next start answers it.")
+    assert terminal.close() == 2
+    assert "Traceback" not in terminal.text
+
+
+def test_two_terminals_on_one_campaign(home):
+    first = FakeTerminal.play(home)
+    first.expect(">\x1b[0m")
+    second = FakeTerminal.play(home)
+    second.expect("questbook: Campaign 'default' is open in another terminal.")
+    assert second.close() == 2
+    other = FakeTerminal.play(home, "--campaign", "other")
+    other.expect(">\x1b[0m")
+    for terminal in (first, other):
+        terminal.send("\x04")
+        assert terminal.close() == 0
+
+
+def test_bytes_that_are_no_text_do_no_harm(home):
+    terminal = FakeTerminal.scripted(home, "model.queue('interview', say('Heard.'))")
+    terminal.enter(b"hello \xff\xfe\xed\xa0\x80 there")
+    terminal.expect("Heard.")
+    terminal.enter("/quit")
+    assert terminal.close() == 0
+    assert "Traceback" not in terminal.text
+    assert "hello" in (home / "history").read_text()
+
+
+def test_a_reply_is_on_the_screen_once_and_as_markdown(home):
+    said = "You see **a door**.\\n\\nIt is _open_. [Look](https://example.org) \\x1b]0;title\\x07!"
+    terminal = FakeTerminal.scripted(home, f"model.queue('interview', say('{said}'))")
+    terminal.enter("look")
+    terminal.expect("https://example.org")
+    terminal.enter("/quit")
+    assert terminal.close() == 0
+    # While it comes, emphasis may still stand open; what is put down last is the whole.
+    assert terminal.text.rindex("You see a door.") > terminal.text.rfind("**")
+    assert "\x1b]" not in terminal.raw
+
+
+def test_no_color_means_none(home):
+    terminal = FakeTerminal.scripted(home, "model.queue('interview', ModelError('Busy.'))", NO_COLOR="1")
+    terminal.enter("hello")
+    terminal.expect("Busy.")
+    terminal.enter("/quit")
+    assert terminal.close() == 0
+    assert "\x1b[31m" not in terminal.raw
+    assert "\x1b[36m" not in terminal.raw

@@ -1,0 +1,211 @@
+"""The game as a program has it: lines in, replies out, an exit status."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphs.terminal.cli import main
+from graphs.terminal.commands import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+FLAGS = ("--campaign", "--model", "--user", "--seed", "--version", "--help")
+
+
+def start(home, *arguments, words=b"", **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "graphs.terminal", *arguments],
+        input=words.encode() if isinstance(words, str) else words,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **environment},
+    )
+
+
+def play(home, words, *flags, **environment):
+    return start(home, "play", "--seed", "1", *flags, words=words, **environment)
+
+
+def one_line_of(run):
+    assert b"Traceback" not in run.stderr
+    lines = run.stderr.decode().strip().splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def game(tmp_path_factory):
+    home = tmp_path_factory.mktemp("games")
+    words = (
+        "I'm Mira, a halfling rogue who grew up on the docks and wants her sister back\n"
+        "\n   \n"
+        "look around\n/sheet\n/quest\n/memories\n/prompt\n/prompt quest\n"
+        "/campaigns\n/help\n/retry\n/sheat\n/quit\nlook\n"
+    )
+    return home, play(home, words)
+
+
+def test_a_scripted_game_prints_replies_and_what_commands_answer(game):
+    _, run = game
+    out = run.stdout.decode()
+    assert run.returncode == 0
+    for expected in ("Mira", "halfling", "Gold", "Nothing was recalled", "Section", "total", "Nothing to retry"):
+        assert expected in out
+    assert all(name in out for name in COMMANDS)
+    assert "\x1b" not in out
+    assert "> " not in out
+    assert not any(line.endswith(" ") for line in out.splitlines())
+
+
+def test_what_is_no_part_of_the_game_goes_to_standard_error(game):
+    _, run = game
+    said = run.stderr.decode().splitlines()
+    assert said[0].startswith("The built-in offline storyteller leads the game. ")
+    assert "questbook play --model" in said[0]
+    assert "There is no command /sheat. Did you mean /sheet?" in said
+
+
+def test_the_next_process_goes_on_and_an_empty_one_does_nothing(game):
+    home, _ = game
+    assert play(home, "").stdout == b""
+    out = play(home, "/campaigns\n/sheet\n").stdout.decode()
+    assert "Mira, rogue" in out.replace("Rogue", "rogue")
+    assert "default" in out
+    assert "Mira" not in play(home, "/campaigns\n/sheet\n", "--user", "somebody").stdout.decode()
+    assert "No character yet" in play(home, "/sheet\n", "--campaign", "other").stdout.decode()
+
+
+def test_the_same_seed_and_lines_are_the_same_game(tmp_path):
+    words = "I'm Bor, a dwarf fighter from the mines who wants his axe back\nlook around\nsearch the room\n"
+    assert play(tmp_path / "a", words).stdout == play(tmp_path / "b", words).stdout != b""
+
+
+def test_bytes_that_are_no_text_and_control_characters_are_dropped(tmp_path):
+    run = play(tmp_path, b"\xef\xbb\xbfhello \xff\xfe\xed\xa0\x80\x1b[31m\x00\x07there\r\n/prompt messages\n\x00\x1b\n")
+    assert run.returncode == 0, run.stderr
+    assert b"human: hello there" in run.stdout
+    assert b"\x1b" not in run.stdout + run.stderr
+
+
+def test_a_hundred_thousand_characters_are_refused_and_the_game_goes_on(tmp_path):
+    run = play(tmp_path, "x" * 100_000 + "\nhello\n/campaigns\n")
+    assert run.returncode == 0
+    assert "100,000 characters" in run.stderr.decode()
+    assert "Nothing was sent" in run.stderr.decode()
+    assert "xxx" not in run.stdout.decode()
+    assert " 1 " in run.stdout.decode()  # one turn was played
+
+
+def test_a_command_of_that_length_is_one_short_line(tmp_path):
+    run = play(tmp_path, "/" + "x" * 100_000 + "\n")
+    assert max(map(len, run.stderr.decode().splitlines())) < 300
+
+
+@pytest.mark.parametrize("name", ["checkpoints.db", "memory.db"])
+def test_a_corrupt_database_is_named_and_left_as_it_is(tmp_path, name):
+    (tmp_path / name).write_bytes(b"no database" * 100)
+    run = play(tmp_path, "hello\n")
+    assert run.returncode == 2
+    assert str(tmp_path / name) in one_line_of(run)
+    assert (tmp_path / name).read_bytes() == b"no database" * 100
+
+
+def test_a_home_that_cannot_be_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    run = play(tmp_path / "file" / "games", "hello\n")
+    assert run.returncode == 2
+    assert str(tmp_path / "file" / "games") in one_line_of(run)
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "said"),
+    [
+        (["--model", "nobody:knows"], {}, "nobody:knows"),
+        (["--model", "openai:gpt-4.1-mini"], {}, "OPENAI_API_KEY"),
+        (["--user", "x" * 300], {}, "QUESTBOOK_USER"),
+        ([], {"QUESTBOOK_SEED": "many", "QUESTBOOK_BUFFER_TOKENS": "few"}, "QUESTBOOK_BUFFER_TOKENS"),
+    ],
+    ids=["provider", "key", "user", "environment"],
+)
+def test_wrong_settings_are_one_line(tmp_path, flags, environment, said):
+    run = play(tmp_path, "hello\n", *flags, **environment)
+    assert run.returncode == 2
+    assert said in one_line_of(run)
+
+
+def test_flags_win_over_the_environment(tmp_path):
+    play(tmp_path, "hello\n", "--campaign", "flagged", QUESTBOOK_CAMPAIGN="named", QUESTBOOK_USER="ada")
+    out = play(tmp_path, "/campaigns\n", QUESTBOOK_USER="ada").stdout.decode()
+    assert "flagged" in out
+    assert "named" not in out
+
+
+def test_names_that_are_no_names_for_files_are_fine(tmp_path):
+    home = tmp_path / "games" / "here"
+    for name in ("../../x", "", "[red]ü" + "a" * 190):
+        run = play(home, "hello\n/campaigns\n", "--campaign", name)
+        assert run.returncode == 0, run.stderr
+        assert name[:20] in run.stdout.decode()
+    assert [path.name for path in tmp_path.iterdir()] == ["games"]
+    assert [path.name for path in home.parent.iterdir()] == ["here"]
+
+
+def test_whoever_reads_us_may_go(tmp_path):
+    command = f"{sys.executable} -m graphs.terminal play --seed 1 | head -c 20"
+    run = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"],
+        input="hello\nI am Mira\nlook\n/help\nlook\n" * 5,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(tmp_path)},
+    )
+    assert run.returncode == 0
+    assert "Traceback" not in run.stderr
+    assert "Broken" not in run.stderr
+
+
+def test_help_tells_every_flag_and_every_command(tmp_path, capsys):
+    assert main(["--help"]) == 0
+    top = capsys.readouterr().out
+    assert main(["play", "--help"]) == 0
+    told = top + capsys.readouterr().out
+    assert [flag for flag in FLAGS if flag not in told] == []
+    assert [name for name in COMMANDS if name not in told] == []
+    assert [name for name in ("QUESTBOOK_MODEL", "QUESTBOOK_HOME", "OPENAI_BASE_URL") if name not in told] == []
+    assert main([]) == 0
+    assert "questbook play" in capsys.readouterr().out or "play" in top
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("questbook")
+
+
+@pytest.mark.parametrize("arguments", [["play", "--seed", "x"], ["play", "--nope"], ["dance"]])
+def test_a_wrong_command_line_is_status_2(arguments, capsys):
+    assert main(arguments) == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def test_help_and_start_load_nothing_heavy(tmp_path):
+    code = (
+        "import sys; from graphs.terminal.cli import main; main({arguments});"
+        "heavy = {{'langgraph.graph', 'faiss', 'numpy', 'langchain', 'openai', 'rich', 'prompt_toolkit', 'pydantic'}};"
+        "print('LOADED', sorted(heavy & set(sys.modules)))"
+    )
+    for arguments, loaded in ((["--help"], []), (["play"], ["pydantic"])):
+        run = subprocess.run(
+            [sys.executable, "-c", code.format(arguments=arguments)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(tmp_path)},
+        )
+        assert run.stdout.splitlines()[-1] == f"LOADED {loaded}"

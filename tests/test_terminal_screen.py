@@ -1,0 +1,164 @@
+"""What is shown, and that nothing shown can steer the terminal."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from graphs.events import Noticed, Passed, Rolled, Spoken
+from graphs.terminal.screen import Screen, dice_line, split_paragraphs
+from graphs.terminal.text import cleaned, one_line
+
+ROLL = {
+    "expression": "1d20+3",
+    "total": 17,
+    "reason": "Stealth",
+    "dc": 12,
+    "success": True,
+    "text": "1d20+3 = (14) + 3 = 17 vs DC 12: success",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x9b31mred", "red"),
+        ("\x1b]0;title\x07on", "on"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]never ended", "]never ended"),
+        ("\x1bPq#0\x1b\\after", "after"),
+        ("\x1b(Bcharset\x1bc", "charset"),
+        ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
+        ("tab\tstays\n", "tab\tstays\n"),
+        ("\x00\x07\x7f\x85", "\n"),
+        ("\ud800\udcff", ""),
+        ("\u202eevil\u202c \ufeff", "evil "),
+        ("naïve 日本 👩‍🚀", "naïve 日本 👩‍🚀"),
+    ],
+)
+def test_cleaned(text, expected):
+    assert cleaned(text) == expected
+
+
+@given(st.text(st.characters(codec=None)))
+def test_cleaned_text_can_be_written_and_holds_no_control_characters(text):
+    clean = cleaned(text)
+    clean.encode("utf-8")
+    assert not any(c not in "\n\t" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0) for c in clean)
+    assert cleaned(clean) == clean
+
+
+def test_one_line():
+    assert one_line("a\n  b\tc") == "a b c"
+    assert one_line("x" * 50, 10) == "xxxxxxxxx…"
+    assert one_line("short", 10) == "short"
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "coming"),
+    [
+        ("one", "", "one"),
+        ("one\n\ntw", "one", "\n\ntw"),
+        ("one\n\ntwo\n\n", "one\n\ntwo", "\n\n"),
+        ("```\ncode\n\nmore", "", "```\ncode\n\nmore"),
+        ("```\ncode\n```\n\nafter", "```\ncode\n```", "\n\nafter"),
+    ],
+)
+def test_paragraphs_are_split_off_when_they_are_whole(text, whole, coming):
+    assert split_paragraphs(text) == (whole, coming)
+
+
+def test_a_plain_turn(capsys):
+    reply = Screen(live=False).reply()
+    for event in (
+        Spoken("You ", "1"),
+        Spoken("creep.", "1"),
+        Passed("run_quest"),
+        Rolled(ROLL),
+        Spoken("Nobody [bold]hears[/bold]\x1b[2J.", "2"),
+        Spoken("And then?", "3"),
+        Noticed({"turn": 1, "node": "update_state", "text": "Not\nnoted."}),
+    ):
+        reply.show(event)
+    reply.close()
+    out, err = capsys.readouterr()
+    assert out == (
+        "You creep.\n[dice] Stealth: 1d20+3 = (14) + 3 = 17 vs DC 12: success\n\n"
+        "Nobody [bold]hears[/bold].\n\nAnd then?\n\n"
+    )
+    assert err == "Not noted.\n"
+
+
+def live():
+    screen = Screen(live=True)
+    out = io.StringIO()
+    screen._console = Console(
+        file=out,
+        force_terminal=True,
+        width=60,
+        height=20,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        color_system=None,
+    )
+    return screen, out
+
+
+def test_a_live_turn_puts_down_every_word_once():
+    screen, out = live()
+    reply = screen.reply()
+    for event in (
+        Spoken("You **creep**.\n\nSlow", "1"),
+        Spoken("ly.", "1"),
+        Rolled(ROLL),
+        Spoken("Nobody hears.", "2"),
+        Passed("run_quest"),
+        Noticed({"text": "Not noted."}),
+    ):
+        reply.show(event)
+    reply.close()
+    shown = out.getvalue()
+    # What stands at the end is what was not erased: erased lines are followed by "erase line" before the next text.
+    stays = [line.rsplit("\x1b[2K", 1)[-1].strip() for line in shown.split("\n")]
+    for text in ("You creep.", "Slowly.", "Nobody hears.", "Not noted."):
+        assert stays.count(text) == 1, (text, stays)
+    assert [line for line in stays if "Stealth" in line] == [f"⚅ {dice_line(ROLL)}"]
+    assert (
+        stays.index("Slowly.")
+        < next(i for i, line in enumerate(stays) if "Stealth" in line)
+        < stays.index("Nobody hears.")
+    )
+
+
+def test_a_reply_higher_than_the_terminal_is_put_down_whole():
+    screen, out = live()
+    reply = screen.reply()
+    text = "\n".join(f"- item {n}" for n in range(60))
+    reply.show(Spoken(text, "1"))
+    reply.close()
+    assert all(f"item {n}" in out.getvalue() for n in range(60))
+
+
+def test_nothing_shown_is_markup_or_steers_the_terminal():
+    screen, out = live()
+    hostile = "[red]x[/red] \x1b[2J\x1b]0;t\x07 :skull:"
+    screen.say(hostile)
+    screen.complain(hostile)
+    screen.heading(hostile)
+    screen.answer(hostile)
+    screen.table(hostile, ("", hostile), [(hostile, hostile)])
+    shown = out.getvalue()
+    assert shown.count("[red]x[/red]") >= 6
+    assert "\x1b[2J" not in shown
+    assert "\x1b]" not in shown
+    assert ":skull:" in shown
+
+
+def test_a_roll_without_text_is_still_told():
+    assert dice_line({"expression": "1d6", "total": 4}) == "1d6 = 4"
+    assert dice_line({**ROLL, "text": "2d20kh1 = (~~3~~, 17) = 17"}) == "Stealth: 2d20kh1 = (~3~, 17) = 17"
