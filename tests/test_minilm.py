@@ -53,9 +53,7 @@ def test_a_text_has_the_same_vector_alone_and_in_company(weights):
 @pytest.mark.slow
 def test_meaning_is_found(weights, tmp_path):
     with FaissStore.open(tmp_path / "s.db", {"embed": f"minilm:{weights}", "fields": ["text"]}) as store:
-        for key, text in enumerate(
-            ["A wyrm dozes in the cave", "The baker sells bread", "Rain fell all night"]
-        ):
+        for key, text in enumerate(["A wyrm dozes in the cave", "The baker sells bread", "Rain fell all night"]):
             store.put(("a",), str(key), {"text": text})
         assert store.search(("a",), query="Where is the dragon asleep?")[0].key == "0"
         assert store.index_config["dims"] == 384
@@ -78,9 +76,7 @@ def published(monkeypatch, tmp_path):
     contents = {"model.safetensors": b"weights", "vocab.txt": b"words"}
     for name, content in contents.items():
         (home / name).write_bytes(content)
-    monkeypatch.setattr(
-        module, "SHA256", {name: hashlib.sha256(c).hexdigest() for name, c in contents.items()}
-    )
+    monkeypatch.setattr(module, "SHA256", {name: hashlib.sha256(c).hexdigest() for name, c in contents.items()})
     return home
 
 
