@@ -391,3 +391,39 @@ def test_any_words_at_all_get_an_answer(words):
     game.character, game.messages = CharacterNotebook.load(MIRA), []
     game.say(".")
     assert "\n" in words or game.say(words or " ")
+
+
+def test_the_adventure_opens_in_the_turn_that_completes_the_character():
+    game = Game(seed=4)
+    game.turn = 1
+    call = {"name": "CharacterNotebook", "args": {"goal": "to get her sister back"}, "id": "c1", "type": "tool_call"}
+    game.messages = [
+        HumanMessage("to get her sister back"),
+        AIMessage("Then we are ready, Mira.", tool_calls=[call]),
+        ToolMessage("The page is complete. Open the adventure now.", tool_call_id="c1", name="CharacterNotebook"),
+    ]
+    sections, conversation = quest_prompt(game.state(), Context())
+    opened = game.model.bind_tools([ROLL]).invoke([system_message(sections), *conversation])
+    assert "sister" in opened.text
+    reply = f"Then we are ready, Mira.\n{opened.text}"
+    game.note([{"turn": 1, "player": "to get her sister back", "reply": reply}])
+    assert game.page.scene
+    assert game.page.location in tale(game.page.secrets["tale"].split()[0])["places"]
+    assert game.page.inventory == {"rope": 1, "dagger": 2}
+    assert game.page.condition.hp == 30
+
+
+def test_a_page_that_another_model_wrote_is_gone_on_with():
+    game = Game(page={"scene": "A storm at sea.", "location": "The Gannet", "people": {"Ruth": {"role": "captain"}}})
+    assert "captain" in game.say("who is Ruth?")
+    game.say("climb the mast")
+    assert game.page.secrets["tale"]
+    assert "Ruth" in game.page.people
+    game.say("look")
+
+
+def test_eight_thousand_characters_are_read_in_no_time():
+    game = Game(seed=1)
+    game.say("begin")
+    for words in ("a " * 4000, "tall and " * 900, "my name is " * 700, "the " * 2000 + "dies", "x" * 8000):
+        assert game.say(words)

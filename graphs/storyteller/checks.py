@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphs.storyteller import acts, combat, opening, tables, talk
+from graphs.storyteller import belongings, choices, combat, opening, sight, tables, talk, travel
+from graphs.storyteller.phrases import filled
 from graphs.storyteller.scene import Scene
 from graphs.storyteller.tale import match, stems
 from graphs.storyteller.words import Intent
@@ -90,9 +91,9 @@ def attempt(scene: Scene, intent: Intent) -> None:
             scene.say(found["lose"])
             hurt(scene, int(found.get("harm", 0)))
             scene.happening = f"{scene.name} failed to {found['to']} at {scene.location()}."
-            acts.offer(scene, apart=True)
+            choices.offer(scene, apart=True)
         return combat.press(scene)
-    if acts.use_deed(scene, "use", intent.said, "", "use"):
+    if belongings.use_deed(scene, "use", intent.said, "", "use"):
         return None
     story = scene.tale
     foe = story.foe(intent.said, scene.foes_here()) if story else None
@@ -103,7 +104,7 @@ def attempt(scene: Scene, intent: Intent) -> None:
     if intent.verb in ("climb", "sneak") and story and intent.what:
         towards = story.place(intent.what, story["places"][scene.location()]["ways"])
         if towards and intent.verb == "climb":
-            return acts.travel(scene, towards)
+            return travel.travel(scene, towards)
     skill = _skill(intent)
     deed = " ".join(intent.said.split())[:70].strip(" .!?")
     won = check(scene, skill, 12, f"for “{deed}”")
@@ -122,7 +123,7 @@ def attempt(scene: Scene, intent: Intent) -> None:
         )
     else:
         scene.say(scene.pick(tables.COMPLICATIONS, "trouble"))
-    acts.offer(scene, apart=True)
+    choices.offer(scene, apart=True)
     return combat.press(scene)
 
 
@@ -130,11 +131,11 @@ def search(scene: Scene, intent: Intent) -> None:
     """Search the place; what is hidden shows itself to the one who rolls well."""
     story = scene.tale
     if story is None:
-        return acts.puzzle(scene, intent)
+        return choices.puzzle(scene, intent)
     things = scene.things_here()
     if intent.what and things and (thing := story.item(intent.what, things)):
-        return acts.take(scene, intent._replace(what=thing))
-    if acts.use_deed(scene, "search", intent.what or intent.said, "", "search"):
+        return belongings.take(scene, intent._replace(what=thing))
+    if belongings.use_deed(scene, "search", intent.what or intent.said, "", "search"):
         return None
     here = scene.location()
     hidden = [
@@ -146,17 +147,17 @@ def search(scene: Scene, intent: Intent) -> None:
         details = story["places"][here].get("details", {})
         detail = match(intent.what, {d: d for d in details}) if intent.what else None
         if detail:
-            return acts.examine(scene, intent._replace(what=detail))
+            return sight.examine(scene, intent._replace(what=detail))
         if scene.did(f"searched {here}"):
             scene.say("You have been over this place already, and it has been over you.")
-            acts.offer(scene)
+            choices.offer(scene)
             return combat.press(scene)
         scene.roll(d20(skill_bonus(scene.character, "Investigation")), f"Investigation to search {here}", 15)
         scene.mark(f"searched {here}")
         scene.say(scene.pick(tables.EMPTY_HANDED, "empty"))
         if details:
             scene.say(f"Only the {' and the '.join(list(details)[:2])} might be worth another look.")
-        acts.offer(scene, apart=True)
+        choices.offer(scene, apart=True)
         return combat.press(scene)
     found = hidden[0]
     if check(scene, found.get("skill", "Investigation"), int(found["dc"]), f"to search {here}"):
@@ -165,7 +166,7 @@ def search(scene: Scene, intent: Intent) -> None:
         # A clue must not hang on one roll: each failed search makes the next one easier to believe in.
         scene.say(found.get("miss") or scene.pick(tables.MISSED_SEARCH, "missed"))
         scene.happening = f"{scene.name} searched {here} and is not satisfied."
-        acts.offer(scene, apart=True)
+        choices.offer(scene, apart=True)
     return combat.press(scene)
 
 
@@ -173,7 +174,7 @@ def sway(scene: Scene, intent: Intent) -> None:
     """Persuade, threaten, deceive or bribe somebody, or calm a foe."""
     story = scene.tale
     if story is None:
-        return acts.puzzle(scene, intent)
+        return choices.puzzle(scene, intent)
     skill = _VERB_SKILLS[intent.verb]
     said = f"{intent.whom} {intent.what}"
     foe = story.foe(said, scene.foes_here())
@@ -184,22 +185,22 @@ def sway(scene: Scene, intent: Intent) -> None:
         return _calm(scene, foe, skill)
     if person is None:
         scene.say("You make your case with real feeling. There is nobody here to be moved by it.")
-        return acts.offer(scene)
+        return choices.offer(scene)
     name = story.names[person]
     if intent.verb == "bribe":
         if int(scene.page.get("gold") or 0) < 3:
             scene.say(f"You rub thumb and finger together at {name}, and there is nothing between them.")
-            return acts.offer(scene)
+            return choices.offer(scene)
         scene.pay(-3)
     won = check(scene, skill, 10 if intent.verb == "bribe" else 13, f"to sway {name}")
     scene.meet(person, "won over" if won else "wary")
-    scene.say(acts.filled(scene.pick(tables.PERSUADED if won else tables.UNMOVED, "sway"), who=name))
+    scene.say(filled(scene.pick(tables.PERSUADED if won else tables.UNMOVED, "sway"), who=name))
     scene.happening = f"{scene.name} has {'won over' if won else 'not moved'} {name}."
     if won:
         scene.mark(f"trust {person}")
         if talk.confide(scene, person):
             return None
-    acts.offer(scene, apart=True)
+    choices.offer(scene, apart=True)
     return combat.press(scene)
 
 
@@ -220,18 +221,18 @@ def _calm(scene: Scene, foe: str, skill: str) -> None:
         check(scene, skill, 25, f"to sway the {foe}")
         scene.say(f"You might as well talk to weather. The {foe} is past all talk, or not yet come to it.")
         scene.happening = f"{scene.name} tried to talk to the {foe}."
-        return combat.press(scene) if scene.secrets.get("fight") else acts.offer(scene)
+        return combat.press(scene) if scene.secrets.get("fight") else choices.offer(scene)
     if check(scene, skill, int(calm["dc"]), f"to calm the {foe}"):
         scene.keep("fight", None)
         return opening.happen(scene, {"text": calm["text"], "sets": f"calmed {foe}"} | calm.get("spoils", {}))
     scene.say(f"For a moment the {foe} seems to listen. Then the moment is over.")
     scene.happening = f"{scene.name} tried to calm the {foe}."
-    return combat.press(scene) if scene.secrets.get("fight") else acts.offer(scene)
+    return combat.press(scene) if scene.secrets.get("fight") else choices.offer(scene)
 
 
 def _listen(scene: Scene) -> None:
     won = check(scene, "Perception", 10, "to listen")
-    acts.weather(scene)
+    sight.weather(scene)
     if won and (story := scene.tale):
         near = list(story["places"][scene.location()]["ways"])
         foes = [
@@ -247,7 +248,7 @@ def _listen(scene: Scene) -> None:
         )
     elif not won:
         scene.say("Beyond that there is only your own breath, which is louder than you thought.")
-    acts.offer(scene, apart=True)
+    choices.offer(scene, apart=True)
     combat.press(scene)
 
 

@@ -6,7 +6,8 @@ import math
 import re
 from typing import Any
 
-from graphs.storyteller import acts, checks, opening, tables
+from graphs.storyteller import checks, choices, opening, tables
+from graphs.storyteller.phrases import filled
 from graphs.storyteller.scene import Scene
 from graphs.storyteller.words import Intent
 
@@ -38,7 +39,7 @@ def attack(scene: Scene, intent: Intent) -> None:
     else:
         what = f"“{intent.what[:60]}”" if intent.what else "the empty air"
         scene.say(f"You square up to {what}. Nobody here answers the challenge, which may be for the best.")
-        acts.offer(scene)
+        choices.offer(scene)
 
 
 def size_up(scene: Scene, foe: str) -> None:
@@ -86,9 +87,9 @@ def _exchange(scene: Scene, foe: str, about: JSON) -> None:
         left -= harm
         table = tables.GREAT_HIT if great else tables.HITS
         points = f"{harm} point{'' if harm == 1 else 's'} of harm"
-        scene.say(acts.filled(scene.pick(table, "hit"), weapon=weapon, harm=points, foe=foe))
+        scene.say(filled(scene.pick(table, "hit"), weapon=weapon, harm=points, foe=foe))
     else:
-        scene.say(acts.filled(scene.pick(tables.MISSES, "miss"), weapon=weapon, foe=foe))
+        scene.say(filled(scene.pick(tables.MISSES, "miss"), weapon=weapon, foe=foe))
     if left <= 0:
         _fall(scene, foe, about)
         return
@@ -135,7 +136,7 @@ def _fall(scene: Scene, foe: str, about: JSON) -> None:
             scene.meet(witness, "afraid of you")
         scene.happening = f"{scene.name} has killed {foe} at {scene.location()}."
         if not scene.people_here():
-            acts.offer(scene, apart=True)
+            choices.offer(scene, apart=True)
         else:
             scene.say(f"{story.names[scene.people_here()[0]]} backs away from you, both hands up.", apart=True)
         return
@@ -156,7 +157,7 @@ def _downed(scene: Scene) -> None:
             "condition": {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}},
         }
     )
-    scene.say(acts.filled(scene.pick(tables.DOWNED, "down"), start=start))
+    scene.say(filled(scene.pick(tables.DOWNED, "down"), start=start))
     scene.say("You are alive. It seems worth building on.")
     scene.happening = f"{scene.name} was beaten senseless and woke at {start}."
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphs.storyteller import acts, checks, combat, opening, tables, talk
+from graphs.storyteller import acts, belongings, checks, choices, combat, opening, sight, tables, talk, travel
+from graphs.storyteller.phrases import filled
 from graphs.storyteller.prune import prune
 from graphs.storyteller.scene import RollWantedError, Scene, compose
 from graphs.storyteller.words import Intent, read
@@ -96,12 +97,12 @@ def _tell(scene: Scene, intent: Intent) -> None:
     if scene.tale is None and intent.verb not in _WITHOUT_TALE:
         opening.open_tale(scene)
         return
-    _ACTS.get(intent.verb, acts.puzzle)(scene, intent)
+    _ACTS.get(intent.verb, choices.puzzle)(scene, intent)
 
 
 def _answered_here(scene: Scene, intent: Intent) -> bool:
     """Answer a question from what stands before the character's eyes, if it is about that."""
-    return scene.tale is not None and (acts.point_out(scene, intent) or talk.answer_aloud(scene, intent))
+    return scene.tale is not None and (sight.point_out(scene, intent) or talk.answer_aloud(scene, intent))
 
 
 def _pass(scene: Scene, intent: Intent) -> None:
@@ -127,14 +128,14 @@ def _odd_words(scene: Scene, _: Intent) -> None:
     here = [scene.tale.names[person] for person in scene.people_here()] if scene.tale else []
     witness = f"{here[0]} pretends not to have heard." if here else "A crow edges away from you."
     scene.say(scene.pick(tables.ODD_WORDS, "odd").format(witness=witness))
-    acts.offer(scene)
+    choices.offer(scene)
 
 
 def _claim(scene: Scene, intent: Intent) -> None:
     scene.quiet = True
     echo = intent.what.strip()[:80] or "that"
-    scene.say(acts.filled(scene.pick(tables.REFUSED, "claim"), echo=f"“{echo}”"))
-    acts.offer(scene)
+    scene.say(filled(scene.pick(tables.REFUSED, "claim"), echo=f"“{echo}”"))
+    choices.offer(scene)
 
 
 def _honest(scene: Scene, _: Intent) -> None:
@@ -149,19 +150,19 @@ _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     "claim": _claim,
     "plant": talk.plant,
     "carve": talk.plant,
-    "silence": acts.silence,
-    "help": acts.suggest,
-    "inventory": acts.inventory,
+    "silence": choices.silence,
+    "help": choices.suggest,
+    "inventory": belongings.inventory,
     "status": acts.status,
-    "look": acts.look,
-    "go": acts.go,
-    "flee": acts.flee,
-    "take": acts.take,
-    "buy": acts.buy,
-    "drop": acts.drop,
-    "use": acts.use,
-    "show": acts.use,
-    "give": acts.give,
+    "look": sight.look,
+    "go": travel.go,
+    "flee": travel.flee,
+    "take": belongings.take,
+    "buy": belongings.buy,
+    "drop": belongings.drop,
+    "use": belongings.use,
+    "show": belongings.use,
+    "give": belongings.give,
     "rest": acts.rest,
     "wait": acts.wait,
     "feel": acts.flavour,

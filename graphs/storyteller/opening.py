@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphs.storyteller import acts, tables
+from graphs.storyteller import choices, tables
 from graphs.storyteller.scene import Scene, listed
 from graphs.storyteller.tale import Tale, keys, tale
 
@@ -75,7 +75,7 @@ def happen(scene: Scene, event: JSON) -> None:
     if event.get("move"):
         _move(scene, event["move"])
     if not _ending(scene):
-        acts.offer(scene, apart=True)
+        choices.offer(scene, apart=True)
 
 
 def close_tale(scene: Scene) -> None:

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from graphs.storyteller import acts, tables
+from graphs.storyteller import tables
+from graphs.storyteller.phrases import filled
 from graphs.storyteller.tale import stem
 
 JSON = dict[str, Any]
@@ -101,7 +102,7 @@ def remember(
         shown = re.sub(
             r"\b(?:my|me|i)\b", lambda m: {"my": "your", "me": "you", "i": "you"}[m[0].lower()], shown, flags=re.I
         )
-        said = acts.filled(chance.choice(tables.UNKNOWN), subject=f"“{shown}”", subject_c=f"“{shown}”")
+        said = filled(chance.choice(tables.UNKNOWN), subject=f"“{shown}”", subject_c=f"“{shown}”")
         return f"{said} You could ask around, or go and look."
     told = " ".join(_quote(trace) for trace in best)
     return f"{chance.choice(tables.REMEMBERED)} {told}"

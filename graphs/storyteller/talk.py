@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphs.storyteller import acts, combat, opening, tables
+from graphs.storyteller import belongings, choices, combat, opening, tables
+from graphs.storyteller.phrases import filled
 from graphs.storyteller.scene import Scene
 from graphs.storyteller.tale import stems
 from graphs.storyteller.words import Intent
@@ -19,7 +20,7 @@ def talk(scene: Scene, intent: Intent) -> None:
     """Greet somebody; they have something to say."""
     story = scene.tale
     if story is None:
-        return acts.puzzle(scene, intent)
+        return choices.puzzle(scene, intent)
     here = scene.people_here()
     person = story.person(intent.whom, here) if intent.whom else None
     if person is None and (foe := story.foe(intent.whom or intent.said, scene.foes_here())):
@@ -32,7 +33,7 @@ def talk(scene: Scene, intent: Intent) -> None:
     person = person or (here[0] if here else None)
     if person is None:
         scene.say("You speak, and your voice goes round the place once and comes back to you. There is nobody here.")
-        return acts.offer(scene)
+        return choices.offer(scene)
     name, who = story.names[person], story["people"][person]
     if (entry := (scene.page.get("people") or {}).get(name)) and entry.get("attitude") == "afraid of you":
         scene.say(f"{name} looks at your hands, not at your face. “Please. Whatever you want. Just – please.”")
@@ -63,7 +64,7 @@ def ask(scene: Scene, intent: Intent) -> None:
     """Ask somebody about something."""
     story = scene.tale
     if story is None:
-        return acts.puzzle(scene, intent)
+        return choices.puzzle(scene, intent)
     here = scene.people_here()
     person = story.person(intent.whom, here) if intent.whom else None
     if (
@@ -79,8 +80,8 @@ def ask(scene: Scene, intent: Intent) -> None:
         person = on[0] if on else (here[0] if here else None)
     if person is None:
         scene.say(f"You put the question about “{intent.what[:60]}” to the air, there being nobody else.")
-        return acts.offer(scene)
-    if acts.use_deed(scene, "tell", intent.what, intent.whom, "tell ask"):
+        return choices.offer(scene)
+    if belongings.use_deed(scene, "tell", intent.what, intent.whom, "tell ask"):
         return None
     return _answer(scene, person, intent.what)
 
@@ -90,7 +91,7 @@ def question(scene: Scene, intent: Intent) -> None:
     story = scene.tale
     here = scene.people_here()
     if story is None or not here:
-        return acts.puzzle(scene, intent._replace(verb="?"))
+        return choices.puzzle(scene, intent._replace(verb="?"))
     on = on_topic(scene, intent.said)
     person = on[0] if on else story.person(intent.said, here) or here[0]
     return _answer(scene, person, intent.what or intent.said)
@@ -149,7 +150,7 @@ def plant(scene: Scene, intent: Intent) -> None:
     )
     parts: JSON = {"fact": fact}
     if intent.verb == "carve":
-        scene.say(acts.filled(scene.pick(tables.CARVED, "carve"), **parts))
+        scene.say(filled(scene.pick(tables.CARVED, "carve"), **parts))
         scene.happening = f"{scene.name} is at {scene.location()}."
     elif told and person and story:
         topic = on_topic(scene, fact)
@@ -161,18 +162,18 @@ def plant(scene: Scene, intent: Intent) -> None:
         ):
             return _answer(scene, person, fact)
         scene.meet(person)
-        scene.say(acts.filled(scene.pick(tables.PLANTED, "plant"), listener=story.names[person], **parts))
+        scene.say(filled(scene.pick(tables.PLANTED, "plant"), listener=story.names[person], **parts))
     elif told and intent.whom and here and story:
-        scene.say(acts.filled(scene.pick(tables.PLANTED, "plant"), listener=story.names[here[0]], **parts))
+        scene.say(filled(scene.pick(tables.PLANTED, "plant"), listener=story.names[here[0]], **parts))
     elif told and intent.whom:
         scene.say(
             f"There is no {intent.whom[:40]} here to be told, so you say it to the quiet: “{fact}”. It will keep."
         )
     else:
-        scene.say(acts.filled(scene.pick(tables.PLANTED_ALONE, "plant"), **parts))
+        scene.say(filled(scene.pick(tables.PLANTED_ALONE, "plant"), **parts))
     if story is not None:
-        acts.use_deed(scene, "tell", fact, intent.whom, "tell")
-    acts.offer(scene)
+        belongings.use_deed(scene, "tell", fact, intent.whom, "tell")
+    choices.offer(scene)
     return combat.press(scene)
 
 
@@ -195,7 +196,7 @@ def _answer(scene: Scene, person: str, words: str) -> None:
         scene.say(kept)
         scene.happening = f"{name} is keeping something from {scene.name}."
     elif topic is not None and scene.did(_heard(person, topic)):
-        scene.say(acts.filled(scene.pick(tables.TOLD_ALL, "told"), who=name, gist=topic["say"]))
+        scene.say(filled(scene.pick(tables.TOLD_ALL, "told"), who=name, gist=topic["say"]))
     elif topic is not None:
         _tell(scene, person, topic)
         return combat.press(scene)
@@ -204,7 +205,7 @@ def _answer(scene: Scene, person: str, words: str) -> None:
         about = " ".join(words.split())[:50] or "that"
         other = others[scene.beat % len(others)]
         scene.say(
-            acts.filled(
+            filled(
                 scene.pick(tables.NO_TOPIC, f"no {person}"),
                 who=name,
                 topic=about,
@@ -214,7 +215,7 @@ def _answer(scene: Scene, person: str, words: str) -> None:
             )
         )
         scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
-    acts.offer(scene, apart=True)
+    choices.offer(scene, apart=True)
     return combat.press(scene)
 
 
@@ -239,7 +240,7 @@ def _absent(scene: Scene, person: str) -> None:
         seen = ((scene.page.get("people") or {}).get(name) or {}).get("last_seen")
         if seen:
             scene.say(f"You saw each other last at {seen}.")
-    acts.offer(scene)
+    choices.offer(scene)
 
 
 def _open(scene: Scene, person: str, topic: JSON) -> bool:

@@ -1,0 +1,247 @@
+"""Belongings: taking, giving, buying, using."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from graphs.storyteller import checks, choices, combat, opening, sight, tables
+from graphs.storyteller.phrases import article, filled, series
+from graphs.storyteller.scene import Scene, listed
+from graphs.storyteller.tale import match, stems
+from graphs.storyteller.words import Intent
+
+JSON = dict[str, Any]
+
+
+def take(scene: Scene, intent: Intent) -> None:
+    """Take what lies here."""
+    story = scene.tale
+    if story is None:
+        return choices.puzzle(scene, intent)
+    lying = scene.things_here()
+    wanted = lying if re.match(r"(?:all|everything|it|them|things?)\b", intent.what, re.I) else None
+    thing = story.item(intent.what, lying)
+    if wanted is None and thing is None:
+        if use_deed(scene, "take", intent.what, intent.whom, "take"):
+            return None
+        owner = story.person(f"{intent.what} {intent.whom}", scene.people_here())
+        if intent.whom and owner:
+            return checks.attempt(scene, intent._replace(verb="pick", what=intent.whom))
+        held = story.item(intent.what, scene.carried())
+        scene.say(
+            f"You have the {held} already."
+            if held
+            else filled(
+                scene.pick(
+                    [
+                        "There is no “{what}” here that you could take.",
+                        "Your hand closes on where “{what}” would be, if it were.",
+                        "You would take “{what}” gladly, but you would have to find it first.",
+                    ],
+                    "take",
+                ),
+                what=intent.what[:60],
+            )
+        )
+        choices.offer(scene)
+        return combat.press(scene)
+    for item in wanted if wanted is not None else [thing or ""]:
+        pick_up(scene, item)
+    if not scene.said:
+        scene.say("There is nothing here to take, unless you count the dust.")
+    choices.offer(scene)
+    return combat.press(scene)
+
+
+def pick_up(scene: Scene, item: str) -> None:
+    """Put a thing that lies here among one's own."""
+    about = (scene.tale.part("items") if scene.tale else {}).get(item, {})
+    left = listed(scene.secrets.get("left"))
+    mark = f"{item}@{scene.location()}"
+    if mark in left:
+        left.remove(mark)
+        scene.keep("left", "; ".join(left))
+    else:
+        scene.mark(f"took {item}", about.get("sets", ""))
+    scene.gain(item)
+    scene.say(about.get("taken") or f"You take the {item}. It is yours now, until somebody says otherwise.")
+    if about.get("fact"):
+        scene.learn(about["fact"])
+    scene.happening = f"{scene.name} took the {item} at {scene.location()}."
+
+
+def buy(scene: Scene, intent: Intent) -> None:
+    """Buy what a person here sells."""
+    story, here = scene.tale, scene.people_here()
+    goods: dict[str, JSON] = {}
+    if story is not None:
+        goods = {name: good for name, good in story.part("goods").items() if good["from"] in here}
+    item = match(intent.what, {name: name for name in goods})
+    if item is None and _poured(scene, intent.what):
+        return choices.offer(scene)
+    if item is None:
+        scene.say(f"Nobody here sells “{intent.what[:60]}”.")
+        if goods:
+            offered = [f"{article(name)} ({good['gold']} gold)" for name, good in goods.items()]
+            scene.say(f"What there is to be had is {series(offered)}.")
+        return choices.offer(scene)
+    cost, seller = int(goods[item]["gold"]), goods[item]["from"]
+    if int(scene.page.get("gold") or 0) < cost:
+        scene.say(f"The {item} costs {cost} gold, and your purse says no before you can.")
+        return choices.offer(scene)
+    scene.pay(-cost)
+    scene.gain(item)
+    scene.say(f"{cost} gold go one way, the {item} comes the other.")
+    scene.say(f"{story.names[seller] if story else 'The seller'} bites one of the coins, as a courtesy.")
+    return choices.offer(scene)
+
+
+def _poured(scene: Scene, what: str) -> bool:
+    """Sell a drink or a bowl of something where there are drinks and bowls."""
+    story = scene.tale
+    served = story is not None and stems(story["places"][scene.location()].get("as", "")) & {"tavern", "inn", "bar"}
+    if not served or not re.search(r"\b(?:ale|beer|drink|wine|mead|soup|stew|meal|food|round)\b", what, re.I):
+        return False
+    if not scene.page.get("gold"):
+        scene.say("You are handed a bowl of water, and a look. The water is on the house; so is the look.")
+        return True
+    scene.pay(-1)
+    scene.say(scene.pick(tables.POURED, "poured"))
+    return True
+
+
+def drop(scene: Scene, intent: Intent) -> None:
+    """Leave something behind here."""
+    item = match(intent.what, {i: i for i in scene.carried()})
+    if item is None:
+        scene.say(f"You have no “{intent.what[:60]}” to be rid of.")
+        return choices.offer(scene)
+    scene.gain(item, -1)
+    left = [*listed(scene.secrets.get("left")), f"{item}@{scene.location()}"]
+    scene.keep("left", "; ".join(left[-8:]))
+    scene.say(f"You set down the {item} and feel lighter by exactly one {item}. It stays here, at {scene.location()}.")
+    scene.happening = f"{scene.name} left the {item} at {scene.location()}."
+    return choices.offer(scene)
+
+
+def give(scene: Scene, intent: Intent) -> None:
+    """Give something to somebody."""
+    story = scene.tale
+    if story is None:
+        return choices.puzzle(scene, intent)
+    here = scene.people_here()
+    person = story.person(intent.whom, here) or story.person(intent.what, here)
+    if person is None and here and intent.whom.casefold() in ("him", "her", "them", "it"):
+        person = here[0]
+    if use_deed(scene, "give", intent.what, intent.whom, "give"):
+        return None
+    coins = re.match(r"(\d+|some|a few|all my|a)?\s*(?:gold|coins?|money|gp)\b", intent.what, re.I)
+    item = match(intent.what, {i: i for i in scene.carried()})
+    if person is None:
+        scene.say("You hold it out, and there is nobody here to take it.")
+        return choices.offer(scene)
+    name = story.names[person]
+    if coins:
+        amount = int(coins[1]) if (coins[1] or "").isdecimal() else 1
+        if amount > int(scene.page.get("gold") or 0) or amount == 0:
+            scene.say(f"You count your coins for {name}, and then count again. You have not got that many.")
+            return choices.offer(scene)
+        scene.pay(-amount)
+        scene.meet(person, "friendly")
+        scene.say(f"{amount} gold change hands. {name} does not say thank you, but stands a little nearer than before.")
+        return choices.offer(scene)
+    if item is None:
+        scene.say(f"You have no “{intent.what[:60]}” to give. {name} looks at your empty hand with interest.")
+        return choices.offer(scene)
+    scene.gain(item, -1)
+    scene.meet(person, "friendly")
+    scene.say(
+        f"You give {name} the {item}. “For me?” It is turned over twice, and put away carefully; you have made "
+        "something like a friend."
+    )
+    scene.happening = f"{scene.name} gave the {item} to {name}."
+    return choices.offer(scene)
+
+
+def use(scene: Scene, intent: Intent) -> None:
+    """Use something, on something or just so."""
+    story = scene.tale
+    if story is None:
+        return choices.puzzle(scene, intent)
+    if use_deed(scene, "use", intent.what, f"{intent.whom} {intent.said}", "use"):
+        return None
+    if checks.obstacle(scene, intent.said):
+        return checks.attempt(scene, intent)
+    foe = story.foe(intent.whom, scene.foes_here()) if intent.whom else None
+    if foe:
+        return combat.attack(scene, intent._replace(what=intent.whom))
+    item = match(intent.what, {i: i for i in scene.carried()})
+    if item:
+        scene.say(
+            filled(
+                scene.pick(
+                    [
+                        "You try what the {item} can do here. The {item}, in all modesty, can do nothing here.",
+                        "You get out the {item} and consider it from several sides. Not here, you decide.",
+                        "The {item} is a fine {item}. What is missing is a reason.",
+                    ],
+                    "use",
+                ),
+                item=item,
+            )
+        )
+    else:
+        place = story["places"][scene.location()]
+        detail = match(intent.what, {d: d for d in place.get("details", {})})
+        if detail:
+            return sight.examine(scene, intent._replace(what=detail))
+        scene.say(f"You have no “{intent.what[:60]}” to hand, and see none here.")
+    choices.offer(scene)
+    return combat.press(scene)
+
+
+def use_deed(scene: Scene, verb: str, what: str, whom: str, verbs: str) -> bool:
+    """Do what the tale has foreseen for these words here, if anything; the story moves on then."""
+    story = scene.tale
+    for deed in (story.part("deeds") or []) if story else []:
+        if verb not in deed.get("verbs", "use").split() and not set(verbs.split()) & set(
+            deed.get("verbs", "use").split()
+        ):
+            continue
+        if scene.done(deed["sets"]) or ("at" in deed and deed["at"] != scene.location()):
+            continue
+        if deed.get("with") and (deed["with"] not in scene.people_here() or not _meant(scene, deed, f"{what} {whom}")):
+            continue
+        item = deed.get("item")
+        if item and not stems(f"{item} {deed.get('as', '')}") & stems(f"{what} {whom}"):
+            continue
+        if not item and not stems(deed.get("as", "")) & stems(f"{what} {whom}"):
+            continue
+        if item and item not in scene.carried() and deed.get("carried", True):
+            scene.say(f"You have no {item} to do that with. Not yet.")
+            choices.offer(scene)
+            return True
+        if not scene.done(deed.get("needs")):
+            scene.say(deed.get("lacks", "Not yet: something else has to happen first."))
+            choices.offer(scene)
+            return True
+        opening.happen(scene, deed)
+        return True
+    return False
+
+
+def _meant(scene: Scene, deed: JSON, said: str) -> bool:
+    story = scene.tale
+    return story is not None and (
+        len(scene.people_here()) == 1 or story.person(said, scene.people_here()) == deed["with"]
+    )
+
+
+def inventory(scene: Scene, _: Intent) -> None:
+    """Say what the character carries."""
+    scene.quiet = True
+    held = [f"{n} × {item}" if n > 1 else article(item) for item, n in scene.carried().items()]
+    gold = int(scene.page.get("gold") or 0)
+    scene.say(f"You carry {series(held) or 'nothing but your wits'}, and {gold} gold piece{'' if gold == 1 else 's'}.")
+    scene.say("All of it seems to be waiting for you to have an idea.")

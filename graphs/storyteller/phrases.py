@@ -1,0 +1,34 @@
+"""Phrases: how names and lists are said."""
+
+from __future__ import annotations
+
+import re
+
+
+def filled(text: str, **parts: str) -> str:
+    """Put parts for {placeholders}; braces that a player wrote stay what they are."""
+    return re.sub(r"\{(\w+)\}", lambda found: parts.get(found[1], found[0]), text)
+
+
+def series(parts: list[str], word: str = "and") -> str:
+    """List parts as one says them: "a, b and c"."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}" if parts else ""
+
+
+def article(noun: str) -> str:
+    """Put an article before a noun that has none."""
+    if not noun or noun.split()[0].casefold() in ("a", "an", "the", "some", "your", "his", "her"):
+        return noun
+    if noun.endswith("s") and not noun.endswith("ss"):
+        return f"some {noun}"
+    return f"{'an' if noun[0].casefold() in 'aeiou' else 'a'} {noun}"
+
+
+def upper(text: str) -> str:
+    """Begin with a capital, as a sentence does."""
+    return text[:1].upper() + text[1:]
+
+
+def lower(text: str) -> str:
+    """Begin small and end without a full stop, as in the middle of a sentence."""
+    return text[:1].lower() + text[1:].rstrip(".")

@@ -1,0 +1,145 @@
+"""Travel: going from place to place, as far as the ways are free."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from graphs.storyteller import belongings, checks, choices, combat, sight, tables, talk
+from graphs.storyteller.phrases import filled, series
+from graphs.storyteller.scene import Scene, listed
+from graphs.storyteller.tale import match
+from graphs.storyteller.words import Intent
+
+JSON = dict[str, Any]
+
+
+def go(scene: Scene, intent: Intent) -> None:
+    """Go to a place, if the way is free."""
+    story = scene.tale
+    if story is None:
+        return choices.puzzle(scene, intent)
+    here, said = scene.location(), intent.what or intent.said
+    ways: JSON = story["places"][here]["ways"]
+    towards = story.place(said, ways) or match(said, dict(ways)) or _onward(intent.said, ways)
+    if not towards and re.fullmatch(r"(?:back|out|outside|away|on|onwards?|in|inside|along|there|)", said.casefold()):
+        towards = str(scene.secrets.get("from") or "") or next(iter(ways))
+        towards = towards if towards in ways else next(iter(ways))
+    if not towards:
+        far = story.place(said)
+        if far == here:
+            scene.say(f"You are there already: this is {here}.")
+            return choices.offer(scene)
+        if far and _known(scene, far):
+            towards = _step(scene, far)
+        person = story.person(said, scene.people_here())
+        if person:
+            return talk.talk(scene, intent._replace(verb="talk", whom=said))
+        if not towards and checks.obstacle(scene, intent.said):
+            return checks.attempt(scene, intent)
+        if not towards and belongings.use_deed(scene, "use", intent.said, "", "use"):
+            return None
+        if not towards:
+            return lost(scene, said)
+    return travel(scene, towards, far=story.place(said))
+
+
+def _onward(said: str, ways: JSON) -> str | None:
+    """Read "go in" and "climb down" against how the ways are described."""
+    found = re.search(r"\b(in|out|up|down|back)(?:side|wards?|stairs)?\W*$", said, re.I)
+    return next((place for place, way in ways.items() if found and way.startswith(found[1].casefold())), None)
+
+
+def travel(scene: Scene, towards: str, *, far: str | None = None) -> None:
+    """Go one step of the map, or all the way to a known place."""
+    story = scene.tale
+    if story is None:
+        return None
+    for _ in range(9):
+        here = scene.location()
+        if barred := _barred(scene, here, towards):
+            scene.say(barred)
+            choices.offer(scene)
+            return combat.press(scene)
+        if not scene.said and scene.secrets.get("fight"):
+            scene.say(scene.pick(tables.FLED, "fled"))
+            if not combat.parting_blow(scene):
+                return None
+        scene.keep("from", here)
+        scene.note({"location": towards})
+        if far is None or far == towards or not _known(scene, far):
+            break
+        following = _step(scene, far)
+        if not following:
+            break
+        towards = following
+    arrive(scene)
+    return None
+
+
+def _known(scene: Scene, place: str) -> bool:
+    """Whether the character knows the way: they have been there, or have stood where the way there begins."""
+    places = scene.tale["places"] if scene.tale else {}
+    been = {s.rsplit(" ", 1)[0] for s in listed(scene.secrets.get("seen"))}
+    return place in been or any(place in places[b]["ways"] for b in been if b in places)
+
+
+def arrive(scene: Scene) -> None:
+    """Tell the place one has come to, and who bars the way on."""
+    here = scene.location()
+    scene.happening = f"{scene.name} has come to {here}; it is {scene.hour()}."
+    sight.describe(scene)
+    choices.offer(scene, apart=True)
+
+
+def flee(scene: Scene, intent: Intent) -> None:
+    """Get away, back where one came from."""
+    go(scene, intent._replace(what="back"))
+
+
+def lost(scene: Scene, said: str) -> None:
+    """Say that there is no way there, and which ways there are."""
+    ways = scene.tale["places"][scene.location()]["ways"] if scene.tale else {}
+    roads = series([f"{place} ({way})" for place, way in ways.items()], "or")
+    scene.say(
+        filled(
+            scene.pick(
+                [
+                    "You know no way to “{said}” from here.",
+                    "“{said}” is not where any of these roads goes, as far as you can tell.",
+                    "You set out for “{said}”, and are back where you began before you have finished the thought.",
+                ],
+                "lost",
+            ),
+            said=said[:60],
+        )
+    )
+    scene.say(f"From {scene.location()} you can go to {roads}.")
+
+
+def _barred(scene: Scene, here: str, towards: str) -> str:
+    story = scene.tale
+    for block in (story.part("blocks") or []) if story else []:
+        between = (block["from"], block["to"])
+        if (here, towards) in (between, between[::-1]) and not scene.done([block["until"]]):
+            return str(block["text"])
+    return ""
+
+
+def _step(scene: Scene, far: str) -> str | None:
+    """Find the next place on the shortest way, through places that are not barred."""
+    places = scene.tale["places"] if scene.tale else {}
+    here = scene.location()
+    came: dict[str, str] = {here: here}
+    line = [here]
+    while line:
+        at = line.pop(0)
+        for way in places[at]["ways"]:
+            if way not in came:
+                came[way] = at
+                line.append(way)
+    if far not in came or far == here:
+        return None
+    while came[far] != here:
+        far = came[far]
+    return far
