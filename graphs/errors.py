@@ -1,9 +1,10 @@
 """What can go wrong between a person and a graph; each message is one line for a person.
 
 QuestbookError
-├── SettingsError   a flag, an environment variable or a field of `Context` is wrong
-├── InputError      what the player sent cannot be played
-└── ModelError      the chat model refused, failed, or said nothing
+├── SettingsError     a flag, an environment variable or a field of `Context` is wrong
+├── InputError        what the player sent cannot be played
+├── ModelError        the chat model refused, failed, or said nothing
+└── PastUnknownError  the store could not say whether the campaign has a past
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ class SettingsError(QuestbookError):
 
 class InputError(QuestbookError, ValueError):
     """What the player sent cannot be played; the state stands as it was."""
+
+
+class PastUnknownError(QuestbookError):
+    """The store could not say whether the campaign has a past, so a new thread of it cannot begin."""
 
 
 class ModelError(QuestbookError):

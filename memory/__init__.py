@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         UnstorableValueError,
     )
     from memory.faiss_store import FaissStore
+    from memory.minilm import MiniLMEmbeddings, fetch_minilm
     from memory.namespaces import campaign_namespace, escape_label, player_namespace, unescape_label
 
 _HOMES = {
@@ -27,6 +28,7 @@ _HOMES = {
     "EmbeddingError": "memory.errors",
     "FaissStore": "memory.faiss_store",
     "HashEmbeddings": "memory.embeddings",
+    "MiniLMEmbeddings": "memory.minilm",
     "StoreClosedError": "memory.errors",
     "StoreConfigError": "memory.errors",
     "StoreError": "memory.errors",
@@ -34,6 +36,7 @@ _HOMES = {
     "UnstorableValueError": "memory.errors",
     "campaign_namespace": "memory.namespaces",
     "escape_label": "memory.namespaces",
+    "fetch_minilm": "memory.minilm",
     "load_embeddings": "memory.embeddings",
     "player_namespace": "memory.namespaces",
     "unescape_label": "memory.namespaces",
@@ -45,6 +48,7 @@ __all__ = [
     "EmbeddingError",
     "FaissStore",
     "HashEmbeddings",
+    "MiniLMEmbeddings",
     "StoreClosedError",
     "StoreConfigError",
     "StoreError",
@@ -52,6 +56,7 @@ __all__ = [
     "UnstorableValueError",
     "campaign_namespace",
     "escape_label",
+    "fetch_minilm",
     "load_embeddings",
     "player_namespace",
     "unescape_label",

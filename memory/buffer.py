@@ -30,17 +30,22 @@ def turns_of(messages: Sequence[AnyMessage], last_turn: int) -> list[tuple[int, 
     return [(first + offset, turn) for offset, turn in enumerate(turns)]
 
 
+ASIDE = "aside"
+"""Name of a message that tells the player what is known anyway, such as a recap: no part of a turn's exchange."""
+
+
 def spoken(turn: Sequence[AnyMessage]) -> tuple[str, str]:
-    """Return what the player said in a turn and what was answered, without tool calls and their results."""
+    """Return what the player said in a turn and what was answered, without tool calls, their results and asides."""
     player = "\n".join(message.text for message in turn if isinstance(message, HumanMessage))
-    reply = "\n".join(message.text for message in turn if isinstance(message, AIMessage) and message.text.strip())
+    answers = [message for message in turn if isinstance(message, AIMessage) and message.name != ASIDE]
+    reply = "\n".join(message.text for message in answers if message.text.strip())
     return player, reply
 
 
 def latest(messages: Sequence[AnyMessage], budget: int) -> list[AnyMessage]:
-    """Return the latest whole turns that fit in `budget` tokens; the last turn always, even if it alone is larger."""
+    """Return the latest whole turns that fit in `budget` tokens, asides left out; the last turn always."""
     kept: list[AnyMessage] = []
-    for _, turn in reversed(turns_of(messages, 0)):
+    for _, turn in reversed(turns_of([message for message in messages if message.name != ASIDE], 0)):
         if kept and count_tokens_approximately([*turn, *kept]) > budget:
             break
         kept = [*turn, *kept]

@@ -96,7 +96,8 @@ def load_embeddings(name: str, **options: Any) -> Embeddings:
     """Load an embedder by name.
 
     Args:
-        name: `hash` or `hash:<dims>` for `HashEmbeddings`; otherwise `provider:model` as LangChain's
+        name: `hash` or `hash:<dims>` for `HashEmbeddings`; `minilm` or `minilm:<directory>` for
+            `MiniLMEmbeddings`; otherwise `provider:model` as LangChain's
             `init_embeddings` takes it, for example `openai:text-embedding-3-small`.
         **options: Passed to `init_embeddings`.
 
@@ -111,6 +112,10 @@ def load_embeddings(name: str, **options: Any) -> Embeddings:
         if model and not model.isdecimal():
             raise EmbeddingError(f"{name!r}: expected 'hash' or 'hash:<dims>', for example 'hash:512'")
         return HashEmbeddings(int(model)) if model else HashEmbeddings()
+    if provider == "minilm":
+        from memory.minilm import MiniLMEmbeddings  # needs platformdirs only
+
+        return MiniLMEmbeddings(model or None)
     from langchain.embeddings import init_embeddings  # half a second that most runs do not need
 
     try:

@@ -79,7 +79,7 @@ async def recall(
 
 
 def word_scores(texts: Mapping[str, str], query: str) -> dict[str, float]:
-    """Score texts by the words of a query: BM25 over these texts alone (Robertson and Zaragoza 2009; k1 = 1.2, b = 0.75).
+    """Score texts by a query's words: BM25 over these texts alone (Robertson and Zaragoza 2009; k1 = 1.2, b = 0.75).
 
     SQLite's FTS5 does the splitting, the porter stems and the frequency part; its measure of rarity turns to nothing
     for words that most texts hold, so it is replaced by the one that stays positive.

@@ -13,7 +13,7 @@ from scripted import call, say
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.graph import build_graph, graph
-from graphs.errors import ModelError, SettingsError
+from graphs.errors import ModelError, PastUnknownError, SettingsError
 from memory.namespaces import campaign_namespace
 from notebooks import PatchError
 
@@ -263,7 +263,7 @@ async def test_if_the_summary_fails_sentences_stand_in_and_a_notice_says_so(new_
 
 async def test_nothing_leaves_the_buffer_before_it_is_remembered(new_game):
     class Broken(InMemoryStore):
-        broken = True
+        broken = False
 
         async def abatch(self, ops):
             if self.broken:
@@ -274,17 +274,52 @@ async def test_nothing_leaves_the_buffer_before_it_is_remembered(new_game):
     game.store = Broken()
     game.app = build_graph().compile(checkpointer=game.saver, store=game.store)
     await game.begin()
+    game.store.broken = True
     for number in range(8):
         game.model.queue("quest", say(f"Mile {number}. " + "The road goes on. " * 12))
         await game.play(f"I walk mile {number}")
-    assert sum(isinstance(m, HumanMessage) for m in game.values["messages"]) == 9
-    assert game.values.get("remembered_through", 0) == 0
+    assert sum(isinstance(m, HumanMessage) for m in game.values["messages"]) == 8, "all that was not written stays"
+    assert game.values["remembered_through"] == 1
     assert "disk full" in game.values["notices"][-1]["text"]
     game.store.broken = False
     await game.play("I rest")
     assert game.values["remembered_through"] == 10
     assert len(await game.store.asearch(EXCHANGES, limit=50)) == 10
     assert sum(isinstance(m, HumanMessage) for m in game.values["messages"]) < 6
+
+
+async def test_a_store_that_cannot_be_searched_costs_the_memories_not_the_reply(new_game):
+    class Blind(InMemoryStore):
+        blind = False
+
+        async def abatch(self, ops):
+            ops = list(ops)
+            if self.blind and any(getattr(op, "query", None) for op in ops):
+                raise OSError("index is gone")
+            return await super().abatch(ops)
+
+    game = new_game(buffer_tokens=300)
+    game.store = Blind()
+    game.app = build_graph().compile(checkpointer=game.saver, store=game.store)
+    await game.begin()
+    for number in range(8):
+        game.model.queue("quest", say(f"Mile {number}. " + "The road goes on. " * 12))
+        await game.play(f"I walk mile {number}")
+    game.store.blind = True
+    await game.play("I rest")
+    assert game.reply.startswith("The wind turns")
+    assert "index is gone" in game.values["notices"][-1]["text"]
+
+
+async def test_a_new_thread_does_not_begin_anew_because_the_store_is_down(game):
+    class Down(InMemoryStore):
+        async def abatch(self, ops):
+            raise OSError("no connection")
+
+    game.app = build_graph().compile(checkpointer=game.saver, store=Down())
+    with pytest.raises(PastUnknownError, match="no connection"):
+        await game.play("hello")
+    assert game.values["messages"][-1].text == "hello"
 
 
 async def test_a_failed_reply_keeps_the_message_and_is_taken_up_again(game):

@@ -14,6 +14,7 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.entrance import enter
 from graphs.dungeon_master.model import chat_model
 from graphs.dungeon_master.sections import interview_prompt, system_message, weigh
+from graphs.dungeon_master.session import join
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import notice, open_turn
 from graphs.models import ask
@@ -27,9 +28,13 @@ _log = logging.getLogger(__name__)
 async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Talk with the player and note what they said; a complete page is filled up by the rules and opens the quest.
 
+    A new thread on a campaign that has been played already takes over its head instead, and opens with a recap.
     The model is asked again, at most twice, when it noted something without a word to the player or when a note did
     not fit; what it said to the player is kept in any case.
     """
+    if joined := await join(state, runtime):
+        past = {name: joined[name] for name in ("turn", "timeline")}
+        return joined | open_turn(state.model_copy(update=past), runtime)
     opened = open_turn(state, runtime)
     model = (await chat_model(runtime.context)).bind_tools([CharacterNotebook.tool()])
     page, said, notices = state.character, list[AnyMessage](), list[dict[str, Any]]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.entrance import enter
 from graphs.dungeon_master.sections import memory_line
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import open_turn
+from graphs.dungeon_master.turn import notice, open_turn
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
 from memory.namespaces import campaign_namespace
@@ -21,6 +22,8 @@ from memory.recall import recall as recall_records
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
 
+_log = logging.getLogger(__name__)
+
 
 async def recall(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Open the turn and recall for it; a character whose page a person completed by hand enters the story here."""
@@ -28,7 +31,12 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> dict[str, An
     if state.character.hit_points is None:
         opened |= enter(state.character, state.character)
     now = state.model_copy(update={"turn": opened["turn"], "timeline": opened["timeline"]})
-    return {**opened, "recalled": await memories_for(now, runtime)}
+    try:
+        return {**opened, "recalled": await memories_for(now, runtime)}
+    except Exception as error:  # noqa: BLE001 (any store may stand behind this; the game goes on without)
+        _log.warning("Nothing was recalled for turn %d: %s", now.turn, error, exc_info=True)
+        text = f"Memory could not be searched, so nothing was recalled for this turn. {error}"
+        return {**opened, "recalled": [], "notices": [notice(now.turn, "recall", text)]}
 
 
 async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[dict[str, Any]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
+import uuid
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from langchain_core.messages import AnyMessage
@@ -12,6 +13,7 @@ from langgraph.store.base import PutOp
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.sections import transcript
+from graphs.dungeon_master.session import head_op
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import notice
 from memory.buffer import turns_of
@@ -40,12 +42,10 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
             timeline = await claim(
                 runtime.store, campaign_namespace(*campaign, "claims"), timeline, told["turn"], owner
             )
-        await runtime.store.abatch(
-            [
-                PutOp(campaign_namespace(*campaign, "exchanges"), *_record(told, timeline, state, runtime))
-                for told in turns
-            ]
-        )
+        exchanges = campaign_namespace(*campaign, "exchanges")
+        records = [PutOp(exchanges, *_record(told, timeline, state, runtime)) for told in turns]
+        thread = runtime.execution_info.thread_id if runtime.execution_info else None
+        await runtime.store.abatch([*records, head_op(state, timeline, runtime.context, thread)])
     except Exception as error:  # noqa: BLE001 (any store may stand behind this; the reply must outlive its failure)
         _log.warning("Turn %d was not remembered: %s", state.turn, error, exc_info=True)
         text = f"The turn was not written to memory; the next turn will write it. {error}"
@@ -65,12 +65,23 @@ def _record(
         "reply": told["reply"],
         "branch": branch,
         "turn": turn,
+        "after": branch_of(timeline, turn - 1) if turn > 1 else None,
+        "line": state.line,
         "thread": info.thread_id if info else None,
         "checkpoint": info.checkpoint_id if info else None,
         "messages": [message.id for message in _messages(state, turn)],
         "location": state.quest.location,
-        "said_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "said_at": _said_at(info.checkpoint_id if info else None),
     }
+
+
+def _said_at(checkpoint: str | None) -> str:
+    """When the reply stood in a checkpoint, ISO 8601 in UTC: the same if the node is run again."""
+    # A checkpoint id is a UUID of version 6, which begins with its time in 100 ns since 15 October 1582 (RFC 9562).
+    if checkpoint and (made := uuid.UUID(checkpoint)).version == 6:
+        ticks = int(made.hex[:12] + made.hex[13:16], 16)
+        return (datetime(1582, 10, 15, tzinfo=UTC) + timedelta(microseconds=ticks // 10)).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _messages(state: DungeonState, turn: int) -> list[AnyMessage]:

@@ -74,6 +74,7 @@ class DungeonState(BaseModel):
         remembered_through: Last turn that stands in the store.
         turn: Number of the current turn, from 1; 0 before the first.
         opened_by: Id of the player's message that opened the current turn.
+        line: Name of the line of play, as a person names it with `/branch`; it goes with the checkpoint.
     """
 
     messages: Annotated[list[AnyMessage], reduce_messages] = Field(default_factory=list)
@@ -88,3 +89,4 @@ class DungeonState(BaseModel):
     remembered_through: int = 0
     turn: int = 0
     opened_by: str = ""
+    line: str = "main"

@@ -72,6 +72,8 @@ def examine(scene: Scene, intent: Intent) -> None:
     story = scene.tale
     if story is None:
         return puzzle(scene, intent)
+    if re.fullmatch(r"(?:my ?self|me)", intent.what, re.I):
+        return status(scene, intent)
     what, here = intent.what, story["places"][scene.location()]
     person = story.person(what, scene.people_here())
     foe = story.foe(what, scene.foes_here())
@@ -121,10 +123,15 @@ def point_out(scene: Scene, intent: Intent) -> bool:
         return False
     ways = story["places"][scene.location()]["ways"]
     if re.search(r"\b(?:where (?:is|are|can|do)|how (?:do|can) i (?:get|go|come|reach))\b", intent.said, re.I):
-        towards = story.place(intent.what, [p for p in ways if stems(p) & stems(intent.what)])
+        towards = story.place(intent.what, ways)
         if towards:
             scene.quiet = True
             scene.say(f"{_upper(str(towards))} is {ways[towards]}; that is where the way from {scene.location()} goes.")
+            return True
+    if re.fullmatch(r"(?:he|she|it|they|this|that|him|her|them)(?: (?:man|woman|person))?", intent.what, re.I):
+        shown = [story.names[p] for p in scene.people_here()] or scene.foes_here()
+        if shown:
+            examine(scene, intent._replace(what=shown[0]))
             return True
     if re.search(
         r"\b(?:who|what) (?:is|are|else is)(?: \w+)? (?:here|around|nearby)\b|\bwhere am i\b", intent.said, re.I
@@ -165,6 +172,10 @@ def go(scene: Scene, intent: Intent) -> None:
         person = story.person(said, scene.people_here())
         if person:
             return talk.talk(scene, intent._replace(verb="talk", whom=said))
+        if not towards and checks.obstacle(scene, intent.said):
+            return checks.attempt(scene, intent)
+        if not towards and use_deed(scene, "use", intent.said, "", "use"):
+            return None
         if not towards:
             return lost(scene, said)
     return travel(scene, towards, far=story.place(said))
@@ -338,6 +349,8 @@ def buy(scene: Scene, intent: Intent) -> None:
     if story is not None:
         goods = {name: good for name, good in story.part("goods").items() if good["from"] in here}
     item = match(intent.what, {name: name for name in goods})
+    if item is None and _poured(scene, intent.what):
+        return offer(scene)
     if item is None:
         scene.say(f"Nobody here sells “{intent.what[:60]}”.")
         if goods:
@@ -353,6 +366,20 @@ def buy(scene: Scene, intent: Intent) -> None:
     scene.say(f"{cost} gold go one way, the {item} comes the other.")
     scene.say(f"{story.names[seller] if story else 'The seller'} bites one of the coins, as a courtesy.")
     return offer(scene)
+
+
+def _poured(scene: Scene, what: str) -> bool:
+    """Sell a drink or a bowl of something where there are drinks and bowls."""
+    story = scene.tale
+    served = story is not None and stems(story["places"][scene.location()].get("as", "")) & {"tavern", "inn", "bar"}
+    if not served or not re.search(r"\b(?:ale|beer|drink|wine|mead|soup|stew|meal|food|round)\b", what, re.I):
+        return False
+    if not scene.page.get("gold"):
+        scene.say("You are handed a bowl of water, and a look. The water is on the house; so is the look.")
+        return True
+    scene.pay(-1)
+    scene.say(scene.pick(tables.POURED, "poured"))
+    return True
 
 
 def drop(scene: Scene, intent: Intent) -> None:
@@ -374,7 +401,10 @@ def give(scene: Scene, intent: Intent) -> None:
     story = scene.tale
     if story is None:
         return puzzle(scene, intent)
-    person = story.person(intent.whom, scene.people_here()) or story.person(intent.what, scene.people_here())
+    here = scene.people_here()
+    person = story.person(intent.whom, here) or story.person(intent.what, here)
+    if person is None and here and intent.whom.casefold() in ("him", "her", "them", "it"):
+        person = here[0]
     if use_deed(scene, "give", intent.what, intent.whom, "give"):
         return None
     coins = re.match(r"(\d+|some|a few|all my|a)?\s*(?:gold|coins?|money|gp)\b", intent.what, re.I)
@@ -488,7 +518,9 @@ def rest(scene: Scene, intent: Intent) -> None:
         scene.say("You would like very much to lie down. The one in front of you would like that too.")
         return combat.press(scene)
     now, most = scene.hit_points()
-    long = re.search(r"\b(?:sleep|night|camp|long|bed|dawn)\b", intent.said, re.I) or scene.hour() in ("dusk", "night")
+    sitting = re.match(r"\W*(?:i\s+)?(?:sit|take a (?:break|short))", intent.said, re.I)
+    slept = re.search(r"\b(?:sleep|night|camp|long|bed|dawn)\b", intent.said, re.I)
+    long = slept or (scene.hour() in ("dusk", "night") and not sitting)
     if long:
         scene.pass_time(to_dawn=True)
         scene.note({"condition": {"hp": most, "conditions": {"battered": None}}})
@@ -530,7 +562,21 @@ def flavour(scene: Scene, intent: Intent) -> None:
         return None
     if checks.obstacle(scene, word):
         return checks.attempt(scene, intent)
-    kind = next((k for k in tables.FLAVOUR if k in word), "think")
+    plain = re.match(r"(?:i\s+)?(\w+)", word)
+    first = {
+        "accept": "yes",
+        "agree": "yes",
+        "sure": "yes",
+        "ok": "yes",
+        "okay": "yes",
+        "deal": "yes",
+        "yeah": "yes",
+        "refuse": "no",
+        "decline": "no",
+        "never": "no",
+        "thanks": "thank",
+    }.get(plain[1] if plain else "", "")
+    kind = first or next((k for k in tables.FLAVOUR if re.search(rf"\b{k}", word)), "nod")
     objective = _lower(str(scene.page.get("objective") or "")) or "find out what is going on"
     scene.say(filled(scene.pick(tables.FLAVOUR[kind], kind), place=scene.location(), objective=objective))
     return offer(scene)

@@ -70,7 +70,7 @@ def obstacle(scene: Scene, said: str, verb: str = "") -> JSON | None:
     """Find the open check of this place that the words are about."""
     story, words = scene.tale, stems(said)
     for found in (story.part("checks") or []) if story else []:
-        if found["at"] != scene.location() or scene.done([found["sets"]]) or not scene.done(found.get("needs")):
+        if found["at"] != scene.location() or scene.done(found["sets"]) or not scene.done(found.get("needs")):
             continue
         if verb in found["verbs"].split() or words & stems(found["verbs"]):
             return dict(found)
@@ -92,6 +92,8 @@ def attempt(scene: Scene, intent: Intent) -> None:
             scene.happening = f"{scene.name} failed to {found['to']} at {scene.location()}."
             acts.offer(scene, apart=True)
         return combat.press(scene)
+    if acts.use_deed(scene, "use", intent.said, "", "use"):
+        return None
     story = scene.tale
     foe = story.foe(intent.said, scene.foes_here()) if story else None
     if intent.verb == "cast" and (foe or scene.secrets.get("fight")):
@@ -138,7 +140,7 @@ def search(scene: Scene, intent: Intent) -> None:
     hidden = [
         f
         for f in story.part("finds") or []
-        if f["at"] == here and not scene.did(f["sets"]) and scene.done(f.get("needs"))
+        if f["at"] == here and not scene.done(f["sets"]) and scene.done(f.get("needs"))
     ]
     if not hidden:
         details = story["places"][here].get("details", {})

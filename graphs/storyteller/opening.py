@@ -93,8 +93,9 @@ def close_tale(scene: Scene) -> None:
         scene.say(f"You are {ending['gold']} gold the richer.")
     for fact in ending.get("facts", []):
         scene.learn(fact)
-    for person in scene.people_here():
-        scene.meet(person, "in your debt" if status == "done" else None)
+    for person in ending.get("thanks", []):
+        if scene.alive(person):
+            scene.meet(person, "in your debt")
     finished = [*listed(scene.secrets.get("finished")), story.key]
     # The struck tale's foes and turns are over; only which tales were told is worth a line.
     scene.note({"secrets": dict.fromkeys(_OF_A_TALE)})

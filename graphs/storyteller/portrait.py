@@ -52,7 +52,7 @@ _SAID_NAME = re.compile(
     re.I,
 )
 _IS_NAME = re.compile(
-    rf"^\W*(?:hi|hello|hey|well|ok|okay|so|actually|no|sorry|wait|greetings|good \w+)?[\s,!.]*(?:i['’]?m|i\s+am|this\s+is|it['’]s|it\s+is|meet|playing(?:\s+as)?|i['’]?ll\s+(?:be|play)(?:\s+as)?)\s+(?P<name>(?-i:{_NAME}))",
+    rf"^\W*(?:hi|hello|hey|well|ok|okay|so|actually|no|sorry|wait|greetings|good \w+)?[\s,!.]*(?:i['’]?m|i\s+am|this\s+is|my\s+character\s+is|it['’]s|it\s+is|meet|playing(?:\s+as)?|i['’]?ll\s+(?:be|play)(?:\s+as)?)\s+(?P<name>(?-i:{_NAME}))",
     re.I,
 )
 _LOW_NAME = re.compile(
@@ -134,10 +134,10 @@ _VERBS = (
     r"(?:grew|was|were|want|wants|wanted|seek|seeks|seeking|need|needs|am|is|look|looks|looking|hope|hopes|hoping|dream|dreams|"
     r"used|served|spent|worked|lived|came|comes|come|left|lost|ran|fled|trained|studied|escaped|have|has|had|carry|carries|"
     r"wear|wears|search|searches|searching|hunt|hunts|hunting|swore|vowed|plan|plans|intend|intends|would|will|must|my|now|"
-    r"i|she|he|they|i['’]m|raised|born|once|grown|got|gets|like|likes|love|loves|hate|hates|fear|fears|never|always|trying|out|on)\b"
+    r"i|she|he|they|i['’]m|raised|born|once|grown|got|gets|like|likes|love|loves|hate|hates|fear|fears|never|always|trying|out|on|former|formerly|ex)\b"
 )
 _CLAUSES = re.compile(
-    rf"(?<=[.!?;\n])\s+|\s*[;\n]\s*|,?\s+who(?:['’]s)?\s+(?!knows)|,?\s+(?:and|but|so|because|then)\s+(?={_VERBS})|,\s+(?={_VERBS})",
+    rf"(?<=[.!?;\n])\s+|\s*[;\n]\s*|,?\s+who(?:['’]s)?\s+(?={_VERBS})|,?\s+(?:and|but|so|because|then)\s+(?={_VERBS})|,\s+(?={_VERBS})",
     re.I,
 )
 _LEAD = r"^\W*(?:(?:so|well|and|but|now|basically|actually|really|also|then|currently|ok|oh)\s+)*(?:(?:i|she|he|they|my character)\s+)?(?:(?:really|just|only|now|also|do|still|desperately|mostly|simply)\s+)*"
@@ -156,7 +156,7 @@ _BACKGROUND = re.compile(
     + r"""(?P<background>(?:(?:my|her|his|their)\s+(?:background|past|backstory|story)\s*(?:is|was|:|=)\s*(?P<named>.+))|
     (?:background|backstory)\s*(?:is|:|=)\s*(?P<named2>.+)|
     (?:(?:was|were|am|is|['’]m|i['’]m|been)\s+)?(?:grew\s+up|grown\s+up|raised|born|brought\s+up|used\s+to|formerly|once|served|spent|worked|lived|trained|studied|escaped|orphaned|abandoned|
-       exiled|banished|apprenticed|came\s+from|comes?\s+from|from\s+(?:the|a|an|[A-Z])|left|ran\s+away|fled|an?\s+(?:former|ex[- ]|retired|runaway|disgraced|failed|deserter|orphan|outcast|exiled?|noble|sailor|farm|soldier|criminal|hermit|folk\s+hero|
+       exiled|banished|apprenticed|came\s+from|comes?\s+from|from\s+(?:the|a|an|[A-Z])|left|ran\s+away|fled|(?:an?\s+)?(?:former|ex-)\s?\w+|an?\s+(?:former|ex[- ]|retired|runaway|disgraced|failed|deserter|orphan|outcast|exiled?|noble|sailor|farm|soldier|criminal|hermit|folk\s+hero|
        sage|urchin|acolyte|charlatan|entertainer|guild|outlander|merchant|miner|fisher|blacksmith|smith|hunter['’]s|baker|innkeeper|temple|stable|street)|was\s+an?|used\s+to\s+be|had\s+been|has\s+been|years\s+ago)\b.*)$""",
     re.I | re.X | re.S,
 )
@@ -213,7 +213,7 @@ def read(words: str, asked: list[str], known: JSON) -> JSON:
     Returns:
         A merge patch over the character's page: only what was said, and only what is new.
     """
-    said = " ".join(words.split("\n")).strip()[:2000]
+    said = ". ".join(line.strip(" .") for line in words.split("\n") if line.strip(" .")).strip()[:2000]
     found: JSON = {}
     if not said:
         return found
@@ -223,6 +223,7 @@ def read(words: str, asked: list[str], known: JSON) -> JSON:
     clauses = [part.strip(" ,") for part in _CLAUSES.split(said) if part and part.strip(" ,")]
     for clause in clauses:
         _read_clause(clause, len(clauses), asked, found, name)
+    _labelled(said, found)
     _numbers(said, found)
     _direct(said, asked, found)
     found = {
@@ -248,6 +249,9 @@ def _read_clause(clause: str, clauses: int, asked: list[str], found: JSON, name:
         ):
             found["ancestry"] = _as_people(people[1])
         if (calling := _CLASS.search(bare)) and "class" not in found:
+            whence = re.search(r"\bfrom\s+(?:the|an?|[A-Z])[^,.;]*", clause[calling.end() :])
+            if whence and "background" not in found:
+                found["background"] = _neat(whence[0])
             found["class"] = calling[1].lower() if not calling[1][0].isupper() else calling[1]
     chosen = re.fullmatch(
         r".*\b(?:to\s+(?:be|play)(?:\s+as)?|play(?:ing)?(?:\s+as)?|like\s+to\s+be)\s+an?\s+(.+)", clause, re.I
@@ -270,6 +274,27 @@ def _read_clause(clause: str, clauses: int, asked: list[str], found: JSON, name:
         _join(found, "personality", _neat(habit["t"]))
     elif not goal and not past and (traits := [t[0] for t in _TRAIT.finditer(clause)]) and mine:
         _join(found, "personality", ", ".join(traits))
+
+
+def _labelled(said: str, found: JSON) -> None:
+    """Read a filled-in form: "Race: tiefling. Class: warlock."."""
+    labels = {
+        "race": "ancestry",
+        "species": "ancestry",
+        "ancestry": "ancestry",
+        "class": "class",
+        "background": "background",
+        "goal": "goal",
+        "appearance": "appearance",
+        "personality": "personality",
+        "looks": "appearance",
+    }
+    for match in re.finditer(
+        r"\b(race|species|ancestry|class|background|goal|appearance|looks|personality)\s*(?::|=)\s*([^.;\n]+)",
+        said,
+        re.I,
+    ):
+        found[labels[match[1].casefold()]] = _neat(re.split(r",\s*\w+\s*[:=]", match[2], maxsplit=1)[0])
 
 
 def _take(found: JSON, field: str, pattern: re.Pattern[str], text: str) -> None:
@@ -346,11 +371,7 @@ def _direct(said: str, asked: list[str], found: JSON) -> None:
     if len(asked) > 1 and found:
         return
     for field in open_fields:
-        if (
-            field in ("ancestry", "class")
-            and 0 < len(plain.split()) <= 3
-            and not set(found) - {"appearance", "personality"}
-        ):
+        if field in ("ancestry", "class") and 0 < len(plain.split()) <= 3 and not found:
             found[field] = plain
             return
         if (
@@ -395,7 +416,7 @@ def _carry(text: str, found: JSON) -> None:
             words = words[1:]
         item = " ".join(words)
         if number > 1 and item.endswith("s") and not item.endswith("ss"):
-            item = item[:-1]
+            item = item[:-2] if item.endswith(("shes", "ches", "sses", "xes")) else item[:-1]
         if item and len(words) <= 5:
             kit[item] = number
     if kit:

@@ -48,7 +48,14 @@ def _line(turn: JSON) -> str:
 
 
 def _weight(line: str) -> float:
-    return 2.0 * bool(_TOLD.search(line)) + bool(_WEIGHTY.search(line)) + 0.5 * bool(re.search(r"\s[A-Z][a-z]", line))
+    # What no turn is named for was a summary already: somebody found it worth keeping.
+    kept = 1.5 * (not line.startswith("Turn "))
+    return (
+        kept
+        + 2.0 * bool(_TOLD.search(line))
+        + bool(_WEIGHTY.search(line))
+        + 0.5 * bool(re.search(r"\s[A-Z][a-z]", line))
+    )
 
 
 def _clip(text: str, words: int) -> str:

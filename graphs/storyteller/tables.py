@@ -166,9 +166,9 @@ LONG_REST = [
 
 HITS = [
     "Your {weapon} goes home for {harm}.",
-    "You find the gap and fill it with {weapon}: {harm}.",
+    "You find the gap and fill it with your {weapon}: {harm}.",
     "A short, ugly moment, and your {weapon} has done {harm}.",
-    "No flourish, just {weapon} and timing: {harm}.",
+    "No flourish, just your {weapon} and good timing: {harm}.",
 ]
 
 GREAT_HIT = [
@@ -207,7 +207,20 @@ COMPLICATIONS = [
     "Two people stop talking as you come near, and start again, about turnips.",
 ]
 
+POURED = [
+    "One gold, and what comes in the mug is brown, warm and nourishing, and may once have been beer.",
+    "You are served with a flourish. It tastes of smoke and of good company; it is mostly smoke.",
+    "You drink. For as long as the mug lasts, nothing anywhere is your business.",
+]
+
 FLAVOUR = {
+    "yes": ["You nod, and so it is agreed. What it comes to is this: {objective}."],
+    "no": ["You shake your head. Nobody can make you, and nobody tries; the matter itself goes on waiting."],
+    "thank": ["You say your thanks, and they are taken, the way thanks are in these parts: with a sniff, and kept."],
+    "smile": ["You smile. It goes out into {place}, looks about, and on the whole is smiled back at."],
+    "nod": ["So you do. {place} takes note of it, and carries on."],
+    "curse": ["You say the short word, and then the long one. {place} has heard both, but seldom with such feeling."],
+    "whistle": ["You whistle a bar or two. Somewhere somebody joins in, a little flat."],
     "sing": ["You sing, and {place} listens. A few bars in you remember that you know only the one verse."],
     "dance": ["You dance a few steps. {place} has seen worse, though not recently."],
     "pray": ["You pray. No voice answers, but the worry in your chest sits down and folds its hands."],

@@ -40,7 +40,7 @@ _VERBS: list[tuple[str, str]] = [
     (
         "inventory",
         r"(?:check (?:my )?)?(?:inventory|inv|i|bag|pack|belongings|gear|pockets)|"
-        r"what (?:do i have|am i carrying|do i carry|is in my (?:bag|pack|pockets?))(?: with me| on me)?|"
+        r"how (?:much|many) (?:gold|money|coins?)(?: pieces)?(?: do i have| have i(?: got)?| is left)?|what (?:do i have|am i carrying|do i carry|is in my (?:bag|pack|pockets?))(?: with me| on me)?|"
         r"(?:look|check|go) (?:in|into|through) my (?:bag|pack|pockets?|things|gear)",
     ),
     (
@@ -54,7 +54,7 @@ _VERBS: list[tuple[str, str]] = [
     ),
     (
         "rest",
-        r"(?P<what>(?:take |have )?(?:a |some )?(?:short |long |good )?(?:rest|sleep|nap|camp|break|doze)\b.*|"
+        r"(?P<what>(?:take |have )?(?:a |some )?(?:short |long |good )?(?:rest|sleep|nap|camp|doze)\b.*|(?:take|have) (?:a |some )?(?:short |quick )?break\b.*|"
         r"(?:make|set up|pitch) camp\b.*|lie down\b.*|sit down\b.*|sleep\b.*|go to (?:sleep|bed)\b.*|recover\b.*|"
         r"bandage\b.*|tend (?:to )?my wounds.*)",
     ),
@@ -203,7 +203,7 @@ _VERBS: list[tuple[str, str]] = [
     (
         "feel",
         r"(?P<what>sing|dance|pray|laugh|shout|scream|yell|eat|drink|cry|weep|joke|think|ponder|meditate|dream|"
-        r"whistle|smile|bow|perform|tell a joke|juggle|curse|swear)\b.*",
+        r"whistle|smile|bow|nod|perform|tell a joke|juggle|curse|swear|yes|yeah|no|sure|ok(?:ay)?|accept|agree|deal|refuse|decline|never|thanks?|thank you)\b(?:(?! and | then ).)*",
     ),
 ]
 _COMPILED = [(verb, re.compile(rf"(?:{pattern})[\s.!?…]*", re.IGNORECASE)) for verb, pattern in _VERBS]
@@ -261,7 +261,7 @@ _PLANT = re.compile(
         (?P<who1>.+?)\s+(?:know\s+)?(?P<b>(?:that|my|our|i|i'm|i’m|we|the\ \w+\ (?:is|was)|how|to)\b.+)|
     (?:i\s+)?(?:say|mention|confess|admit|explain|whisper|promise|swear|vow|declare|announce|think|decide)\s+
         (?:to\s+(?P<who2>\w+)\s+)?(?:that\s+|to\s+myself\s+that\s+)(?P<c>.+)|
-    (?P<d>(?:i\s+)?(?:carve|scratch|write|paint|draw|engrave|scrawl|chalk|etch|inscribe|name|christen|hide|bury|stash)\s+.+)|
+    (?P<d>(?:i\s+)?(?:carve|scratch|write|engrave|scrawl|chalk|etch|inscribe|name|christen|hide|bury|stash)\s+.+)|
     (?P<e>(?:my|our)\s+\w[\w'’\s]*?\s(?:is|are|was|were|has|had|lives?|died)\s.+)|
     (?P<f>i\s+call\s+(?:my|the|this|it|him|her)\s.+)|
     (?P<g>the\s+(?:password|secret\ word|code|passphrase|watchword)\s+is\s+.+)
@@ -306,7 +306,7 @@ def _planted(said: str) -> Intent | None:
 
 def _asked_memory(said: str) -> Intent | None:
     found = _MEMORY.match(said)
-    if not found:
+    if not found or re.match(r"\W*how (?:much|many) (?:gold|money|coins?|hp|hit points)\b", said, re.I):
         return None
     subject = next((part for part in found.groups() if part), "")
     if re.match(

@@ -1,0 +1,98 @@
+"""Sessions: a new thread goes on from the campaign's head, and two threads never mix."""
+
+import asyncio
+
+from conftest import Game
+from langchain_core.messages import HumanMessage
+from scripted import call, say
+
+from graphs.dungeon_master.graph import build_graph
+from graphs.dungeon_master.session import recap_of
+from memory.namespaces import campaign_namespace
+from notebooks import StateNotebook
+
+EXCHANGES = campaign_namespace("adventurer", "default", "exchanges")
+
+
+def another_thread(game):
+    other = Game(game.model)
+    other.saver, other.store = game.saver, game.store
+    other.app = build_graph().compile(checkpointer=game.saver, store=game.store)
+    return other
+
+
+async def test_a_new_thread_goes_on_from_the_head_with_a_recap(game):
+    await game.begin()
+    game.model.queue(
+        "update",
+        say(
+            "", call("StateNotebook", quests={"Find Lia": {"notes": "seen at the mill"}}, secrets={"Lia": "is a wolf"})
+        ),
+    )
+    await game.play("I ask about Lia")
+    later = another_thread(game)
+    game.model.queue("quest", say("The mill wheel turns."))
+    await later.play("I go to the mill")
+    assert len(game.model.asked("interview")) == 1, "nobody is asked again who they are"
+    texts = [message.text for message in later.values["messages"]]
+    assert texts[1].startswith("**Previously on…**")
+    assert "Find Lia: seen at the mill" in texts[1]
+    assert "An inn at dusk." in texts[1]
+    assert "wolf" not in texts[1]
+    assert later.reply == "The mill wheel turns."
+    assert later.values["turn"] == 3
+    assert later.values["timeline"] == [[game.values["timeline"][0][0], 3]]
+    prompt = game.model.asked("quest")[-1]
+    assert "seen at the mill" in prompt[0].text
+    assert not any("Previously on" in message.text for message in prompt)
+    memories = prompt[0].text.split("\n<memories>\n")[1]
+    assert "I ask about Lia" in memories, "what the other thread's buffer holds is recalled here"
+    [record] = [item for item in await game.store.asearch(EXCHANGES) if item.value["turn"] == 3]
+    assert record.value["reply"] == "The mill wheel turns."
+
+
+async def test_two_threads_on_one_campaign_part_and_never_mix(game):
+    await game.begin()
+    other = another_thread(game)
+    await other.play("I go left")
+    game.model.queue("quest", say("On the right there is a heron."))
+    await game.play("I go right")
+    assert len({tuple(map(tuple, thread.values["timeline"])) for thread in (game, other)}) == 2
+    third = another_thread(game)
+    await third.play("where am I?")
+    assert third.values["timeline"][0] == game.values["timeline"][0]
+    assert third.values["timeline"][-1][0] == game.values["timeline"][-1][0], "the head is who last finished a turn"
+    seen = [record.value["player"] for record in await game.store.asearch(EXCHANGES, limit=20)]
+    assert len(seen) == 4
+
+
+async def test_many_threads_at_once_never_share_a_turn(game):
+    await game.begin()
+    threads = [another_thread(game) for _ in range(16)]
+    await asyncio.gather(*(thread.play(f"I am number {n}") for n, thread in enumerate(threads)))
+    branches = {thread.values["timeline"][-1][0] for thread in threads}
+    assert len(branches) == 16
+    assert {thread.values["turn"] for thread in threads} == {2}
+
+
+async def test_the_sessions_of_other_campaigns_are_none_of_ours(game):
+    await game.begin()
+    other = another_thread(game)
+    await other.play("hello", campaign="elsewhere")
+    assert other.values["turn"] == 1
+    assert other.reply == "And what else?"
+
+
+def test_a_recap_of_nothing_says_so():
+    assert "nothing yet" in recap_of("", StateNotebook())
+    page = StateNotebook().patched({"location": "the mill", "clock": {"time": "dusk"}}).page
+    assert "You are at the mill (day 1, dusk)." in recap_of("They met.", page)
+
+
+async def test_asides_are_no_part_of_what_is_remembered(game):
+    await game.begin()
+    later = another_thread(game)
+    await later.play("I go on")
+    records = {item.value["turn"]: item.value for item in await game.store.asearch(EXCHANGES)}
+    assert "Previously" not in records[2]["reply"]
+    assert isinstance(later.values["messages"][0], HumanMessage)

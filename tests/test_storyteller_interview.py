@@ -1,0 +1,101 @@
+"""The interview: what is read out of free sentences, and that nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.sections import interview_prompt, system_message
+from graphs.dungeon_master.state import DungeonState
+from graphs.storyteller import OfflineStoryteller
+from notebooks import CharacterNotebook
+
+MODEL = OfflineStoryteller(seed=1).bind_tools([CharacterNotebook.tool()])
+
+
+def tell(words, page=None, asked=""):
+    page = CharacterNotebook.load(page)
+    before = [AIMessage(asked)] if asked else []
+    state = DungeonState(messages=[HumanMessage("hello"), *before, HumanMessage(words)], character=page, turn=2)
+    sections, conversation = interview_prompt(state, Context())
+    reply = MODEL.invoke([system_message(sections), *conversation])
+    for call in reply.tool_calls:
+        assert call["name"] == "CharacterNotebook"
+        page = page.patched(call["args"], by_model=True).page
+    return reply, {field: value for field, value in page.player_view().items() if field != "level" or value != 1}
+
+
+SENTENCES = [
+    ("I'm Mira, a halfling thief who grew up on the docks and wants her sister back", "", {
+        "name": "Mira", "ancestry": "halfling", "class": "thief", "background": "grew up on the docks",
+        "goal": "wants her sister back"}),
+    ("My name is Borin Stonehand. I am a dwarf cleric. I was raised in the mines and I seek my father's anvil.", "", {
+        "name": "Borin Stonehand", "ancestry": "dwarf", "class": "cleric", "background": "was raised in the mines",
+        "goal": "seek my father's anvil"}),
+    ("I am a tall elf ranger named Sylas, raised by wolves, hunting the orc who killed my mother", "", {
+        "name": "Sylas", "ancestry": "elf", "class": "ranger", "appearance": "tall", "background": "raised by wolves",
+        "goal": "hunting the orc who killed my mother"}),
+    ("Name: Kara\nRace: tiefling\nClass: warlock\nBackground: acolyte\nGoal: break the pact", "", {
+        "name": "Kara", "ancestry": "tiefling", "class": "warlock", "background": "acolyte", "goal": "break the pact"}),
+    ("call me Ash", "", {"name": "Ash"}),
+    ("mira", "What is your name?", {"name": "Mira"}),
+    ("elf wizard", "Of what ancestry are you? What is your class?", {"ancestry": "elf", "class": "wizard"}),
+    ("I'm a sentient mushroom", "Of what ancestry are you?", {"ancestry": "sentient mushroom"}),
+    ("thief", "What is your class?", {"class": "thief"}),
+    ("She grew up on the docks", "What is your background?", {"background": "grew up on the docks"}),
+    ("revenge", "What is your goal?", {"goal": "revenge"}),
+    ("I want to get my sister back", "What is your goal?", {"goal": "want to get my sister back"}),
+    ("I carry a rope and two daggers", "What is your name?", {"kit": {"rope": 1, "dagger": 2}}),
+    ("level 3, str 16 dex 14", "What is your name?", {"level": 3, "abilities": {"strength": 16, "dexterity": 14}}),
+    ("She is tall with red hair", "What is your name?", {"appearance": "tall with red hair"}),
+    ("I'm shy but stubborn", "What is your name?", {"personality": "shy, stubborn"}),
+    ("I hate orcs", "Of what ancestry are you?", {"personality": "hate orcs"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "asked", "expected"), SENTENCES)
+def test_a_sentence_becomes_just_what_it_says(words, asked, expected):
+    reply, page = tell(words, asked=asked)
+    assert page == expected
+    assert reply.text
+
+
+@pytest.mark.parametrize("words", ["hello", "I don't know", "what can I be?", "why?", "…", "ok"])
+def test_nothing_is_noted_where_nothing_was_said(words):
+    reply, page = tell(words, asked="What is your name? Of what ancestry are you?")
+    assert page == {}
+    assert "?" in reply.text
+
+
+def test_a_correction_corrects_and_leaves_the_rest():
+    _, page = tell("actually my name is Mina", {"name": "Mira", "ancestry": "halfling"}, "What is your class?")
+    assert page == {"name": "Mina", "ancestry": "halfling"}
+
+
+def test_what_is_left_to_chance_is_drawn_and_said():
+    reply, page = tell("surprise me", {"name": "Mira"}, "Of what ancestry are you?")
+    assert CharacterNotebook.load(page).complete
+    assert page["name"] == "Mira"
+    assert page["ancestry"] in reply.text
+
+
+def test_the_reply_asks_for_what_is_missing_and_helps():
+    reply, _ = tell("I'm Mira, a halfling")
+    assert "class" in reply.text
+    reply, _ = tell("what can I be?", {"name": "Mira"}, "Of what ancestry are you?")
+    assert "dwarf" in reply.text
+    assert "wizard" in reply.text
+
+
+def test_after_the_tool_has_answered_it_asks_on_and_speaks_of_errors():
+    for result, word in (("Noted.", "?"), ("CharacterNotebook was left as it is. level: got 99", "level")):
+        reply, _ = tell("I'm Mira")
+        state = DungeonState(
+            messages=[HumanMessage("I'm Mira"), reply, ToolMessage(result, tool_call_id=reply.tool_calls[0]["id"])],
+            character=CharacterNotebook(name="Mira"),
+        )
+        sections, conversation = interview_prompt(state, Context())
+        after = MODEL.invoke([system_message(sections), *conversation])
+        assert word in after.text
+        assert not after.tool_calls
