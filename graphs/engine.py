@@ -68,6 +68,11 @@ class Saved(NamedTuple):
         )
 
     @property
+    def named(self) -> bool:
+        """Whether the checkpoint knows whose campaign it is, and that is the campaign of its thread."""
+        return self.thread_id == thread_id_of(self.user, self.campaign)
+
+    @property
     def turn(self) -> int:
         """Number of the last turn that began."""
         return int(self.values.get("turn", 0))

@@ -135,6 +135,16 @@ async def test_campaigns_are_the_users_own_the_last_played_first(table, model, c
     assert thread_id_of("adventurer", "isle") in told
 
 
+async def test_a_campaign_that_studio_edited_is_still_listed(table, model):
+    await begin(table, model)
+    app = await table.game.load()
+    thread = {"configurable": {"thread_id": table.game.thread_id}}
+    await app.aupdate_state(thread, {"character": {"name": "Mirabel"}}, as_node="remember")
+    found = await list_campaigns(table.game.checkpointer, "adventurer")
+    assert [(saved.campaign, saved.character.name) for saved in found] == [("isle", "Mirabel")]
+    assert await list_campaigns(table.game.checkpointer, "") == []
+
+
 def test_a_campaign_is_held_once(tmp_path):
     home = Home(tmp_path)
     home.locks.mkdir()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 # The primary key alone answers this; no checkpoint is read for it.
-_THREADS = "SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
+_THREADS = "SELECT thread_id, MIN(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
 
 
 class CampaignBusyError(QuestbookError):
@@ -27,13 +27,22 @@ class CampaignBusyError(QuestbookError):
 async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str) -> list[Saved]:
     """Return the last checkpoint of each of the user's campaigns, the last played first."""
     async with checkpointer.lock, checkpointer.conn.execute(_THREADS) as cursor:
-        threads = [str(row[0]) for row in await cursor.fetchall()]
-    found = [await checkpointer.aget_tuple({"configurable": {"thread_id": thread}}) for thread in threads]
-    campaigns = [Saved.of(checkpoint) for checkpoint in found if checkpoint and "campaign" in checkpoint.metadata]
-    mine = [
-        saved for saved in campaigns if saved.user == user and saved.thread_id == thread_id_of(user, saved.campaign)
-    ]
-    return sorted(mine, key=lambda saved: saved.played, reverse=True)
+        threads = [(str(thread), str(first)) for thread, first in await cursor.fetchall()]
+    campaigns = []
+    for thread, first in threads:
+        saved = await _saved(checkpointer, thread)
+        if saved and not saved.named:  # edited in Studio, which knows no names: those of the beginning hold
+            begun = await _saved(checkpointer, thread, first)
+            saved = begun and saved._replace(user=begun.user, campaign=begun.campaign)
+        if saved and saved.named and saved.user == user:
+            campaigns.append(saved)
+    return sorted(campaigns, key=lambda saved: saved.played, reverse=True)
+
+
+async def _saved(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str = "") -> Saved | None:
+    one = {"checkpoint_id": checkpoint} if checkpoint else {}
+    found = await checkpointer.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": "", **one}})
+    return Saved.of(found) if found else None
 
 
 @contextmanager

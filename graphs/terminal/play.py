@@ -54,6 +54,7 @@ class Session:
         self._table, self._source = table, source
         self._game, self._screen = table.game, table.screen
         self._reply: asyncio.Task[None] | None = None
+        self._begun = False  # something of the turn has happened
 
     async def run(self) -> None:
         """Greet, answer what was left unanswered, and play."""
@@ -103,6 +104,7 @@ class Session:
     async def _turn(self, events: AsyncGenerator[Event]) -> None:
         self._screen.blank()
         self._table.clear()
+        self._begun = False
         self._reply = asyncio.create_task(self._show(events))
         try:
             with self._source.silenced():
@@ -126,6 +128,7 @@ class Session:
         try:
             async with aclosing(events) as happening:
                 async for event in happening:
+                    self._begun = True
                     self._table.keep(event)
                     reply.show(event)
         finally:
@@ -135,6 +138,8 @@ class Session:
         saved = await self._game.saved()
         if saved and saved.unanswered is not None:
             self._screen.say("Stopped. Your message is kept; /retry answers it, or say something else.")
+        elif not self._begun:
+            self._screen.say("Stopped before anything was sent; the up arrow brings your words back.")
         else:
             self._screen.say("Stopped. The reply stands; the notes on it catch up with the next turn.")
 

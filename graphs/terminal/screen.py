@@ -112,6 +112,7 @@ class Screen:
                 justify="right" if name and name == right else "left",
                 style="cyan" if label else "",
                 no_wrap=label,
+                overflow="fold",  # a thread id that is cut opens nothing
             )
         for row in rows:
             table.add_row(*(Text(cleaned(cell)) for cell in row))
