@@ -80,7 +80,7 @@ def pages(home):
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     home = tmp_path_factory.mktemp("journey")
-    told = [sit_down(home, words, "--seed", "11", QUESTBOOK_BUFFER_TOKENS="900") for words in (FIRST, SECOND, THIRD)]
+    told = [sit_down(home, words, "--seed", "6", QUESTBOOK_BUFFER_TOKENS="900") for words in (FIRST, SECOND, THIRD)]
     return home, told
 
 
@@ -121,7 +121,7 @@ def test_each_turn_stands_in_the_store_once(played):
 
 
 def test_the_same_seed_and_words_tell_the_same_game(played, tmp_path):
-    assert sit_down(tmp_path, FIRST, "--seed", "11", QUESTBOOK_BUFFER_TOKENS="900") == played[1][0]
+    assert sit_down(tmp_path, FIRST, "--seed", "6", QUESTBOOK_BUFFER_TOKENS="900") == played[1][0]
 
 
 def test_a_sitting_without_words_ends_well(played):
