@@ -4,6 +4,7 @@ QuestbookError
 ├── SettingsError     a flag, an environment variable or a field of `Context` is wrong
 ├── InputError        what the player sent cannot be played
 ├── ModelError        the chat model refused, failed, or said nothing
+├── HistoryError      there is no such place in the game to go to
 └── PastUnknownError  the store could not say whether the campaign has a past
 """
 
@@ -20,6 +21,10 @@ class SettingsError(QuestbookError):
 
 class InputError(QuestbookError, ValueError):
     """What the player sent cannot be played; the state stands as it was."""
+
+
+class HistoryError(QuestbookError):
+    """There is no such place in the game; the message says what there is. Nothing was changed."""
 
 
 class PastUnknownError(QuestbookError):
