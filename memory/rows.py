@@ -155,7 +155,10 @@ _ITEM_BY_KEY = (
     "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
     "WHERE key = ? AND namespace = (SELECT id FROM namespaces WHERE path = ?)"
 )
-_ITEM_BY_ID = "SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id = ?"
+_ITEMS_BY_ID = (
+    "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
+    "WHERE id IN (SELECT value FROM json_each(?))"
+)
 _ITEMS_BETWEEN = (
     "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
     "WHERE id >= ? AND id < ? ORDER BY id"
@@ -200,8 +203,13 @@ def get_items(
     Returns:
         The items that are there.
     """
-    found = (connection.execute(_ITEM_BY_ID, (item,)).fetchone() for item in ids)
-    return [item for row in found if row for item in _sound(row, namespaces[row[0] >> SHIFT])]
+    found = {row[0]: row for row in connection.execute(_ITEMS_BY_ID, (json.dumps(list(ids)),))}
+    return [
+        item
+        for number in ids
+        if number in found
+        for item in _sound(found[number], namespaces[number >> SHIFT])
+    ]
 
 
 def all_items(connection: sqlite3.Connection, namespace: NamespaceRow) -> Iterator[ItemRow]:
