@@ -76,6 +76,7 @@ class FaissStore(BaseStore):
         super().__init__()
         settings = None if index is None else read_index(index)
         self.ttl_config = ttl
+        self._omit_expired = bool(ttl and ttl.get("omit_expired"))
         self.index_config: dict[str, Any] | None = settings.described if settings else None
         self.embeddings: Embeddings | None = settings.embeddings if settings else None
         self._fields = settings.fields if settings else ()
@@ -395,14 +396,13 @@ class FaissStore(BaseStore):
                     if op.refresh_ttl:
                         refreshed += [item.id for item, _ in hits if item.expires_at is not None]
                 elif isinstance(op, ListNamespacesOp):
-                    results[place] = list_namespaces(connection, op)
+                    results[place] = list_namespaces(connection, op, omit_expired=self._omit_expired)
         if refreshed:
             with self._database.writing() as connection:
                 refresh_expiry(connection, refreshed)
 
     def _visible(self, item: ItemRow) -> bool:
-        omit = self.ttl_config is not None and self.ttl_config.get("omit_expired", False)
-        return not omit or item.expires_at is None or item.expires_at > rows.now()
+        return not self._omit_expired or item.expires_at is None or item.expires_at > rows.now()
 
 
 class _Work:

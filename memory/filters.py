@@ -48,7 +48,7 @@ def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     Returns:
         True if all conditions hold.
     """
-    return all(_meets(_look_up(value, key), condition) for key, condition in wanted.items())
+    return not wanted or all(_meets(_look_up(value, key), condition) for key, condition in wanted.items())
 
 
 def required_strings(wanted: Mapping[str, Any]) -> list[str]:

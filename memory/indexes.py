@@ -27,7 +27,8 @@ _BLOCK = 8_192  # vectors read from the database at a time
 _SAMPLE_PER_LIST = 40  # training vectors for each list; FAISS asks for 39 or more
 _ROUNDS = 8  # of k-means; more changed recall by less than a thousandth
 _JUDGES = 100  # vectors by whose nearest neighbours the width of the search is set
-_WANTED_RECALL = 0.997  # of their ten nearest; queries are harder than judges, and 0.99 is promised
+_WANTED_RECALL = 0.995  # of their ten nearest
+_LISTS_FOR_A_PAGE = 2
 _OUTGROWN = 3  # an index is trained anew when it holds this many times what it was trained for
 
 
@@ -107,7 +108,7 @@ class InvertedIndex:
         import faiss
         import numpy as np
 
-        lists = max(16, round(2 * math.sqrt(count)))
+        lists = max(1, min(round(2 * math.sqrt(count)), count // _SAMPLE_PER_LIST))
         step = max(1, count // (lists * _SAMPLE_PER_LIST))
         sample = [block[::step] for _, _, block in vectors_in_blocks(connection, namespace, 0, dims)]
         vectors = np.ascontiguousarray(np.concatenate(sample))
@@ -128,6 +129,8 @@ class InvertedIndex:
             if same >= _WANTED_RECALL * exact.size:
                 break
             index.nprobe = min(lists, max(index.nprobe + 4, round(index.nprobe * 1.25)))
+        # Twice that, because questions lie further from what is stored than what is stored from itself.
+        index.nprobe = min(lists, 2 * index.nprobe)
         index.reset()
         return cls(index, count)
 
@@ -159,13 +162,15 @@ class InvertedIndex:
         import numpy as np
 
         settings = faiss.SearchParametersIVF()
-        settings.nprobe = self.faiss.nprobe
         living = int(alive.sum())
+        # For a long page so many lists that they hold several times what is asked for.
+        wide = math.ceil(_LISTS_FOR_A_PAGE * count * self.faiss.nlist / max(1, living))
+        settings.nprobe = int(min(self.faiss.nlist, max(self.faiss.nprobe, wide)))
         if living < len(alive):
             selector: Any = faiss.IDSelectorBitmap  # takes an array, whatever its stub says
             settings.sel = selector(np.packbits(alive, bitorder="little"))
             # The fewer vectors count, the further apart they lie.
-            wider = self.faiss.nprobe * len(alive) // max(1, living)
+            wider = settings.nprobe * len(alive) // max(1, living)
             settings.nprobe = int(min(self.faiss.nlist, wider))
         if not living:
             return np.empty(0, np.int64), np.empty(0, np.float32)
@@ -186,12 +191,19 @@ def vectors_in_blocks(
         dims: Length of the vectors.
 
     Yields:
-        Vector ids, item ids and vectors of shape (n, dims), oldest first.
+        Vector ids, item ids and vectors of shape (n, dims), oldest first. A vector that is damaged is left
+        out and logged, so that one bad row stops no search.
     """
     import numpy as np
 
     found = rows.vectors_after(connection, namespace, after)
     while chunk := list(islice(found, _BLOCK)):
-        ids, items, blobs = zip(*chunk, strict=True)
+        sound = [row for row in chunk if isinstance(row[2], bytes) and len(row[2]) == 4 * dims]
+        if len(sound) < len(chunk):
+            bad = sorted({item for _, item, _ in chunk} - {item for _, item, _ in sound})
+            _log.error("the vectors of items %s are damaged and left out: put those items again", bad)
+            if not sound:
+                continue
+        ids, items, blobs = zip(*sound, strict=True)
         block = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dims)
         yield np.array(ids, np.int64), np.array(items, np.int64), np.ascontiguousarray(block, np.float32)

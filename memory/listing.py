@@ -9,12 +9,15 @@ from memory import rows
 from memory.rows import Namespace
 
 
-def list_namespaces(connection: sqlite3.Connection, op: ListNamespacesOp) -> list[Namespace]:
+def list_namespaces(
+    connection: sqlite3.Connection, op: ListNamespacesOp, *, omit_expired: bool = False
+) -> list[Namespace]:
     """List the namespaces that hold items.
 
     Args:
         connection: In a read transaction.
         op: Conditions ("*" stands for any one label), depth, limit and offset.
+        omit_expired: Whether to leave out namespaces in which everything has expired.
 
     Returns:
         Namespaces in order, cut to the depth, each once.
@@ -23,7 +26,8 @@ def list_namespaces(connection: sqlite3.Connection, op: ListNamespacesOp) -> lis
         ValueError: If a condition is neither a prefix nor a suffix.
     """
     conditions = op.match_conditions or ()
-    paths = {space.path for space in rows.namespaces_under(connection, _fixed_prefix(conditions))}
+    read = rows.namespaces_with_living if omit_expired else rows.namespaces_under
+    paths = {space.path for space in read(connection, _fixed_prefix(conditions))}
     paths = {path for path in paths if all(_fits(path, condition) for condition in conditions)}
     if op.max_depth is not None:
         paths = {path[: op.max_depth] for path in paths}

@@ -52,7 +52,9 @@ class Ranking:
             lexicals.append(score)
         self._items: Ids = np.concatenate([np.empty(0, np.int64), *items])
         self._cosines: Scores = np.concatenate([np.empty(0, np.float32), *cosines])
-        self._fused: Scores = dense * _by_maximum(np.nan_to_num(self._cosines))
+        all_have_one = len(self._items) == sum(len(one.items) for one in scored.values())
+        cosine = self._cosines if all_have_one else np.nan_to_num(self._cosines)
+        self._fused: Scores = dense * _by_maximum(cosine)
         if words:
             self._fused = self._fused + lexical * _by_maximum(np.concatenate(lexicals))
 

@@ -1,6 +1,7 @@
 """Items, vectors and namespaces as rows, read inside a transaction that the caller holds."""
 
 import json
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from typing import Any
 
 from langgraph.store.base import InvalidNamespaceError
 
-from memory.errors import UnstorableValueError
+from memory.errors import CorruptStoreError, UnstorableValueError
 
+_log = logging.getLogger(__name__)
 Namespace = tuple[str, ...]
 SHIFT = 32  # an id is namespace << 32 | counter
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -115,6 +117,17 @@ def _moment(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
+def namespaces_with_living(connection: sqlite3.Connection, prefix: Namespace) -> list[NamespaceRow]:
+    """Like `namespaces_under`, without those in which everything has expired."""
+    living = "SELECT 1 FROM items WHERE namespace = ? AND (expires_at IS NULL OR expires_at > ?) LIMIT 1"
+    moment = now()
+    return [
+        space
+        for space in namespaces_under(connection, prefix)
+        if connection.execute(living, (space.id, moment)).fetchone()
+    ]
+
+
 def namespaces_under(connection: sqlite3.Connection, prefix: Namespace) -> list[NamespaceRow]:
     """Namespaces that begin with a prefix and hold items, oldest first.
 
@@ -140,7 +153,10 @@ _ITEM_BY_KEY = (
     "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
     "WHERE key = ? AND namespace = (SELECT id FROM namespaces WHERE path = ?)"
 )
-_ITEM_BY_ID = "SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id = ?"
+_ITEMS_BY_ID = (
+    "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
+    "WHERE id IN (SELECT value FROM json_each(?))"
+)
 _ITEMS_BETWEEN = (
     "SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id >= ? AND id < ? ORDER BY id"
 )
@@ -148,7 +164,21 @@ _ITEMS_BETWEEN = (
 
 def _item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
     item, key, value, created, updated, expires = row
-    return ItemRow(item, namespace, decode_key(key), json.loads(value), _moment(created), _moment(updated), expires)
+    try:
+        content = json.loads(value)
+    except (ValueError, TypeError) as error:
+        raise CorruptStoreError(
+            f"the item {key!r} in {namespace} is damaged: expected JSON, but {error}; put or delete it"
+        ) from error
+    return ItemRow(item, namespace, decode_key(key), content, _moment(created), _moment(updated), expires)
+
+
+def _sound(row: tuple[Any, ...], namespace: Namespace) -> Iterator[ItemRow]:
+    """The item of a row, unless it is damaged: one bad row must not stop every search beside it."""
+    try:
+        yield _item(row, namespace)
+    except CorruptStoreError:
+        _log.exception("left out of a search")
 
 
 def get_item(connection: sqlite3.Connection, namespace: Namespace, key: str) -> ItemRow | None:
@@ -168,15 +198,20 @@ def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Ma
     Returns:
         The items that are there.
     """
-    found = (connection.execute(_ITEM_BY_ID, (item,)).fetchone() for item in ids)
-    return [_item(row, namespaces[row[0] >> SHIFT]) for row in found if row]
+    found = {row[0]: row for row in connection.execute(_ITEMS_BY_ID, (json.dumps(list(ids)),))}
+    return [
+        item
+        for number in ids
+        if number in found
+        for item in _sound(found[number], namespaces[number >> SHIFT])
+    ]
 
 
 def all_items(connection: sqlite3.Connection, namespace: NamespaceRow) -> Iterator[ItemRow]:
     """Read the items of one namespace, oldest first."""
     low = namespace.id << SHIFT
     for row in connection.execute(_ITEMS_BETWEEN, (low, low + (1 << SHIFT))):
-        yield _item(row, namespace.path)
+        yield from _sound(row, namespace.path)
 
 
 def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[int, int, bytes]]:
@@ -260,11 +295,18 @@ def ids_with(
     statement = _VALUES_BETWEEN + " AND instr(value, ?) > 0" * len(texts) + " ORDER BY id"
     wanted = (json.dumps(text) for text in texts)
     found = connection.execute(statement, (low, low + (1 << SHIFT), *wanted))
-    return [item for item, value in found if fits(json.loads(value))]
+    return [item for item, value in found if fits(_value_or_nothing(value))]
+
+
+def _value_or_nothing(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except (ValueError, TypeError):
+        return {}  # a damaged item is logged when it is read itself
 
 
 def items_without_vector(connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[ItemRow]:
     """Read a namespace's items that have no vector, oldest first."""
     low = space.id << SHIFT
     for row in connection.execute(_WITHOUT_VECTOR, (low, low + (1 << SHIFT))):
-        yield _item(row, space.path)
+        yield from _sound(row, space.path)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Hit = tuple[ItemRow, float | None]
 _TRIES = 256  # rows that are read in vain before a filter is applied to the whole namespace
+_CHUNK = 64  # rows that are read together
 _REMEMBERED_FILTERS = 64  # answers of such filters that are kept until their namespace changes
 _CANDIDATES = 256  # of an approximate shard, at least
 _READ_EXACTLY = 2_000  # items of an approximate shard that a filter may leave to be compared one by one
@@ -184,16 +185,23 @@ class _Ranked:
         self._ranking = ranking
 
     def hits(self) -> Iterator[Hit]:
-        found = 0
-        for tried, (item, cosine) in enumerate(self._ranking.ordered(max(64, self._ask.stop))):
-            if self._ask.filter and tried == found + _TRIES:
+        size = max(10, min(_CHUNK, self._ask.stop))
+        order = self._ranking.ordered(max(_CHUNK, self._ask.stop))
+        found = tried = 0
+        while chunk := list(islice(order, size)):
+            if self._ask.filter and tried - found >= _TRIES:
                 yield from self._sifted(found)
                 return
-            self.seen.add(item)
-            for row in rows.get_items(self._ask.connection, [item], self._ask.names):
-                if self._ask.fits(row):
-                    found += 1
-                    yield row, cosine
+            self.seen.update(item for item, _ in chunk)
+            hits = self._read(chunk)
+            tried, found = tried + len(chunk), found + len(hits)
+            yield from hits
+            size = _CHUNK
+
+    def _read(self, chunk: Sequence[tuple[int, float | None]]) -> list[Hit]:
+        cosines = dict(chunk)
+        items = rows.get_items(self._ask.connection, list(cosines), self._ask.names)
+        return [(item, cosines[item.id]) for item in items if self._ask.fits(item)]
 
     def _sifted(self, found: int) -> Iterator[Hit]:
         import numpy as np
@@ -201,13 +209,9 @@ class _Ranked:
         allowed = [self._search.allowed(self._ask, space) for space in self._ask.spaces]
         self._ranking.only(np.concatenate(allowed))
         self.seen.update(self._ranking.items())
-        kept = self._ranking.ordered(max(64, self._ask.stop))
-        visible = (
-            (row, cosine)
-            for item, cosine in kept
-            for row in rows.get_items(self._ask.connection, [item], self._ask.names)
-            if self._ask.fits(row)
-        )
+        kept = self._ranking.ordered(max(_CHUNK, self._ask.stop))
+        chunks = iter(lambda: list(islice(kept, _CHUNK)), [])
+        visible = (hit for chunk in chunks for hit in self._read(chunk))
         yield from islice(visible, found, None)
 
 

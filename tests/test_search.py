@@ -1,0 +1,287 @@
+"""Large namespaces, filters, pages, budgets, expiry and batching."""
+
+import asyncio
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import PutOp, SearchOp
+
+from memory import FaissStore, search
+
+
+class Clustered(Embeddings):
+    """Points around a few dozen centres, as embeddings of real text are; the text is the point's number."""
+
+    dims = 24
+
+    def __init__(self):
+        rng = np.random.default_rng(3)
+        self.centres = rng.normal(size=(40, self.dims))
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text):
+        number = int(text.split()[-1])
+        rng = np.random.default_rng(number)
+        return (self.centres[number % 40] + 0.4 * rng.normal(size=self.dims)).tolist()
+
+
+INDEX = {"embed": Clustered(), "fields": ["text"]}
+COUNT = 4_000
+
+
+def fill(store, count=COUNT, space=("a",)):
+    for start in range(0, count, 1000):
+        values = (
+            (n, {"text": f"number {n}", "kind": f"k{n % 7}", "n": n})
+            for n in range(start, min(count, start + 1000))
+        )
+        store.batch([PutOp(space, str(n), value) for n, value in values])
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    path = tmp_path_factory.mktemp("large") / "store.db"
+    with FaissStore.open(path, INDEX) as store:
+        fill(store)
+    return path
+
+
+def top(store, query, **how):
+    return [item.key for item in store.search(("a",), query=query, **how)]
+
+
+def test_large_namespaces_are_searched_approximately_and_well(large):
+    index = {**INDEX, "lexical": False}
+    with (
+        FaissStore.open(large, index) as exact,
+        FaissStore.open(large, index, exact_limit=1_000) as approximate,
+    ):
+        same = 0
+        for n in range(60):
+            expected, found = top(exact, f"{n * 97 + 5}"), top(approximate, f"{n * 97 + 5}")
+            same += len(set(expected) & set(found))
+        assert same >= 0.99 * 600
+        assert approximate._search.shards is not None
+        with approximate._database.reading() as connection:
+            space = search.rows.namespaces_under(connection, ("a",))[0]
+            with approximate._search.shards.shard(connection, space) as shard:
+                assert not shard.exact
+        approximate.put(("a",), "new", {"text": "the number 123456"})
+        assert approximate.search(("a",), query="123456")[0].key == "new"
+        approximate.put(("a",), "new", {"text": "the number 7"})
+        assert approximate.search(("a",), query="123456")[0].key != "new"
+        approximate.delete(("a",), "new")
+        assert "new" not in top(approximate, "7")
+        rare = approximate.search(("a",), query="77", filter={"n": {"$gte": COUNT - 3}})
+        assert sorted(item.key for item in rare) == [str(COUNT - 3), str(COUNT - 2), str(COUNT - 1)]
+        some = approximate.search(("a",), query="77", filter={"kind": "k3"}, limit=20)
+        best = exact.search(("a",), query="77", filter={"kind": "k3"}, limit=20)
+        assert len({i.key for i in some} & {i.key for i in best}) >= 19
+        everything = approximate.search(("a",), query="77", limit=COUNT + 10)
+        assert len({item.key for item in everything}) == COUNT
+
+
+def test_words_are_found_in_approximate_namespaces_with_their_cosine(large):
+    with FaissStore.open(large, INDEX, exact_limit=1_000) as store:
+        hit = store.search(("a",), query="number 3456", limit=1)[0]
+        assert hit.key == "3456"
+        assert hit.score == pytest.approx(1.0, abs=1e-4)
+
+
+def test_pages_of_large_namespaces_do_not_repeat(large):
+    for limit in (10**6, 1_000):
+        with FaissStore.open(large, INDEX, exact_limit=limit) as store:
+            pages = [top(store, "number 5", limit=10, offset=start) for start in range(0, 60, 10)]
+            assert len({key for page in pages for key in page}) == 60
+
+
+@pytest.mark.parametrize(
+    "where", [{"kind": "k3"}, {"n": {"$lt": 3}}, {"n": 3999}, {"kind": "none"}, {"kind": {"$ne": "k1"}}]
+)
+def test_filters_are_exact_however_few_fit(large, where):
+    with FaissStore.open(large, INDEX) as store:
+        found = store.search(("a",), query="number 11", filter=where, limit=50)
+        everything = store.search(("a",), query="number 11", limit=COUNT)
+        fits = [i.key for i in everything if search.matches(i.value, where)][:50]
+        assert [item.key for item in found] == fits
+        assert top(store, "number 11", filter=where, limit=50) == fits, "remembered"
+        store.put(("a",), "3", {"text": "number 3", "kind": "none", "n": -1})
+        again = store.search(("a",), query="number 11", filter=where, limit=50)
+        assert ("3" in {i.key for i in again}) == search.matches({"kind": "none", "n": -1}, where) or len(
+            again
+        ) == 50
+        store.put(("a",), "3", {"text": "number 3", "kind": "k3", "n": 3})
+
+
+def test_a_budget_of_bytes_is_kept(tmp_path):
+    with FaissStore.open(tmp_path / "s.db", INDEX, cache_bytes=120_000) as store:
+        for n in range(20):
+            fill(store, 400, ("a", str(n)))
+        for n in range(20):
+            assert len(store.search(("a", str(n)), query="number 7", limit=5)) == 5
+            assert 0 < store.cached_bytes <= 120_000
+        assert [i.key for i in store.search(("a",), query="number 399", limit=1)] == ["399"]
+        assert store.cached_bytes <= 120_000
+
+
+def test_a_namespace_that_exceeds_the_budget_is_read_from_disk(large):
+    with FaissStore.open(large, INDEX) as store, FaissStore.open(large, INDEX, cache_bytes=10_000) as small:
+        for n in (5, 77, 1234):
+            assert top(small, f"number {n}") == top(store, f"number {n}")
+        assert small.cached_bytes == 0
+
+
+def test_only_what_is_searched_is_loaded(large):
+    with FaissStore.open(large, INDEX) as store:
+        assert store.cached_bytes == 0
+        store.put(("other",), "k", {"text": "number 1"})
+        assert store.search(("other",), query="number 1")[0].key == "k"
+        assert store.cached_bytes < 10_000
+        store.delete(("other",), "k")
+
+
+async def test_one_tick_is_embedded_in_one_call(tmp_path):
+    calls, asked = [], []
+
+    class Listening(Clustered):
+        async def aembed_documents(self, texts):
+            calls.append(list(texts))
+            return self.embed_documents(texts)
+
+        async def aembed_query(self, text):
+            asked.append(text)
+            return self.embed_query(text)
+
+    async with FaissStore.open(tmp_path / "s.db", {"embed": Listening(), "fields": ["text"]}) as store:
+        await asyncio.gather(
+            *(store.aput(("a",), str(n), {"text": f"number {n % 10}"}) for n in range(20)),
+            *(store.asearch(("a",), query=f"number {n % 2}") for n in range(6)),
+        )
+        assert [sorted(call) for call in calls] == [sorted(f"number {n}" for n in range(10))]
+        assert sorted(asked) == ["number 0", "number 1"]
+        assert len(await store.asearch(("a",), limit=50)) == 20
+
+
+async def test_a_cancelled_caller_takes_nobody_with_it(tmp_path):
+    class Slow(Clustered):
+        async def aembed_documents(self, texts):
+            await asyncio.sleep(0.1)
+            return self.embed_documents(texts)
+
+    async with FaissStore.open(tmp_path / "s.db", {"embed": Slow(), "fields": ["text"]}) as store:
+        tasks = [asyncio.create_task(store.aput(("a",), str(n), {"text": f"number {n}"})) for n in range(3)]
+        await asyncio.sleep(0.02)
+        tasks[0].cancel()
+        await asyncio.gather(*tasks[1:])
+        assert {item.key for item in await store.asearch(("a",))} == {"1", "2"}
+
+
+async def test_failures_are_everybodys_who_shared_the_call(tmp_path):
+    class Broken(Clustered):
+        async def aembed_documents(self, texts):
+            raise ConnectionError("no network")
+
+    async with FaissStore.open(tmp_path / "s.db", {"embed": Broken(), "fields": ["text"]}) as store:
+        results = await asyncio.gather(
+            *(store.aput(("a",), str(n), {"text": f"number {n}"}) for n in range(3)), return_exceptions=True
+        )
+        assert ["no network" in str(result) for result in results] == [True] * 3
+        assert await store.asearch(("a",)) == []
+
+
+def test_time_to_live_is_refreshed_by_reading(tmp_path):
+    with FaissStore.open(tmp_path / "s.db", ttl={"default_ttl": 60, "refresh_on_read": True}) as store:
+        for key in ("got", "found", "left", "not refreshed"):
+            store.put(("a",), key, {"text": key}, ttl=0.02)
+        store.put(("a",), "default", {"text": "x"})
+        store.put(("a",), "never", {"text": "x"}, ttl=None)
+        deadline = time.monotonic() + 2.0
+        while time.monotonic() < deadline:
+            assert store.get(("a",), "got") is not None
+            assert store.get(("a",), "not refreshed", refresh_ttl=False) is not None
+            assert store.search(("a",), filter={"text": "found"})[0].key == "found"
+            time.sleep(0.3)
+        assert store.sweep_ttl() == 2
+        assert {i.key for i in store.search(("a",), query="x")} == {"got", "found", "default", "never"}
+        assert store.sweep_ttl() == 0
+
+
+def test_expired_items_are_shown_until_swept_unless_omitted(tmp_path):
+    for omit in (False, True):
+        with FaissStore.open(tmp_path / f"{omit}.db", ttl={"omit_expired": omit}) as store:
+            store.put(("a",), "k", {"text": "x"}, ttl=0)
+            assert bool(store.search(("a",), query="x", refresh_ttl=False)) is not omit
+            assert (store.get(("a",), "k", refresh_ttl=False) is None) is omit
+            assert (store.list_namespaces() == []) is omit
+
+
+def test_the_sweeper_sweeps_and_stops(tmp_path):
+    with FaissStore.open(tmp_path / "s.db", ttl={"sweep_interval_minutes": 1}) as store:
+        store.put(("a",), "k", {"text": "x"}, ttl=0)
+        future = store.start_ttl_sweeper(0.001)
+        deadline = time.monotonic() + 5
+        while store.get(("a",), "k", refresh_ttl=False) is not None:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert store.stop_ttl_sweeper(5)
+        assert future.done()
+        second = store.start_ttl_sweeper(0.001)
+        second.cancel()
+        deadline = time.monotonic() + 5
+        while any(thread.name == "questbook-sweeper" for thread in threading.enumerate()):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_sweeping_happens_beside_other_writes(tmp_path):
+    with FaissStore.open(tmp_path / "s.db", ttl={"sweep_interval_minutes": 1 / 6000}) as store:
+        store.put(("a",), "k", {"text": "x"}, ttl=0)
+        time.sleep(0.02)
+        store.put(("a",), "other", {"text": "x"})
+        assert store.get(("a",), "k") is None
+
+
+@pytest.mark.parametrize(
+    "key", ["a') OR 1=1 --", "$.x", '"', "x'; DROP TABLE items; --", "$", "", "a.b.c", "é ü"]
+)
+def test_filter_keys_cannot_inject(tmp_path, key):
+    with FaissStore.open(tmp_path / "s.db") as store:
+        store.put(("a",), "1", {"text": "x", key: "y"})
+        store.put(("a",), "2", {"text": "x"})
+        for query in (None, "x"):
+            assert [i.key for i in store.search(("a",), query=query, filter={key: "y"})] == ["1"]
+            assert store.search(("a",), query=query, filter={key: "' OR '1'='1"}) == []
+
+
+def test_dots_in_filter_keys_lead_into_values(tmp_path):
+    with FaissStore.open(tmp_path / "s.db") as store:
+        store.put(("a",), "1", {"user": {"access-level": "nested"}})
+        store.put(("a",), "2", {"user.access-level": "flat"})
+        assert [i.key for i in store.search(("a",), filter={"user.access-level": "nested"})] == ["1"]
+        assert [i.key for i in store.search(("a",), filter={"user.access-level": "flat"})] == ["2"]
+
+
+def test_numbers_in_strings_and_values_without_order(tmp_path):
+    with FaissStore.open(tmp_path / "s.db") as store:
+        for key, value in [("number", 5), ("text", "5"), ("word", "five"), ("none", None), ("list", [5])]:
+            store.put(("a",), key, {"v": value})
+        assert {i.key for i in store.search(("a",), filter={"v": {"$gte": 5}})} == {"number", "text"}
+        assert {i.key for i in store.search(("a",), filter={"v": {"$lt": "6"}})} == {"number", "text"}
+
+
+def test_several_searches_of_one_batch(large):
+    with FaissStore.open(large, INDEX) as store:
+        ops = [SearchOp(("a",), query=f"number {n}", limit=1) for n in (5, 6, 5)]
+        assert [found[0].key for found in store.batch(ops)] == ["5", "6", "5"]
+
+
+def test_the_environment_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "environ", {})
+    with FaissStore.open(tmp_path / "s.db") as store:
+        store.put(("a",), "k", {"text": "x"})

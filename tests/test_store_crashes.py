@@ -1,0 +1,412 @@
+"""The store when things go wrong: killed writers, several processes, damage, a full disk."""
+
+import json
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from memory import CorruptStoreError, FaissStore, StoreUnavailableError, shards
+from memory.shards import snapshot_path
+
+ROOT = Path(__file__).parent.parent
+
+# Writes items for ever and says after each put that it has returned.
+WRITER = """
+import sys
+from langgraph.store.base import PutOp
+from memory import FaissStore
+path, name = sys.argv[1:]
+store = FaissStore.open(path)
+n = 0
+while True:
+    if n % 5 == 4:
+        store.batch([PutOp(("a",), f"{name}-{n}-{m}", {"text": f"batch {n} part {m}"}) for m in range(3)])
+    else:
+        store.put(("a",), f"{name}-{n}", {"text": f"{name} wrote number {n}"})
+    if n % 7 == 6:
+        store.put(("a",), f"{name}-{n - 6 if (n - 6) % 5 != 4 else n - 5}", {"text": f"updated {n}"})
+    print(n, flush=True)
+    n += 1
+"""
+
+
+def start(code, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def check_sound(path):
+    """Every row has its vector and its words, and nothing has none."""
+    raw = sqlite3.connect(path)
+    try:
+        assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        raw.execute("INSERT INTO texts(texts) VALUES ('integrity-check')")
+        (items,) = raw.execute("SELECT count(*) FROM items").fetchone()
+        assert raw.execute("SELECT coalesce(sum(items), 0) FROM namespaces").fetchone() == (items,)
+        assert raw.execute("SELECT count(*) FROM texts").fetchone() == (items,)
+        assert raw.execute("SELECT count(*), count(DISTINCT item) FROM vectors").fetchone() == (items, items)
+        lost = (
+            "SELECT count(*) FROM items LEFT JOIN vectors ON vectors.id = first_vector "
+            "WHERE vectors.item IS NOT items.id"
+        )
+        assert raw.execute(lost).fetchone() == (0,)
+    finally:
+        raw.close()
+
+
+def kill_writers(path, times, seed):
+    rng = random.Random(seed)
+    promised: dict[str, int] = {}
+    for turn in range(times):
+        name = f"w{turn}"
+        process = start(WRITER, path, name)
+        said = [process.stdout.readline()]  # it has begun
+        reader = threading.Thread(target=said.extend, args=(process.stdout,))
+        reader.start()
+        time.sleep(rng.random() * 0.05)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        reader.join()
+        errors = process.stderr.read()
+        assert not errors, errors
+        process.stdout.close()
+        process.stderr.close()
+        promised[name] = int([line for line in said if line.endswith("\n")][-1])
+    with FaissStore.open(path) as store:
+        for name, last in promised.items():
+            for n in range(last + 1):
+                wanted = [f"{name}-{n}-{m}" for m in range(3)] if n % 5 == 4 else [f"{name}-{n}"]
+                assert all(store.get(("a",), key) for key in wanted), f"{name}-{n} had returned and is lost"
+        keys = {item.key for item in store.search(("a",), limit=10**6)}
+        for key in keys:
+            if key.count("-") == 2:
+                batch = key.rsplit("-", 1)[0]
+                assert {f"{batch}-{m}" for m in range(3)} <= keys, f"{batch} is there by half"
+        found = store.search(("a",), query="wrote number", limit=10**6)
+        assert {item.key for item in found} == keys
+    check_sound(path)
+
+
+def test_a_killed_writer_loses_nothing_that_returned(tmp_path):
+    kill_writers(tmp_path / "store.db", times=4, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_two_hundred_killed_writers_lose_nothing_that_returned(tmp_path):
+    kill_writers(tmp_path / "store.db", times=200, seed=2)
+
+
+def test_processes_write_at_once_and_lose_nothing(tmp_path):
+    path = tmp_path / "store.db"
+    code = """
+import sys
+from memory import FaissStore
+path, name = sys.argv[1:]
+with FaissStore.open(path) as store:
+    for n in range(60):
+        store.put(("a", name), str(n), {"text": f"{name} number {n}"})
+        store.put(("shared",), "one", {"text": f"{name} {n}"})
+        store.put(("shared",), f"{name}-{n}", {"text": f"shared {n}"})
+        assert store.search(("a", name), query=f"number {n}", limit=1)[0].key == str(n)
+"""
+    processes = [start(code, path, f"p{n}") for n in range(3)]
+    for process in processes:
+        _, errors = process.communicate(timeout=100)
+        assert process.returncode == 0, errors
+    with FaissStore.open(path) as store:
+        assert len(store.search(("a",), query="number", limit=1000)) == 180
+        assert len(store.search(("shared",), limit=1000)) == 181, "one key, one item"
+    check_sound(path)
+
+
+def test_processes_that_create_the_file_at_once_share_it(tmp_path):
+    path = tmp_path / "new" / "store.db"
+    code = """
+import sys
+from memory import FaissStore
+with FaissStore.open(sys.argv[1]) as store:
+    store.put(("a",), sys.argv[2], {"text": "x"})
+"""
+    processes = [start(code, path, n) for n in range(4)]
+    for process in processes:
+        _, errors = process.communicate(timeout=100)
+        assert process.returncode == 0, errors
+    with FaissStore.open(path) as store:
+        assert len(store.search(("a",))) == 4
+
+
+def test_sixty_four_threads(tmp_path):
+    store = FaissStore.open(tmp_path / "store.db")
+    failures = []
+
+    def work(name):
+        try:
+            for n in range(6):
+                store.put(("a", str(name % 4)), f"{name}-{n}", {"text": f"thread {name} wrote {n}"})
+                store.put(("same",), "key", {"text": f"{name} {n}"})
+                found = store.search(("a",), query=f"thread {name} wrote {n}", limit=400)
+                assert f"{name}-{n}" in {item.key for item in found}
+                assert (
+                    store.get(("a", str(name % 4)), f"{name}-{n}").value["text"] == f"thread {name} wrote {n}"
+                )
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[:3]
+    assert len(store.search(("a",), query="thread", limit=1000)) == 64 * 6
+    store.close()
+    check_sound(tmp_path / "store.db")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_store_survives_a_fork(tmp_path):
+    code = """
+import os, sys
+from memory import FaissStore
+store = FaissStore.open(sys.argv[1])
+store.put(("a",), "before", {"text": "x"})
+store.search(("a",), query="x")
+child = os.fork()
+if child == 0:
+    store.put(("a",), "child", {"text": "y"})
+    assert len(store.search(("a",), query="x")) == 2
+    store.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+store.put(("a",), "after", {"text": "z"})
+assert len(store.search(("a",), query="x")) == 3
+store.close()
+"""
+    process = start(code, tmp_path / "store.db")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+
+
+def test_a_process_ends_although_its_store_was_never_closed(tmp_path):
+    code = """
+import sys
+from memory import FaissStore
+store = FaissStore.open(sys.argv[1], ttl={"sweep_interval_minutes": 1})
+store.start_ttl_sweeper()
+store.put(("a",), "k", {"text": "x"})
+store.search(("a",), query="x")
+"""
+    process = start(code, tmp_path / "store.db")
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+
+
+@pytest.fixture
+def snapshotted(tmp_path, monkeypatch):
+    """A store whose shard has a snapshot, and rows that came after it."""
+    monkeypatch.setattr(shards, "_WORTH_A_SNAPSHOT", 10)
+    path = tmp_path / "store.db"
+    with FaissStore.open(path) as store:
+        for n in range(30):
+            store.put(("a",), str(n), {"text": f"memory of day {n}"})
+        store.search(("a",), query="day")
+    with FaissStore.open(path) as store:
+        store.put(("a",), "later", {"text": "the later wyvern"})
+        store.put(("a",), "3", {"text": "the changed basilisk"})
+        store.delete(("a",), "4")
+    return path
+
+
+def answers(path):
+    with FaissStore.open(path) as store:
+        queries = ("later wyvern", "changed basilisk", "memory of day 4", "memory of day 17")
+        return [
+            [(i.key, round(i.score, 5)) for i in store.search(("a",), query=q, limit=99)] for q in queries
+        ]
+
+
+def test_a_snapshot_is_used_with_the_rows_since(snapshotted, monkeypatch):
+    expected = answers(snapshotted)
+    assert [found[0][0] for found in expected[:2]] == ["later", "3"]
+    assert "4" not in {key for key, _ in expected[2]}
+    read = []
+    monkeypatch.setattr(shards, "read_snapshot", lambda *given: read.append(given))
+    assert answers(snapshotted) == expected, "the same without it"
+    assert read
+
+
+@pytest.mark.parametrize("suffix", [".faiss", ".json", ".ids.npy"])
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "gone", "garbage"])
+def test_a_damaged_snapshot_costs_time_only(snapshotted, suffix, damage, monkeypatch):
+    expected = answers(snapshotted)
+    monkeypatch.setattr(shards, "_WORTH_A_SNAPSHOT", 10**9)  # leave it damaged
+    file = next(snapshot_path(snapshotted, 1).parent.glob(f"*{suffix}"))
+    content = bytearray(file.read_bytes())
+    if damage == "gone":
+        file.unlink()
+    else:
+        content[len(content) // 2] ^= 255
+        file.write_bytes(
+            {
+                "cut": content[: len(content) // 2],
+                "flip": content,
+                "empty": b"",
+                "garbage": b"\x80\x04garbage",
+            }[damage]
+        )
+    assert answers(snapshotted) == expected
+
+
+def test_a_snapshot_of_another_database_is_not_used(snapshotted, tmp_path):
+    other = tmp_path / "other.db"
+    with FaissStore.open(other) as store:
+        for n in range(30):
+            store.put(("a",), str(n), {"text": f"something else {n}"})
+    snapshot_path(snapshotted, 1).parent.rename(snapshot_path(other, 1).parent)
+    with FaissStore.open(other) as store:
+        assert store.search(("a",), query="something else 7")[0].score == pytest.approx(1.0)
+
+
+def test_snapshots_are_private(snapshotted):
+    for file in snapshot_path(snapshotted, 1).parent.iterdir():
+        assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_is_pickled(snapshotted):
+    for file in snapshot_path(snapshotted, 1).parent.iterdir():
+        assert not file.read_bytes().startswith(b"\x80")
+    for source in (ROOT / "memory").glob("*.py"):
+        assert "pickle." not in source.read_text()
+        assert "eval(" not in source.read_text()
+
+
+def test_a_damaged_page_is_named_and_left_as_it_is(tmp_path):
+    path = tmp_path / "store.db"
+    with FaissStore.open(path) as store:
+        for n in range(200):
+            store.put(("a",), str(n), {"text": f"memory {n} " * 20})
+    content = bytearray(path.read_bytes())
+    for page in range(4, len(content) // 4096, 2):
+        content[page * 4096 : page * 4096 + 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+
+    def read_everything():
+        with FaissStore.open(path) as store:
+            store.search(("a",), query="memory", limit=200)
+            store.search(("a",), limit=200)
+
+    with pytest.raises(CorruptStoreError, match=r"store\.db is damaged: expected.*left as it is"):
+        read_everything()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE vectors SET vector = x'00' WHERE item = 4294967297",
+        "DELETE FROM vectors WHERE item = 4294967297",
+    ],
+)
+def test_a_damaged_vector_stops_no_search(tmp_path, damage):
+    path = tmp_path / "store.db"
+    with FaissStore.open(path) as store:
+        for key in ("bad", "good"):
+            store.put(("a",), key, {"text": f"{key} dragon"})
+    raw = sqlite3.connect(path)
+    assert raw.execute(damage).rowcount == 1
+    raw.commit()
+    raw.close()
+    with FaissStore.open(path) as store:
+        found = {item.key: item.score for item in store.search(("a",), query="dragon")}
+        assert found.pop("bad") is None, "its words still find it"
+        assert list(found) == ["good"]
+        store.put(("a",), "bad", {"text": "bad dragon"})
+        assert {item.score is None for item in store.search(("a",), query="dragon")} == {False}
+
+
+def test_a_damaged_value_is_named_and_stops_no_search(tmp_path, caplog):
+    path = tmp_path / "store.db"
+    with FaissStore.open(path) as store:
+        for key in ("bad", "good"):
+            store.put(("a",), key, {"text": f"{key} dragon"})
+    raw = sqlite3.connect(path)
+    raw.execute("UPDATE items SET value = '{' WHERE key = 'bad'")
+    raw.commit()
+    raw.close()
+    with FaissStore.open(path) as store:
+        assert [item.key for item in store.search(("a",), query="dragon")] == ["good"]
+        assert [item.key for item in store.search(("a",), filter={"text": {"$ne": "x"}})] == ["good"]
+        assert "'bad' in ('a',) is damaged" in caplog.text
+        with pytest.raises(
+            CorruptStoreError, match=r"'bad' in \('a',\) is damaged: expected JSON.*put or delete it"
+        ):
+            store.get(("a",), "bad")
+        store.delete(("a",), "bad")
+        assert store.get(("a",), "bad") is None
+
+
+def test_a_full_disk_is_named_and_writes_nothing(tmp_path):
+    code = """
+import resource, signal, sys
+from memory import FaissStore, StoreUnavailableError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+store = FaissStore.open(sys.argv[1])
+store.put(("a",), "before", {"text": "x"})
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+written = 0
+try:
+    for n in range(1000):
+        store.put(("a",), f"k{n}", {"text": "long " * 2000})
+        written += 1
+except StoreUnavailableError as error:
+    print(written, str(error))
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert len(store.search(("a",), limit=10000)) == written + 1
+store.put(("a",), "after", {"text": "y"})
+store.close()
+"""
+    process = start(code, tmp_path / "store.db")
+    said, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "cannot read or write" in said
+    assert "room on its disk" in said
+    assert hasattr(resource, "RLIMIT_FSIZE")
+    check_sound(tmp_path / "store.db")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_that_may_not_be_written_is_named(tmp_path):
+    path = tmp_path / "store.db"
+    FaissStore.open(path).close()
+    path.chmod(0o400)
+    with pytest.raises(StoreUnavailableError, match=r"store\.db.*expected"):
+        FaissStore.open(path)
+
+
+def test_another_process_that_holds_the_file_is_waited_for(tmp_path):
+    path = tmp_path / "store.db"
+    with FaissStore.open(path) as store:
+        holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        holder.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.5, lambda: holder.execute("ROLLBACK"))
+        release.start()
+        started = time.monotonic()
+        store.put(("a",), "k", {"text": "x"})
+        assert time.monotonic() - started > 0.3
+        assert json.dumps(store.get(("a",), "k").value) == '{"text": "x"}'
+        release.join()
+        holder.close()
