@@ -33,9 +33,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
 DIMS = 384
-SYLLABLES = [
-    a + b for a in "bcdfghklmnprstvwz" for b in ("a", "e", "i", "o", "u", "an", "or", "is", "el", "um")
-]
+SYLLABLES = [a + b for a in "bcdfghklmnprstvwz" for b in ("a", "e", "i", "o", "u", "an", "or", "is", "el", "um")]
 VOCABULARY = 20_000
 SEARCHES, PUTS = 60, 40
 
@@ -194,9 +192,7 @@ class _Chroma:
     def __init__(self, home):
         import chromadb
 
-        client = chromadb.PersistentClient(
-            str(home / "chroma"), chromadb.Settings(anonymized_telemetry=False)
-        )
+        client = chromadb.PersistentClient(str(home / "chroma"), chromadb.Settings(anonymized_telemetry=False))
         self.store = client.get_or_create_collection("bench", metadata={"hnsw:space": "cosine"})
 
     def fill(self, items):
@@ -319,9 +315,7 @@ def measure(peer, home, count, spaces, *, filled=None):
         found["filtered search p50 ms"] = statistics.median(times)
     puts = PUTS if peer != "langchain-faiss" or count <= 10_000 else 5
     making = statistics.median(timed(lambda: (value(5), vector(5).tolist())) for _ in range(9))
-    found["durable put ms"] = (
-        statistics.median(timed(store.put, space, count + n) for n in range(puts)) - making
-    )
+    found["durable put ms"] = statistics.median(timed(store.put, space, count + n) for n in range(puts)) - making
     return found
 
 
@@ -370,9 +364,7 @@ def compare(count, spaces, peers):
             shutil.rmtree(home, ignore_errors=True)
         figures[peer] = found
         for what, figure in found.items():
-            print(
-                f"{name} {peer} {what}: {figure if isinstance(figure, str) else round(figure, 4)}", flush=True
-            )
+            print(f"{name} {peer} {what}: {figure if isinstance(figure, str) else round(figure, 4)}", flush=True)
     return figures
 
 
@@ -454,9 +446,7 @@ def ratios(results):
                 (key, "ours", p50),
                 lines,
             )
-    ratio(
-        results, "durable put at 1e5 / at 1e3", ((100_000, 1), "ours", put), ((1_000, 1), "ours", put), lines
-    )
+    ratio(results, "durable put at 1e5 / at 1e3", ((100_000, 1), "ours", put), ((1_000, 1), "ours", put), lines)
     print("\n".join(lines), flush=True)
 
 
@@ -493,10 +483,7 @@ def recall(count, weights):
             started = time.perf_counter()
             for start in range(0, len(texts), 1_000):
                 store.batch(
-                    [
-                        PutOp(("r",), str(n), {"text": one})
-                        for n, one in enumerate(texts[start : start + 1_000], start)
-                    ]
+                    [PutOp(("r",), str(n), {"text": one}) for n, one in enumerate(texts[start : start + 1_000], start)]
                 )
             print(
                 f"embedding and writing one: {1e3 * (time.perf_counter() - started) / len(texts):.3f} ms",
@@ -531,9 +518,7 @@ def recall(count, weights):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--sizes", type=lambda given: [int(float(n)) for n in given.split(",")])

@@ -154,8 +154,7 @@ _ITEM_BY_KEY = (
     "WHERE key = ? AND namespace = (SELECT id FROM namespaces WHERE path = ?)"
 )
 _ITEMS_BY_ID = (
-    "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
-    "WHERE id IN (SELECT value FROM json_each(?))"
+    "SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id IN (SELECT value FROM json_each(?))"
 )
 _ITEMS_BETWEEN = (
     "SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id >= ? AND id < ? ORDER BY id"
@@ -199,12 +198,7 @@ def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Ma
         The items that are there.
     """
     found = {row[0]: row for row in connection.execute(_ITEMS_BY_ID, (json.dumps(list(ids)),))}
-    return [
-        item
-        for number in ids
-        if number in found
-        for item in _sound(found[number], namespaces[number >> SHIFT])
-    ]
+    return [item for number in ids if number in found for item in _sound(found[number], namespaces[number >> SHIFT])]
 
 
 def all_items(connection: sqlite3.Connection, namespace: NamespaceRow) -> Iterator[ItemRow]:

@@ -56,9 +56,7 @@ def test_the_nearest_comes_first(store):
 def test_pages_far_down_are_not_empty(store):
     for n in range(50):
         store.put(("a",), str(n), {"text": f"memory number {n}"})
-    pages = [
-        [i.key for i in store.search(("a",), query="memory", limit=5, offset=o)] for o in range(0, 60, 5)
-    ]
+    pages = [[i.key for i in store.search(("a",), query="memory", limit=5, offset=o)] for o in range(0, 60, 5)]
     assert [len(page) for page in pages] == [5] * 10 + [0, 0]
     assert len({key for page in pages for key in page}) == 50
 
@@ -126,9 +124,7 @@ def test_readers_and_writers_do_not_lock_each_other_out(tmp_path):
     for n in range(30):
         one.put(("a",), f"one{n}", {"text": "x"})
         two.put(("a",), f"two{n}", {"text": "x"})
-        assert (
-            len(one.search(("a",), query="x", limit=100)) == len(two.search(("a",), limit=100)) == 2 * (n + 1)
-        )
+        assert len(one.search(("a",), query="x", limit=100)) == len(two.search(("a",), limit=100)) == 2 * (n + 1)
     one.close()
     two.close()
 

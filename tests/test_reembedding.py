@@ -41,9 +41,9 @@ def opened(path, embed, **options):
 def check(store):
     assert store.search(("a",), query="memory of day 17", limit=1)[0].key == "17"
     assert store.search(("a",), query="memory of day 17", limit=1)[0].score == pytest.approx(1.0)
-    assert next(
-        i for i in store.search(("a",), query="silver", limit=99) if i.key == "paths"
-    ).score == pytest.approx(1.0)
+    assert next(i for i in store.search(("a",), query="silver", limit=99) if i.key == "paths").score == pytest.approx(
+        1.0
+    )
     assert next(i for i in store.search(("a",), query="silver", limit=99) if i.key == "hidden").score is None
 
 
@@ -51,18 +51,18 @@ def test_three_embedders_one_after_another(path):
     seen = []
     for dims in (64, 48, 128, 32):
         seen.clear()
-        with opened(
-            path, HashEmbeddings(dims), progress=lambda done, total: seen.append((done, total))
-        ) as store:
+        with opened(path, HashEmbeddings(dims), progress=lambda done, total: seen.append((done, total))) as store:
             check(store)
             created = store.get(("a", "1"), "1")
             assert created.updated_at == created.created_at, "a new vector is no update"
         assert seen[-1] == (47, 47)
         assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     raw = sqlite3.connect(path)
-    assert raw.execute(
-        "SELECT count(*), min(length(vector)), max(length(vector)) FROM vectors"
-    ).fetchone() == (47, 128, 128)
+    assert raw.execute("SELECT count(*), min(length(vector)), max(length(vector)) FROM vectors").fetchone() == (
+        47,
+        128,
+        128,
+    )
     assert raw.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE 'next%'").fetchone() == (0,)
     raw.close()
 

@@ -38,8 +38,7 @@ COUNT = 4_000
 def fill(store, count=COUNT, space=("a",)):
     for start in range(0, count, 1000):
         values = (
-            (n, {"text": f"number {n}", "kind": f"k{n % 7}", "n": n})
-            for n in range(start, min(count, start + 1000))
+            (n, {"text": f"number {n}", "kind": f"k{n % 7}", "n": n}) for n in range(start, min(count, start + 1000))
         )
         store.batch([PutOp(space, str(n), value) for n, value in values])
 
@@ -113,9 +112,7 @@ def test_filters_are_exact_however_few_fit(large, where):
         assert top(store, "number 11", filter=where, limit=50) == fits, "remembered"
         store.put(("a",), "3", {"text": "number 3", "kind": "none", "n": -1})
         again = store.search(("a",), query="number 11", filter=where, limit=50)
-        assert ("3" in {i.key for i in again}) == search.matches({"kind": "none", "n": -1}, where) or len(
-            again
-        ) == 50
+        assert ("3" in {i.key for i in again}) == search.matches({"kind": "none", "n": -1}, where) or len(again) == 50
         store.put(("a",), "3", {"text": "number 3", "kind": "k3", "n": 3})
 
 
@@ -247,9 +244,7 @@ def test_sweeping_happens_beside_other_writes(tmp_path):
         assert store.get(("a",), "k") is None
 
 
-@pytest.mark.parametrize(
-    "key", ["a') OR 1=1 --", "$.x", '"', "x'; DROP TABLE items; --", "$", "", "a.b.c", "é ü"]
-)
+@pytest.mark.parametrize("key", ["a') OR 1=1 --", "$.x", '"', "x'; DROP TABLE items; --", "$", "", "a.b.c", "é ü"])
 def test_filter_keys_cannot_inject(tmp_path, key):
     with FaissStore.open(tmp_path / "s.db") as store:
         store.put(("a",), "1", {"text": "x", key: "y"})

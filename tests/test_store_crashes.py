@@ -161,9 +161,7 @@ def test_sixty_four_threads(tmp_path):
                 store.put(("same",), "key", {"text": f"{name} {n}"})
                 found = store.search(("a",), query=f"thread {name} wrote {n}", limit=400)
                 assert f"{name}-{n}" in {item.key for item in found}
-                assert (
-                    store.get(("a", str(name % 4)), f"{name}-{n}").value["text"] == f"thread {name} wrote {n}"
-                )
+                assert store.get(("a", str(name % 4)), f"{name}-{n}").value["text"] == f"thread {name} wrote {n}"
         except BaseException as error:
             failures.append(error)
 
@@ -235,9 +233,7 @@ def snapshotted(tmp_path, monkeypatch):
 def answers(path):
     with FaissStore.open(path) as store:
         queries = ("later wyvern", "changed basilisk", "memory of day 4", "memory of day 17")
-        return [
-            [(i.key, round(i.score, 5)) for i in store.search(("a",), query=q, limit=99)] for q in queries
-        ]
+        return [[(i.key, round(i.score, 5)) for i in store.search(("a",), query=q, limit=99)] for q in queries]
 
 
 def test_a_snapshot_is_used_with_the_rows_since(snapshotted, monkeypatch):
@@ -351,9 +347,7 @@ def test_a_damaged_value_is_named_and_stops_no_search(tmp_path, caplog):
         assert [item.key for item in store.search(("a",), query="dragon")] == ["good"]
         assert [item.key for item in store.search(("a",), filter={"text": {"$ne": "x"}})] == ["good"]
         assert "'bad' in ('a',) is damaged" in caplog.text
-        with pytest.raises(
-            CorruptStoreError, match=r"'bad' in \('a',\) is damaged: expected JSON.*put or delete it"
-        ):
+        with pytest.raises(CorruptStoreError, match=r"'bad' in \('a',\) is damaged: expected JSON.*put or delete it"):
             store.get(("a",), "bad")
         store.delete(("a",), "bad")
         assert store.get(("a",), "bad") is None

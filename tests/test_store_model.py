@@ -96,14 +96,11 @@ class Model(RuleBasedStateMachine):
             else:
                 assert item.score is None
         pages = [
-            self.stores[who].search(prefix, query=query, limit=2, offset=start)
-            for start in range(0, len(found), 2)
+            self.stores[who].search(prefix, query=query, limit=2, offset=start) for start in range(0, len(found), 2)
         ]
         assert [i.key for page in pages for i in page] == [i.key for i in found]
         kept = self.stores[who].search(prefix, query=query, filter={"n": n}, limit=100)
-        assert [(i.namespace, i.key) for i in kept] == [
-            (i.namespace, i.key) for i in found if i.value["n"] == n
-        ]
+        assert [(i.namespace, i.key) for i in kept] == [(i.namespace, i.key) for i in found if i.value["n"] == n]
 
     @invariant()
     def namespaces_are_those_with_items(self):
