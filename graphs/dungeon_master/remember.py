@@ -71,6 +71,7 @@ def _record(
         "checkpoint": info.checkpoint_id if info else None,
         "messages": [message.id for message in _messages(state, turn)],
         "location": state.quest.location,
+        "noted": state.noted if turn == state.turn else {},
         "said_at": _said_at(info.checkpoint_id if info else None),
     }
 

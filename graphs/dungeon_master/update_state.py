@@ -32,7 +32,7 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
     """
     turns = _within(transcript(state, state.noted_through + 1, state.turn), runtime.context.buffer_tokens)
     if not turns:
-        return {"noted_through": state.turn}
+        return {"noted_through": state.turn, "noted": {}}
     try:
         async with asyncio.timeout(runtime.context.update_timeout):
             page, notes = await _noted(state, turns, runtime.context)
@@ -42,8 +42,9 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
         reason = str(error) or f"no answer within {runtime.context.update_timeout:g} seconds"
         _log.warning("Turn %d was not noted: %s", state.turn, reason)
         text = f"The quest notes were not updated; the next turn will catch up. {reason}"
-        return {"notices": [notice(state.turn, "update_state", text)]}
-    update: dict[str, Any] = {"noted_through": turns[-1]["turn"]}
+        return {"notices": [notice(state.turn, "update_state", text)], "noted": {}}
+    noted = {"from": turns[0]["turn"], "through": turns[-1]["turn"], "patch": patch}
+    update: dict[str, Any] = {"noted_through": turns[-1]["turn"], "noted": noted}
     if patch:
         update["quest"] = patch
     if notes:
