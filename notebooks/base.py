@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from notebooks.errors import PageFullError, PatchError, VersionError
 from notebooks.patch import JSON, merge_patch, patch_schema
-from notebooks.render import is_empty, pruned, render_fields
+from notebooks.render import is_empty, render_fields
 
 PageT = TypeVar("PageT")
 
@@ -144,7 +144,7 @@ class Notebook(BaseModel):
 
     def player_view(self) -> JSON:
         """Return what the player may know, as JSON: everything that is neither secret nor empty."""
-        return {k: pruned(v) for k, v in self._shown(self.SECRET).items() if not is_empty(v)}
+        return self._shown(self.SECRET)
 
     @classmethod
     def tool(cls) -> JSON:
@@ -157,11 +157,21 @@ class Notebook(BaseModel):
         return {"type": "function", "function": function}
 
     def _shown(self, left_out: frozenset[str]) -> JSON:
-        return {k: v for k, v in self.as_json().items() if k != "version" and k not in left_out}
+        return {name: value for name, value in _filled(self).items() if name != "version" and name not in left_out}
 
     @classmethod
     def _owned(cls, patch: Mapping[str, Any]) -> list[str]:
         return [path for path in _engine_fields(cls) if _names(patch, path.split("."))]
+
+
+def _filled(value: Any) -> Any:
+    """Leave out the fields that say nothing. Entries that somebody named stay, even with nothing to say of them."""
+    if isinstance(value, BaseModel):
+        fields = {f.alias or name: _filled(getattr(value, name)) for name, f in type(value).model_fields.items()}
+        return {name: part for name, part in fields.items() if not is_empty(part)}
+    if isinstance(value, Mapping):
+        return {name: _filled(part) for name, part in value.items()}
+    return value
 
 
 def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:

@@ -23,8 +23,7 @@ def render_value(value: Any) -> str:
 
 def render_fields(fields: Mapping[str, Any]) -> str:
     """Render the fields that hold something, one a line; empty ones cost no tokens."""
-    said = ((name, pruned(value)) for name, value in fields.items())
-    return "\n".join(f"{name}: {render_value(value)}" for name, value in said if not is_empty(value))
+    return "\n".join(f"{name}: {render_value(value)}" for name, value in fields.items() if not is_empty(value))
 
 
 def parse_fields(text: str) -> dict[str, Any]:
@@ -41,17 +40,6 @@ def parse_fields(text: str) -> dict[str, Any]:
     return fields
 
 
-def pruned(value: Any) -> Any:
-    """Leave out of nested objects what says nothing."""
-    if isinstance(value, Mapping):
-        return {name: pruned(part) for name, part in value.items() if not is_empty(part)}
-    return value
-
-
 def is_empty(value: Any) -> bool:
     """Whether a field says nothing: null, blank text, or an empty collection (0 and false say something)."""
-    if isinstance(value, str):
-        return not value.strip()
-    if isinstance(value, Mapping):
-        return all(is_empty(part) for part in value.values())
-    return value is None or value == []
+    return not value.strip() if isinstance(value, str) else value is None or value in ({}, [])

@@ -28,7 +28,14 @@ def test_what_is_rendered_reads_back(scene, fact):
 
 
 def test_empty_fields_cost_nothing():
-    assert render_fields({"a": "", "b": {}, "c": None, "d": {"e": None}, "f": []}) == ""
+    assert render_fields({"a": "", "b": {}, "c": None, "f": []}) == ""
+    page = StateNotebook().patched({"people": {"Goran": {"role": ""}}, "condition": {"conditions": {"prone": ""}}}).page
+    assert page.render().splitlines() == [
+        'people: {"Goran": {"alive": true}}',
+        "gold: 0",
+        'condition: {"conditions": {"prone": ""}}',
+        'clock: {"day": 1}',
+    ]
     assert render_fields({"a": 0, "b": False}) == "a: 0\nb: false"
 
 
