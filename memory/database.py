@@ -97,7 +97,10 @@ class Database:
             StoreUnavailableError: If the directory or the file cannot be read and written.
             CorruptStoreError: If the file is something else or damaged; it is not changed.
             StoreConfigError: If a newer version of this package wrote it.
+            StoreClosedError: After `close()`.
         """
+        if self._closed:
+            raise StoreClosedError(f"the store {self.path} is closed")
         if str(self.path) == ":memory:":
             self._temporary = tempfile.mkdtemp(prefix="questbook-")
             self.path = Path(self._temporary)
