@@ -84,6 +84,10 @@ class FileIndex:
 
     def _claim(self) -> dict[str, str]:
         """What the file says of itself; a file without items takes on whatever the settings say."""
+        with self._database.reading() as connection:
+            known = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+        if "store" in known and known == known | self._stamps:
+            return known  # so that opening does not write
         with self._database.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?)", (uuid.uuid4().hex,)
