@@ -78,9 +78,7 @@ class FaissStore(BaseStore):
         self._search = Search(None, self._index.lexical, self._weights)
         self._sweeper = Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
         self._opening = threading.Lock()
-        self._opened_in: int | None = (
-            None  # the process, because neither locks nor connections survive a fork
-        )
+        self._opened_in: int | None = None  # the process, because neither locks nor connections survive a fork
 
     @classmethod
     def open(
@@ -157,9 +155,7 @@ class FaissStore(BaseStore):
             shards = None
             if (batch := self._index.batch) is not None and self.index_config is not None:
                 self.index_config["dims"] = batch.dims
-                shards = ShardCache(
-                    self._database.path, owner, batch.dims, self._cache_bytes, self._exact_limit
-                )
+                shards = ShardCache(self._database.path, owner, batch.dims, self._cache_bytes, self._exact_limit)
             self._search = Search(shards, self._index.lexical, self._weights)
             self._opened_in = os.getpid()
 

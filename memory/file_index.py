@@ -89,17 +89,13 @@ class FileIndex:
         if "store" in known and known == known | self._stamps:
             return known  # so that opening does not write
         with self._database.writing() as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?)", (uuid.uuid4().hex,)
-            )
+            connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?)", (uuid.uuid4().hex,))
             known = dict(connection.execute("SELECT key, value FROM meta").fetchall())
             if connection.execute("SELECT 1 FROM items LIMIT 1").fetchone() is not None:
                 return known
             if self.lexical is not None and known.get("lexical") != self._stamps["lexical"]:
                 self.lexical.create(connection)
-            connection.executemany(
-                "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", self._stamps.items()
-            )
+            connection.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", self._stamps.items())
             return known | self._stamps
 
     def check(self, connection: sqlite3.Connection) -> None:
