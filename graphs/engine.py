@@ -155,7 +155,9 @@ class Game:
         async with self._loading:
             if self._graph is None:
                 module = await asyncio.to_thread(import_module, "graphs.dungeon_master.graph")
-                store = await self._resources.enter_async_context(open_store(self._home.memory))
+                store = await self._resources.enter_async_context(
+                    open_store(self._home.memory, self.context.embeddings)
+                )
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
 
@@ -224,21 +226,36 @@ async def open_checkpointer(path: str | Path | None = None) -> AsyncIterator[Asy
 
 
 @asynccontextmanager
-async def open_store(path: str | Path | None = None) -> AsyncIterator[FaissStore]:
+async def open_store(path: str | Path | None = None, embeddings: str | None = None) -> AsyncIterator[FaissStore]:
     """Open the semantic store.
 
     Args:
         path: The database; the default is the one in `Home`.
+        embeddings: The embedder's name; the default is the one that `Context` gives. If the file was written with
+            another one, its texts are embedded anew.
 
     Raises:
         HomeError: The file cannot be used; it is left as it is.
-        StoreError: The store refused it for another reason.
+        StoreError: The store refused it for another reason, or there is no such embedder.
     """
     module = await asyncio.to_thread(import_module, "memory.faiss_store")
-    file = Path(path) if path else (await asyncio.to_thread(Home.find)).memory
+    home = await asyncio.to_thread(Home.find)
+    file = Path(path) if path else home.memory
     await asyncio.to_thread(_claim, file)
-    async with module.FaissStore.open(file) as store:
+    index = await asyncio.to_thread(_index, embeddings, home)
+    async with module.FaissStore.open(file, index) as store:
         yield store
+
+
+def _index(embeddings: str | None, home: Home) -> dict[str, Any]:
+    from memory.embeddings import load_embeddings
+
+    if embeddings is None:
+        from graphs.dungeon_master.context import Context
+
+        embeddings = Context.of().embeddings
+    named = f"minilm:{home.minilm}" if embeddings == "minilm" else embeddings
+    return {"embed": load_embeddings(named), "fields": ["text"]}
 
 
 def _claim(path: Path) -> None:

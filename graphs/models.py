@@ -21,10 +21,9 @@ from langchain_core.messages import (
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.runnables import Runnable
 
-from graphs.dungeon_master.context import OFFLINE
 from graphs.errors import ModelError, SettingsError
 from graphs.model_errors import explain, one_line
-from graphs.providers import KEY_VARIABLES, PLAY_OFFLINE, base_url, split_name
+from graphs.providers import KEY_VARIABLES, OFFLINE, PLAY_OFFLINE, base_url, split_name
 
 __all__ = ["ask", "explain", "load_chat_model"]
 

