@@ -49,7 +49,7 @@ class Tale:
         return self.text[part]
 
     def part(self, name: str) -> Any:
-        """Return a part that a tale may leave out: an empty table or list then."""
+        """Return a part that a tale may leave out: it is empty then."""
         return self.text.get(name, {})
 
     @property
