@@ -6,8 +6,8 @@
     python benchmarks/store.py --recall 20000   recall of the approximate index on embeddings of real text
 
 Vectors have 384 dimensions and come from a table, so that no embedding is timed. Each store is filled in one
-process and measured in a fresh one. Peers that are not installed are left out and named. Every figure is one
-line `name: value unit`; ratios come last.
+process and measured in a fresh one, with one thread. Peers that are not installed are left out and named.
+Every figure is one line `name: value unit`; ratios come last.
 """
 
 import argparse
@@ -350,7 +350,9 @@ def in_fresh_process(**job):
         [sys.executable, __file__, "--job", json.dumps(job)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": path},
+        # One thread each: on a machine that does other work, threads wait for one another and measure the
+        # scheduler.
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
     if run.returncode:
         return {"missing": run.stderr.strip().splitlines()[-1][:100]}
