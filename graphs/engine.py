@@ -239,22 +239,21 @@ async def open_store(path: str | Path | None = None, embeddings: str | None = No
         StoreError: The store refused it for another reason, or there is no such embedder.
     """
     module = await asyncio.to_thread(import_module, "memory.faiss_store")
-    home = await asyncio.to_thread(Home.find)
-    file = Path(path) if path else home.memory
+    file = Path(path) if path else (await asyncio.to_thread(Home.find)).memory
     await asyncio.to_thread(_claim, file)
-    index = await asyncio.to_thread(_index, embeddings, home)
+    index = await asyncio.to_thread(_index, embeddings)
     async with module.FaissStore.open(file, index) as store:
         yield store
 
 
-def _index(embeddings: str | None, home: Home) -> dict[str, Any]:
+def _index(embeddings: str | None) -> dict[str, Any]:
     from memory.embeddings import load_embeddings
 
     if embeddings is None:
         from graphs.dungeon_master.context import Context
 
         embeddings = Context.of().embeddings
-    named = f"minilm:{home.minilm}" if embeddings == "minilm" else embeddings
+    named = f"minilm:{Home.find().minilm}" if embeddings == "minilm" else embeddings
     return {"embed": load_embeddings(named), "fields": ["text"]}
 
 
