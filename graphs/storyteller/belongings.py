@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphs.storyteller import checks, choices, combat, deeds, obstacles, sight
+from graphs.storyteller import checks, choices, combat, deeds, elsewhere, obstacles, sight
 from graphs.storyteller.phrases import article, filled, series
 from graphs.storyteller.scene import Scene, listed
 from graphs.storyteller.tables import table
@@ -121,13 +121,16 @@ def give(scene: Scene, intent: Intent) -> None:
     """Give something to somebody."""
     story = scene.story
     here = scene.people_here()
-    person = story.person(intent.whom, here) or story.person(intent.what, here)
+    missed = elsewhere.named(scene, intent.whom)
+    person = None if missed else story.person(intent.whom, here) or story.person(intent.what, here)
     if person is None and here and intent.whom.casefold() in ("him", "her", "them", "it"):
         person = here[0]
     if deeds.play_out(scene, "give", intent.what, intent.whom):
         return None
     coins = re.match(r"(\d+|some|a few|all my|a)?\s*(?:gold|coins?|money|gp)\b", intent.what, re.I)
     item = match(intent.what, {i: i for i in scene.carried()})
+    if missed:
+        return elsewhere.miss(scene, missed)
     if person is None:
         scene.say("You hold it out, and there is nobody here to take it.")
         return choices.offer(scene)

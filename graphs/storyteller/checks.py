@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphs.storyteller import choices, combat, deeds, obstacles, plot, sight, talk, travel
+from graphs.storyteller import choices, combat, deeds, elsewhere, obstacles, plot, sight, talk, travel
 from graphs.storyteller.abilities import check
 from graphs.storyteller.callings import SKILLS
 from graphs.storyteller.phrases import filled
@@ -73,7 +73,11 @@ def sway(scene: Scene, intent: Intent) -> None:
     skill = _VERB_SKILLS[intent.verb]
     said = f"{intent.whom} {intent.what}"
     foe = story.foe(said, scene.foes_here())
-    person = story.person(said, scene.people_here())
+    missed = elsewhere.named(scene, intent.whom)
+    person = story.person(said, scene.people_here()) if not missed else None
+    if foe is None and missed:
+        elsewhere.miss(scene, missed)
+        return combat.press(scene)
     if foe is None and person is None:
         foe, person = next(iter(scene.foes_here()), None), next(iter(scene.people_here()), None)
     if foe is not None and (person is None or stems(foe) & stems(said)):

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from graphs.storyteller import callings, choices, plot
+from graphs.storyteller import callings, choices, elsewhere, plot
 from graphs.storyteller.abilities import armour, d20, modifier
 from graphs.storyteller.phrases import filled
 from graphs.storyteller.scene import Scene
@@ -23,7 +23,8 @@ def attack(scene: Scene, intent: Intent) -> None:
     story = scene.story
     foes = scene.foes_here()
     said = f"{intent.what} {intent.whom}".strip()
-    person = story.person(intent.what, scene.people_here()) if intent.what else None
+    missed = elsewhere.named(scene, intent.what)
+    person = story.person(intent.what, scene.people_here()) if intent.what and not missed else None
     foe = story.foe(said, foes) or (foes[0] if foes and not person else None)
     if foe is not None:
         _exchange(scene, foe, story["foes"][foe])
@@ -40,6 +41,8 @@ def attack(scene: Scene, intent: Intent) -> None:
         }
         scene.meet(person, "hostile")
         _exchange(scene, name, who)
+    elif missed:
+        elsewhere.miss(scene, missed)
     else:
         what = f"“{intent.what[:60]}”" if intent.what else "the empty air"
         scene.say(f"You square up to {what}. Nobody here answers the challenge, which may be for the best.")

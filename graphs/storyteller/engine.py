@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphs.storyteller import acts, belongings, checks, choices, combat, plot, search, sight, talk, travel
-from graphs.storyteller.phrases import filled
+from graphs.storyteller.phrases import filled, lower, spoken
 from graphs.storyteller.prune import prune
 from graphs.storyteller.puzzle import puzzle
 from graphs.storyteller.scene import RollWantedError, Scene, compose
@@ -71,6 +71,7 @@ def resolve(
     if scene.quiet:
         return Outcome(scene.text())
     plot.close_tale(scene)
+    _remind(scene, intent)
     _pass(scene, intent)
     return Outcome(scene.text(), prune(scene))
 
@@ -105,6 +106,12 @@ def _tell(scene: Scene, intent: Intent) -> None:
 def _answered_here(scene: Scene, intent: Intent) -> bool:
     """Answer a question from what stands before the character's eyes, if it is about that."""
     return scene.tale is not None and (sight.point_out(scene, intent) or talk.answer_aloud(scene, intent))
+
+
+def _remind(scene: Scene, intent: Intent) -> None:
+    """Come back to the second of two things that the player wanted to do, if the first has left room for it."""
+    if intent.then and scene.tale and not scene.secrets.get("fight"):
+        scene.say(filled(scene.pick(table("one_at_a_time"), "then"), then=lower(spoken(intent.then))), apart=True)
 
 
 def _pass(scene: Scene, intent: Intent) -> None:

@@ -9,6 +9,8 @@ from graphs.storyteller.tables import table
 from graphs.storyteller.tale import match
 from graphs.storyteller.words import Intent
 
+_SEARCHED = "You have been over this place already, and it has been over you."
+
 
 def search(scene: Scene, intent: Intent) -> None:
     """Search the place; what is hidden shows itself to the one who rolls well."""
@@ -28,7 +30,8 @@ def search(scene: Scene, intent: Intent) -> None:
         if detail:
             return sight.examine(scene, intent._replace(what=detail))
         if scene.did(f"searched {here}"):
-            scene.say("You have been over this place already, and it has been over you.")
+            scene.say(scene.pick(table("searched_out"), "again") if scene.did(f"searched {here} again") else _SEARCHED)
+            scene.mark(f"searched {here} again")
             choices.offer(scene)
             return combat.press(scene)
         scene.roll(d20(skill_bonus(scene.character, "Investigation")), f"Investigation to search {here}", 15)

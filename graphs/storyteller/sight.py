@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graphs.storyteller import choices, combat, deeds
+from graphs.storyteller import choices, combat, deeds, elsewhere
 from graphs.storyteller.phrases import article, filled, lower, series, upper
 from graphs.storyteller.scene import Scene, listed
 from graphs.storyteller.tables import table
@@ -82,6 +82,9 @@ def examine(scene: Scene, intent: Intent) -> None:
         scene.meet(person)
         who = story["people"][person]
         scene.say(f"{story.names[person]}, {article(who['role'])}, {who['manner']}.")
+    elif missed := elsewhere.named(scene, what):
+        elsewhere.miss(scene, missed)
+        return combat.press(scene)
     elif story.place(what, here["ways"]):
         towards = story.place(what, here["ways"])
         scene.say(f"From here you can see only the beginning of the way to {towards}, {here['ways'][towards]}.")

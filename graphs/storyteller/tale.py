@@ -115,6 +115,11 @@ def short(name: str) -> str:
     return name if first.casefold() in _TITLES else first
 
 
+def called(name: str, words: str) -> bool:
+    """Whether words call somebody by name: "Tobb" will do for "Old Tobb", but "old" will not."""
+    return bool((stems(short(name)) - _TITLES) & stems(words))
+
+
 def keys() -> list[str]:
     """List the tales there are."""
     return sorted(_written())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphs.storyteller import choices, combat, deeds, plot, topics
+from graphs.storyteller import choices, combat, deeds, elsewhere, plot, topics
 from graphs.storyteller.phrases import filled
 from graphs.storyteller.scene import Scene
 from graphs.storyteller.tables import table
-from graphs.storyteller.tale import stems
+from graphs.storyteller.tale import short, stems
 from graphs.storyteller.words import Intent
 
 JSON = dict[str, Any]
@@ -28,7 +28,7 @@ def talk(scene: Scene, intent: Intent) -> None:
         scene.say("It might be calmed, perhaps. It might not.")
         return combat.press(scene)
     if person is None and intent.whom and (absent := story.person(intent.whom)):
-        return _absent(scene, absent)
+        return elsewhere.miss(scene, absent)
     person = person or (here[0] if here else None)
     if person is None:
         scene.say("You speak, and your voice goes round the place once and comes back to you. There is nobody here.")
@@ -71,7 +71,7 @@ def ask(scene: Scene, intent: Intent) -> None:
     ):
         absent = story.person(intent.whom)
         if absent is not None and absent not in here:
-            return _absent(scene, absent)
+            return elsewhere.miss(scene, absent)
     if person is None:
         on = topics.best(scene, intent.what)
         person = on[0] if on else (here[0] if here else None)
@@ -176,6 +176,10 @@ def _answer(scene: Scene, person: str, words: str) -> None:
     elif topic is not None:
         _tell(scene, person, topic)
         return combat.press(scene)
+    elif (missed := elsewhere.named(scene, words)) and scene.alive(missed):
+        called = short(story.names[missed])
+        scene.say(filled(scene.pick(table("not_here"), f"not here {person}"), who=name, called=called))
+        elsewhere.remind(scene, missed)
     else:
         others = topics.untold(scene, person) or ["the weather"]
         about = " ".join(words.split())[:50] or "that"
@@ -202,18 +206,6 @@ def _tell(scene: Scene, person: str, topic: JSON) -> None:
     plot.happen(
         scene, {"text": topic["say"]} | {k: v for k, v in topic.items() if k not in ("say", "on", "needs", "trust")}
     )
-
-
-def _absent(scene: Scene, person: str) -> None:
-    name = scene.story.names[person]
-    if not scene.alive(person):
-        scene.say(f"{name} is dead, and the dead are poor company. You stand a moment with the thought.")
-    else:
-        scene.say(f"{name} is not here.")
-        seen = ((scene.page.get("people") or {}).get(name) or {}).get("last_seen")
-        if seen:
-            scene.say(f"You saw each other last at {seen}.")
-    choices.offer(scene)
 
 
 def _or(parts: list[str]) -> str:

@@ -18,12 +18,14 @@ class Intent(NamedTuple):
         what: The thing, place or topic that it is done to or about.
         whom: The person or second thing.
         said: The player's words, trimmed.
+        then: What they mean to do after that, in their words; "" if it was one thing.
     """
 
     verb: str
     what: str
     whom: str
     said: str
+    then: str = ""
 
 
 _OPENERS = re.compile(
@@ -95,6 +97,26 @@ _PLANT = re.compile(
     )$""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
+_BETWEEN = re.compile(r"\s*[,;.]?\s+(?:and\s+then|and|then)\s+|\s*[;.]\s+", re.IGNORECASE)
+_FIRST = {
+    "take",
+    "drop",
+    "give",
+    "buy",
+    "use",
+    "show",
+    "search",
+    "look",
+    "go",
+    "climb",
+    "force",
+    "attack",
+    "rest",
+    "wait",
+}
+_SECOND = _FIRST | {"talk", "ask", "tell", "persuade", "intimidate", "sneak", "pick", "cast", "listen", "flee"}
+_WHOLE = {"search", "look", "rest", "wait", "listen", "flee"}
+"""Verbs that say enough without a thing, a place or a person."""
 _READ = 600
 """Characters that are read for a meaning; patterns stay fast, and nobody plays by the page."""
 _SUBJECT = re.compile(r"^(?:about|of|that|if|whether|what|who|where|when|how)\s+", re.IGNORECASE)
@@ -154,6 +176,8 @@ def _claimed(said: str) -> Intent | None:
 
 def _deed(said: str) -> Intent:
     plain = said.strip(" .!?…\"“”'")
+    if two := _two_deeds(plain):
+        return two
     for text in dict.fromkeys((plain, _OPENERS.sub("", plain, count=1))):
         for verb, pattern in VERBS:
             if found := pattern.fullmatch(text):
@@ -169,6 +193,27 @@ def _deed(said: str) -> Intent:
                 parts = found.groupdict()
                 return Intent(verb, _bare(parts.get("what")), _bare(parts.get("whom")), said)
     return Intent("question" if said.endswith("?") else "", plain, "", said)
+
+
+def _two_deeds(plain: str) -> Intent | None:
+    """Read "take the oil and go to the quay" as the first deed, with the second to be thought of afterwards."""
+    for between in list(_BETWEEN.finditer(plain))[:4]:
+        first, second = (_match(half) for half in (plain[: between.start()], plain[between.end() :]))
+        if first is None or second is None or first.verb not in _FIRST or second.verb not in _SECOND:
+            continue
+        told = all(deed.what or deed.whom or deed.verb in _WHOLE for deed in (first, second))
+        if told and (first.verb != second.verb or first.verb not in _WHOLE):
+            return first._replace(then=second.said)
+    return None
+
+
+def _match(half: str) -> Intent | None:
+    text = _OPENERS.sub("", half, count=1)
+    for verb, pattern in VERBS:
+        if found := pattern.fullmatch(text):
+            parts = found.groupdict()
+            return Intent(verb, _bare(parts.get("what")), _bare(parts.get("whom")), text)
+    return None
 
 
 def _bare(text: str | None) -> str:
