@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 
@@ -45,11 +45,29 @@ def spoken(turn: Sequence[AnyMessage]) -> tuple[str, str]:
 def latest(messages: Sequence[AnyMessage], budget: int) -> list[AnyMessage]:
     """Return the latest whole turns that fit in `budget` tokens, asides left out; the last turn always."""
     kept: list[AnyMessage] = []
-    for _, turn in reversed(turns_of([message for message in messages if message.name != ASIDE], 0)):
+    for _, turn in reversed(turns_of(_paired([message for message in messages if message.name != ASIDE]), 0)):
         if kept and count_tokens_approximately([*turn, *kept]) > budget:
             break
         kept = [*turn, *kept]
     return kept
+
+
+def _paired(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Leave out tool calls that were never answered, as after a run that was stopped there: providers refuse them."""
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    paired: list[AnyMessage] = []
+    kept: set[str | None] = set()
+    for message in messages:
+        calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
+        ids = {call["id"] for call in calls}
+        if isinstance(message, ToolMessage):
+            paired += [message] if message.tool_call_id in kept else []
+        elif ids <= answered:
+            paired.append(message)
+            kept |= ids
+        elif message.text.strip():
+            paired.append(AIMessage(message.text, id=message.id))
+    return paired
 
 
 def overflow(
