@@ -7,6 +7,7 @@ from its result.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -53,18 +54,18 @@ def latest(messages: Sequence[AnyMessage], budget: int) -> list[AnyMessage]:
 
 
 def _paired(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Leave out tool calls that were never answered, as after a run that was stopped there: providers refuse them."""
-    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    """Leave out tool calls that were not answered at once, as after a run that was stopped: providers refuse them."""
     paired: list[AnyMessage] = []
-    kept: set[str | None] = set()
-    for message in messages:
-        calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
-        ids = {call["id"] for call in calls}
+    for position, message in enumerate(messages):
         if isinstance(message, ToolMessage):
-            paired += [message] if message.tool_call_id in kept else []
-        elif ids <= answered:
+            continue  # taken along with its call
+        if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
             paired.append(message)
-            kept |= ids
+            continue
+        results = list(takewhile(lambda m: isinstance(m, ToolMessage), messages[position + 1 :]))
+        called = {call["id"] for call in [*message.tool_calls, *message.invalid_tool_calls]}
+        if called == {result.tool_call_id for result in results if isinstance(result, ToolMessage)}:
+            paired += [message, *results]
         elif message.text.strip():
             paired.append(AIMessage(message.text, id=message.id))
     return paired
