@@ -180,8 +180,9 @@ class History:
             HistoryError: There is no such place; the message lists what there is.
         """
         places, where = await self.places(), where.strip()
-        timeline: list[Segment] = [(branch, turn) for branch, turn in (await self.now()).values["timeline"]]
-        if where.isdecimal():
+        now = (await self.now()).values
+        timeline: list[Segment] = [(branch, turn) for branch, turn in now["timeline"]]
+        if where.isdecimal() and int(where) <= now["remembered_through"]:
             here = [place for place in places if place.turn == int(where) and sees(timeline, place.branch, place.turn)]
         else:
             here = [place for place in places if where in (place.line, place.branch)]

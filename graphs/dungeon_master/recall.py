@@ -52,7 +52,9 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     if runtime.store is None or not runtime.context.recall_tokens:
         return []
     turns = turns_of(state.messages, state.turn)
-    before = turns[0][0]  # what the buffer still holds need not be recalled
+    # What the buffer still holds need not be recalled. A turn that could not be written yet has no place on the
+    # timeline either: there may be another's record in it.
+    before = min(turns[0][0], state.remembered_through + 1)
     if before <= 1:
         return []
     query, _ = spoken(turns[-1][1])
