@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
 
 _log = logging.getLogger(__name__)
-_BLOCK = 8_192  # vectors read from the database at a time
+_BLOCK = 2_048  # vectors read from the database at a time
 _SAMPLE_PER_LIST = 40  # training vectors for each list; FAISS asks for 39 or more
 _ROUNDS = 8  # of k-means; more changed recall by less than a thousandth
 _JUDGES = 100  # vectors by whose nearest neighbours the width of the search is set
