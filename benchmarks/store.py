@@ -37,6 +37,7 @@ SYLLABLES = [
     a + b for a in "bcdfghklmnprstvwz" for b in ("a", "e", "i", "o", "u", "an", "or", "is", "el", "um")
 ]
 VOCABULARY = 20_000
+LATENT = 24  # directions in which the vectors vary most; independent random ones would defeat every index
 SEARCHES, PUTS = 60, 40
 
 
@@ -53,9 +54,16 @@ class _Table(Embeddings):
         return vector(int(text.split()[0])).tolist()
 
 
+@lru_cache(maxsize=1)
+def directions():
+    return np.random.default_rng(7).standard_normal((LATENT, DIMS), dtype=np.float32)
+
+
 def vector(number):
+    """Unit vectors that vary in few directions, as those of texts do, and a little in all others."""
     rng = np.random.default_rng(number)
-    found = rng.standard_normal(DIMS, dtype=np.float32)
+    found = rng.standard_normal(LATENT, dtype=np.float32) @ directions()
+    found += rng.standard_normal(DIMS, dtype=np.float32)
     return found / np.linalg.norm(found)
 
 
