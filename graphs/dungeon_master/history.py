@@ -85,7 +85,7 @@ class History:
         """
         reached = 0
         async for state in self._back():
-            if not state.next and (reached := state.values.get("turn", 0)) == turn:
+            if not state.tasks and (reached := state.values.get("turn", 0)) == turn:
                 return state
         first = f"this thread begins with turn {reached}" if reached else "there is none yet"
         raise HistoryError(f"There is no turn {turn} to go back to: {first}.")
@@ -125,7 +125,7 @@ class History:
         async for state in self._back():
             if state.values.get("turn") != now.values["turn"]:
                 break
-            if state.next in (("run_quest",), ("build_character",)):
+            if _due(state) in (("run_quest",), ("build_character",)):
                 found = state
                 if not dice:
                     break
@@ -224,7 +224,7 @@ class History:
 
     async def _opening(self, now: StateSnapshot) -> StateSnapshot:
         async for state in self._back():
-            if state.next == ("recall",) and state.values.get("turn", 0) in (
+            if _due(state) == ("recall",) and state.values.get("turn", 0) in (
                 now.values["turn"] - 1,
                 now.values["turn"],
             ):
@@ -245,6 +245,11 @@ class History:
 
     def _namespace(self, what: str) -> tuple[str, ...]:
         return campaign_namespace(self.context.user, self.context.campaign, what)
+
+
+def _due(state: StateSnapshot) -> tuple[str, ...]:
+    # Not `next`: that leaves out a node that was killed after its writes were saved and before the checkpoint.
+    return tuple(task.name for task in state.tasks)
 
 
 def resend(text: str) -> dict[str, Any]:
