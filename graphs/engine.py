@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from graphs.dungeon_master.context import Context
+    from graphs.dungeon_master.history import History
     from graphs.dungeon_master.state import DungeonInput, DungeonState
     from memory.faiss_store import FaissStore
     from notebooks import CharacterNotebook, StateNotebook
@@ -159,26 +160,59 @@ class Game:
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
 
-    async def send(self, text: str) -> AsyncGenerator[Event]:
+    async def history(self) -> History:
+        """Return what was played: for going back, to another line, or only for looking."""
+        module = await asyncio.to_thread(import_module, "graphs.dungeon_master.history")
+        history: History = module.History(await self.load(), self.config, self.context)
+        return history
+
+    def send(self, text: str) -> AsyncGenerator[Event]:
         """Play a turn: send the player's message and tell what happens.
 
         Raises:
             InputError: The message cannot be played.
             ModelError: The model failed; the message is kept, and `resume` answers it.
         """
-        async with aclosing(self._run({"messages": [{"role": "user", "content": text}]})) as events:
-            async for event in events:
-                yield event
+        return self._run(_message(text))
 
-    async def resume(self) -> AsyncGenerator[Event]:
+    def resume(self) -> AsyncGenerator[Event]:
         """Go on with a turn that stopped before its end; ends at once if there is none."""
-        async with aclosing(self._run(None)) as events:
+        return self._run(None)
+
+    async def retry(self, *, dice: bool = False) -> AsyncGenerator[Event]:
+        """Tell the last turn again, in other words; with `dice` it is rolled for again too.
+
+        Raises:
+            HistoryError: There is no reply to tell again.
+        """
+        config, context = await (await self.history()).retry(dice=dice)
+        async with aclosing(self._run(None, config, context)) as events:
             async for event in events:
                 yield event
 
-    async def _run(self, given: Any) -> AsyncGenerator[Event]:
+    async def edit(self, text: str) -> AsyncGenerator[Event]:
+        """Play the last turn again with another message in place of the player's last.
+
+        Raises:
+            HistoryError: There is no message to change.
+            InputError: The message cannot be played.
+        """
+        config, _ = await (await self.history()).before_last()
+        async with aclosing(self._run(_message(text), config)) as events:
+            async for event in events:
+                yield event
+
+    async def _run(
+        self, given: Any, config: RunnableConfig | None = None, context: Context | None = None
+    ) -> AsyncGenerator[Event]:
         graph = await self.load()
-        stream = graph.astream(given, self.config, context=self.context, stream_mode=STREAM_MODES, durability="sync")
+        stream = graph.astream(
+            given,
+            config or self.config,
+            context=context or self.context,
+            stream_mode=STREAM_MODES,
+            durability="sync",
+        )
         async for event in read_stream(stream):
             yield event
 
@@ -239,6 +273,10 @@ async def open_store(path: str | Path | None = None) -> AsyncIterator[FaissStore
     await asyncio.to_thread(_claim, file)
     async with module.FaissStore.open(file) as store:
         yield store
+
+
+def _message(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
 
 
 def _claim(path: Path) -> None:
