@@ -248,6 +248,8 @@ async def test_an_unfinished_turn_does_not_count_what_another_future_put_under_i
     assert await story.history.here() == (branch, 3)
     with pytest.raises(HistoryError, match="no turn '4' on this line"):
         await story.history.find("4")
+    with pytest.raises(HistoryError, match="Turn 4 has no reply yet"):
+        await story.history.rewind(4)
 
 
 async def test_places_differ_in_pages_and_in_what_they_remember_but_secrets_stay_secret(story):

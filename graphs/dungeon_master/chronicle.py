@@ -92,6 +92,8 @@ class Chronicle:
         async for state in self._back(self.at(after[0]) if after else self._thread()):
             if not state.next and (reached := state.values.get("turn", 0)) == turn:
                 return state
+        if turn == now:
+            raise HistoryError(f"Turn {turn} has no reply yet: /retry answers it, /undo takes it back.")
         first = f"this thread begins with turn {reached}" if reached else "none is finished yet"
         raise HistoryError(f"There is no turn {turn} to go back to: {first}.")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from graphs.dungeon_master.difference import Changed
 from notebooks import CharacterNotebook, StateNotebook
+
+if TYPE_CHECKING:
+    from graphs.dungeon_master.difference import Changed
 
 Rows = list[tuple[str, str]]
 

@@ -124,7 +124,8 @@ async def _diff(table: Table, rest: str) -> Outcome:
         table.screen.table(f"Pages, {labels[0]} → {labels[1]}", ("", ""), difference_rows(found.pages))
     for label, places in zip(labels, (found.only_before, found.only_after), strict=True):
         if places:
-            _remembered(table.screen, f"Remembered only at {label}: {_count(len(places), 'turn')}", places)
+            where = "here" if label == "here" else f"at {label}"
+            _remembered(table.screen, f"Remembered only {where}: {_count(len(places), 'turn')}", places)
     return Then.PROMPT
 
 
