@@ -14,7 +14,7 @@ dungeon_master = build_graph().compile(checkpointer=True)  # remembers its state
 
 async def play(state: MessagesState) -> MessagesState:
     told = await dungeon_master.ainvoke({"messages": state["messages"][-1:]})
-    return {"messages": told["messages"][-1:]}
+    return {"messages": told["messages"][-1:]}  # a turn ends with what the dungeon master said
 
 
 builder = StateGraph(MessagesState, context_schema=Context)

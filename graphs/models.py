@@ -21,15 +21,15 @@ from langchain_core.messages import (
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.runnables import Runnable
 
-from graphs.dungeon_master.context import OFFLINE
 from graphs.errors import ModelError, SettingsError
 from graphs.model_errors import explain, one_line
-from graphs.providers import KEY_VARIABLES, PLAY_OFFLINE, base_url, split_name
+from graphs.providers import KEY_VARIABLES, OFFLINE, PLAY_OFFLINE, base_url, split_name
 
 __all__ = ["ask", "explain", "load_chat_model"]
 
 PLACEHOLDER_KEY = "not-needed"
 CONNECT_SECONDS = 10.0
+_DEEPEST = 20  # levels of a tool call's arguments; ours have four
 
 
 def load_chat_model(
@@ -220,6 +220,16 @@ async def _stream(
     return _strict(whole)
 
 
+def _depth(value: Any) -> int:
+    """Count the levels of a JSON value, without descending by recursion, which deep ones would break."""
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        parts = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        level = [inner for part in parts for inner in part]
+    return depth
+
+
 def _strict(whole: AIMessageChunk) -> AIMessage:
     """Make a message of the streamed pieces, without LangChain's completion of broken tool arguments.
 
@@ -233,7 +243,9 @@ def _strict(whole: AIMessageChunk) -> AIMessage:
             arguments = json.loads(piece["args"] or "{}", strict=False)
             if not isinstance(arguments, dict):
                 raise TypeError(f"expected a JSON object, got {type(arguments).__name__}")
-        except (ValueError, TypeError) as error:
+            if _depth(arguments) > _DEEPEST:
+                raise ValueError(f"nested more than {_DEEPEST} levels deep")
+        except (ValueError, TypeError, RecursionError) as error:
             broken.append(invalid_tool_call(name=piece["name"], args=piece["args"], id=piece["id"], error=str(error)))
         else:
             calls.append(tool_call(name=piece["name"] or "", args=arguments, id=piece["id"]))

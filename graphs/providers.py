@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import re
 
+OFFLINE = "offline"
+"""Name of the built-in storyteller, which needs neither model nor key."""
+
 KEY_VARIABLES = {
     "anthropic": "ANTHROPIC_API_KEY",
     "azure_openai": "AZURE_OPENAI_API_KEY",

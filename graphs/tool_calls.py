@@ -6,7 +6,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from notebooks import Notebook, NotebookError
+from notebooks import Notebook, NotebookError, PatchError
 
 PageT = TypeVar("PageT", bound=Notebook)
 
@@ -27,7 +27,7 @@ class Written(NamedTuple, Generic[PageT]):
         page: The page after every call that fitted, in order.
         results: One tool message a call, for the model.
         notes: Values that code corrected.
-        problems: Why calls were refused; empty if all fitted.
+        problems: Why calls were refused, without anything secret, for people to see; empty if all fitted.
     """
 
     page: PageT
@@ -61,19 +61,28 @@ def write_page(page: PageT, message: AIMessage, done: str = "Noted.") -> Written
     tool = type(page).__name__
     written: Written[PageT] = Written(page, [], [], [])
     for call in calls_of(message):
-        problem = call.problem
+        problem, shown = call.problem, "The model sent arguments that are no JSON object." if call.problem else ""
         if call.name != tool:
-            problem = f"There is no tool {call.name!r}; the only one is {tool}."
+            problem = shown = f"There is no tool {call.name!r}; the only one is {tool}."
         if not problem:
             try:
                 change = written.page.patched(call.args, by_model=True)
             except NotebookError as error:
-                problem = str(error)
+                problem, shown = str(error), _without_secrets(error, type(page))
             else:
                 written = written._replace(page=change.page)
                 written.notes.extend(change.notes)
                 written.results.append(answer(call, " ".join([done, *change.notes])))
         if problem:
-            written.problems.append(problem)
+            written.problems.append(shown)
             written.results.append(answer(call, problem, ok=False))
     return written
+
+
+def _without_secrets(error: NotebookError, page: type[Notebook]) -> str:
+    """Say what was wrong with a patch without quoting fields that players may not see."""
+    if not isinstance(error, PatchError):
+        return str(error)
+    open_problems = [p for p in error.problems if p.split(".")[0].split(":")[0] not in page.SECRET]
+    kept = open_problems if len(open_problems) == len(error.problems) else [*open_problems, "A secret did not fit."]
+    return str(PatchError(error.page, kept))

@@ -7,8 +7,9 @@ from its result.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 
@@ -45,11 +46,29 @@ def spoken(turn: Sequence[AnyMessage]) -> tuple[str, str]:
 def latest(messages: Sequence[AnyMessage], budget: int) -> list[AnyMessage]:
     """Return the latest whole turns that fit in `budget` tokens, asides left out; the last turn always."""
     kept: list[AnyMessage] = []
-    for _, turn in reversed(turns_of([message for message in messages if message.name != ASIDE], 0)):
+    for _, turn in reversed(turns_of(_paired([message for message in messages if message.name != ASIDE]), 0)):
         if kept and count_tokens_approximately([*turn, *kept]) > budget:
             break
         kept = [*turn, *kept]
     return kept
+
+
+def _paired(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Leave out tool calls that were not answered at once, as after a run that was stopped: providers refuse them."""
+    paired: list[AnyMessage] = []
+    for position, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            continue  # taken along with its call
+        if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
+            paired.append(message)
+            continue
+        results = list(takewhile(lambda m: isinstance(m, ToolMessage), messages[position + 1 :]))
+        called = {call["id"] for call in [*message.tool_calls, *message.invalid_tool_calls]}
+        if called == {result.tool_call_id for result in results if isinstance(result, ToolMessage)}:
+            paired += [message, *results]
+        elif message.text.strip():
+            paired.append(AIMessage(message.text, id=message.id))
+    return paired
 
 
 def overflow(

@@ -97,7 +97,10 @@ class Database:
             StoreUnavailableError: If the directory or the file cannot be read and written.
             CorruptStoreError: If the file is something else or damaged; it is not changed.
             StoreConfigError: If a newer version of this package wrote it.
+            StoreClosedError: After `close()`.
         """
+        if self._closed:
+            raise StoreClosedError(f"the store {self.path} is closed")
         if str(self.path) == ":memory:":
             self._temporary = tempfile.mkdtemp(prefix="questbook-")
             self.path = Path(self._temporary)
@@ -116,8 +119,12 @@ class Database:
                 "choose another path or mend its permissions"
             ) from error
         self._check_header()
+        with self.reading() as connection:
+            if not self._is_new(connection):
+                return  # so that opening neither waits for writers nor writes
         with self.writing() as connection:
-            self._check_or_create_tables(connection)
+            if self._is_new(connection):
+                self._create_tables(connection)
 
     def _check_header(self) -> None:
         # Looked at before SQLite is let near it, because switching to WAL would already change a foreign
@@ -140,25 +147,30 @@ class Database:
                 "it was left untouched: choose another path"
             )
 
-    def _check_or_create_tables(self, connection: sqlite3.Connection) -> None:
+    def _is_new(self, connection: sqlite3.Connection) -> bool:
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if owner == 0 and tables == 0:
-            for statement in _SCHEMA.split(";\n"):
-                if statement.strip():
-                    connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        elif owner != APPLICATION_ID:
+            return True
+        if owner != APPLICATION_ID:
             raise CorruptStoreError(
-                f"{self.path} is no store: expected our own, found another SQLite database; choose another path"
+                f"{self.path} is no store: expected our own, found another SQLite database; take another path"
             )
-        elif version > SCHEMA_VERSION:
+        if version > SCHEMA_VERSION:
             raise StoreConfigError(
                 f"{self.path} was written by a newer version of this package "
                 f"(schema {version}, this one knows {SCHEMA_VERSION}): upgrade it"
             )
+        return False
+
+    @staticmethod
+    def _create_tables(connection: sqlite3.Connection) -> None:
+        for statement in _SCHEMA.split(";\n"):
+            if statement.strip():
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _connect(self) -> sqlite3.Connection:
         if self._closed:

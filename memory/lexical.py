@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from langgraph.store.base import get_text_at_path, tokenize_path
 
+from memory.errors import StoreConfigError
 from memory.rows import NamespaceRow
 
 _WORD = re.compile(r"[^\W_]+")
@@ -56,12 +57,22 @@ class Lexical:
 
         Args:
             connection: In a write transaction.
+
+        Raises:
+            StoreConfigError: If SQLite was built without FTS5.
         """
         names = ", ".join(f"c{number}" for number in range(len(self.columns) + 1))
         connection.execute("DROP TABLE IF EXISTS texts")
         # The names are numbers, never what a user wrote.
         tokenizer = "porter unicode61 remove_diacritics 2"
-        connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5({names}, tokenize = '{tokenizer}')")
+        try:
+            connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5({names}, tokenize = '{tokenizer}')")
+        except sqlite3.OperationalError as error:
+            if "no such module" not in str(error):
+                raise
+            raise StoreConfigError(
+                'this Python\'s SQLite was built without FTS5: open the store with index["lexical"] = False'
+            ) from error
         connection.execute("UPDATE namespaces SET texts = 0")
         connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('texts', '0')")
 

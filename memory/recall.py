@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
 from memory.lexical import query_words
-from memory.timeline import Segment, sees, visible
+from memory.timeline import Segment, sees, until, visible
 
 _WIDTH = 64  # candidates of each query: several times what is shown, so that the order made here has a choice
 _PAGES = 4  # pages that are looked through for visible candidates before each branch is searched by itself
@@ -51,7 +51,7 @@ async def recall(
     """Find the records that fit the queries best, best first.
 
     Args:
-        store: Any store; its items carry `text`, `branch` and `turn`.
+        store: Any store; its items carry `text` and the fields of `memory.timeline.stamp`.
         namespace: Where the records are.
         queries: Texts, each with its weight; blank ones are passed over.
         timeline: Recall only what it may see; None: everything.
@@ -108,9 +108,9 @@ async def _candidates(
     """
     segments = [{}] if timeline is None else visible(timeline, before)
     if timeline is None and before is not None:
-        segments = [{"turn": {"$lt": before}}]
+        segments = [until(before - 1)]
     if len(segments) > 1:
-        reach = {"turn": {"$lte": max(segment["turn"]["$lte"] for segment in segments)}}
+        reach = {"order": segments[-1]["order"]}
         kept: list[SearchItem] = []
         for page in range(_PAGES):
             items = await store.asearch(namespace, query=query, filter=reach, limit=_WIDTH, offset=page * _WIDTH)

@@ -28,6 +28,8 @@ _LEFT = (
     "WHERE next_items.item IS NULL AND items.id > ? ORDER BY items.id LIMIT ?"
 )
 
+_ITEMS_AFTER = "SELECT id, value, paths FROM items WHERE id > ? ORDER BY id LIMIT ?"
+
 
 def embed_again(
     database: Database,
@@ -162,10 +164,11 @@ def index_words_again(database: Database, lexical: Lexical, target: str) -> None
         if meta(connection, "lexical") == target:
             return
         lexical.create(connection)
-        items = connection.execute("SELECT id, value, paths FROM items").fetchall()
-        for item, value, paths in items:
-            index = json.loads(paths) if paths else None
-            texts = () if index is False else lexical.texts(json.loads(value), index)
-            write_texts(connection, item >> SHIFT, item, had=False, texts=texts)
-            connection.execute("UPDATE items SET texts = ? WHERE id = ?", (bool(texts), item))
+        last = 0
+        while items := connection.execute(_ITEMS_AFTER, (last, _AT_ONCE)).fetchall():
+            for last, value, paths in items:
+                index = json.loads(paths) if paths else None
+                texts = () if index is False else lexical.texts(json.loads(value), index)
+                write_texts(connection, last >> SHIFT, last, had=False, texts=texts)
+                connection.execute("UPDATE items SET texts = ? WHERE id = ?", (bool(texts), last))
         connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('lexical', ?)", (target,))

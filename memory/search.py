@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Hit = tuple[ItemRow, float | None]
 _TRIES = 256  # rows that are read in vain before a filter is applied to the whole namespace
+_SOON_READ = 2_000  # items of all namespaces, up to which a filter is applied to all of them at once
 _CHUNK = 64  # rows that are read together
 _REMEMBERED_FILTERS = 64  # answers of such filters that are kept until their namespace changes
 _CANDIDATES = 256  # of an approximate shard, at least
@@ -117,11 +118,18 @@ class Search:
         extra = _compared(ask.connection, best[:width], query)
         return merged(scored, extra.items.tolist(), extra.cosines.tolist()), whole
 
+    def knows(self, ask: "_Ask") -> bool:
+        """Whether it is as good as known which items meet the filter."""
+        if sum(space.items for space in ask.spaces) <= _SOON_READ:
+            return True
+        with self._answers_lock:
+            return all(ask.key(space) in self._answers for space in ask.spaces)
+
     def allowed(self, ask: "_Ask", space: NamespaceRow) -> "Ids":
         """Ids of the items of a namespace that meet the filter, remembered until the namespace changes."""
         import numpy as np
 
-        known = (space.id, space.version, json.dumps(ask.filter, sort_keys=True, default=str))
+        known = ask.key(space)
         with self._answers_lock:
             found = self._answers.get(known)
         if found is None:
@@ -151,7 +159,12 @@ class _Ask:
         self.filter = wanted
         self.stop = stop
         self._visible = visible
+        self._written = json.dumps(wanted, sort_keys=True, default=repr)
         self.names = {space.id: space.path for space in spaces}
+
+    def key(self, space: NamespaceRow) -> tuple[int, int, str]:
+        """What the filter's answer in a namespace is remembered by, as long as the namespace is unchanged."""
+        return space.id, space.version, self._written
 
     def fits(self, item: ItemRow) -> bool:
         return self._visible(item) and matches(item.value, self.filter)
@@ -188,6 +201,9 @@ class _Ranked:
         size = max(10, min(_CHUNK, self._ask.stop))
         order = self._ranking.ordered(max(_CHUNK, self._ask.stop))
         found = tried = 0
+        if self._ask.filter and self._search.knows(self._ask):
+            yield from self._sifted(found)
+            return
         while chunk := list(islice(order, size)):
             if self._ask.filter and tried - found >= _TRIES:
                 yield from self._sifted(found)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from notebooks.errors import PageFullError, PatchError, VersionError
 from notebooks.patch import JSON, merge_patch, patch_schema
 from notebooks.render import is_empty, render_fields
 
 PageT = TypeVar("PageT")
+
+
+def _no_truth(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("expected a number")
+    return value
+
+
+Number = Annotated[int, BeforeValidator(_no_truth), Field(ge=-1_000_000_000, le=1_000_000_000)]
+"""A whole number that every store and checkpointer can hold; true is not 1."""
 
 
 class Entry(BaseModel):
@@ -42,12 +52,17 @@ class Notebook(BaseModel):
         version: Schema version that wrote the page.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, populate_by_name=True)
+    # Inputs stay out of pydantic's own messages: a page may hold secrets, and messages end up in logs.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, str_strip_whitespace=True, populate_by_name=True, hide_input_in_errors=True
+    )
 
     VERSION: ClassVar[int] = 1
     """Schema version of this class; raise it with an `upgrade` when a field changes its shape."""
     LIMIT: ClassVar[int] = 4000
-    """Characters that the page may render to."""
+    """Characters that the page may render to, as a model writes it."""
+    RESERVED: ClassVar[int] = 0
+    """Characters beyond the limit that only code and people may use, for the fields that code fills."""
     SECRET: ClassVar[frozenset[str]] = frozenset()
     """Fields that no view for the player may hold."""
 
@@ -66,16 +81,16 @@ class Notebook(BaseModel):
     def _read(cls, page: Any) -> Any:
         if not isinstance(page, Mapping):
             return page
-        found = page.get("version", 1)
-        if isinstance(found, int) and found < cls.VERSION:
+        if cls._version_of(page) < cls.VERSION:
             return {**cls.upgrade(dict(page)), "version": cls.VERSION}
         return page
 
-    @model_validator(mode="after")
-    def _known_version(self) -> Self:
-        if not 1 <= self.version <= self.VERSION:
-            raise VersionError(type(self).__name__, self.version, self.VERSION)
-        return self
+    @classmethod
+    def _version_of(cls, page: Mapping[str, Any]) -> int:
+        found = page.get("version", 1)
+        if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= cls.VERSION:
+            raise VersionError(cls.__name__, found, cls.VERSION)
+        return found
 
     @classmethod
     def load(cls, page: Any) -> Self:
@@ -83,9 +98,12 @@ class Notebook(BaseModel):
 
         Raises:
             PatchError: The JSON is not such a page; the message names each wrong field.
+            VersionError: A newer Questbook wrote it.
         """
         if isinstance(page, cls):
             return page
+        if isinstance(page, Mapping):
+            cls._version_of(page)  # here, because pydantic would wrap the error
         try:
             return cls.model_validate({} if page is None else page)
         except ValidationError as error:
@@ -113,6 +131,7 @@ class Notebook(BaseModel):
             raise PatchError(name, [f"The patch: got {patch!r:.80}; expected an object with the fields to change."])
         if by_model and (owned := self._owned(patch)):
             raise PatchError(name, [f"{field}: code keeps this field; leave it out." for field in owned])
+        self._version_of(patch)
         before = self.as_json()
         try:
             merged = type(self).model_validate(merge_patch(before, self.prepare(dict(patch))))
@@ -120,8 +139,9 @@ class Notebook(BaseModel):
             raise PatchError.from_validation(name, error) from error
         change = merged.settle(self)
         used = len(change.page.render())
-        if used > self.LIMIT and used >= len(self.render()):
-            raise PageFullError(name, used, self.LIMIT)
+        limit = self.LIMIT if by_model else self.LIMIT + self.RESERVED
+        if used > limit and used >= len(self.render()):
+            raise PageFullError(name, used, limit)
         return change
 
     def prepare(self, patch: JSON) -> JSON:

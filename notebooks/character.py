@@ -55,6 +55,7 @@ class CharacterNotebook(Notebook):
     )
 
     LIMIT: ClassVar[int] = 2500
+    RESERVED: ClassVar[int] = 400  # abilities, hit points and a kit, as the rules fill them
     REQUIRED: ClassVar[tuple[str, ...]] = ("name", "ancestry", "class", "background", "goal")
 
     name: Text = Field(default="", max_length=80, description="What the character is called.")

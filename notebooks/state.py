@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from notebooks.base import Change, Entry, Notebook
+from notebooks.base import Change, Entry, Notebook, Number
 from notebooks.errors import PatchError
 from notebooks.patch import JSON
 
@@ -24,6 +25,12 @@ def _status(value: object) -> object:
         word = value.strip().casefold()
         return next((status for status, words in _STATUS.items() if word in words), word)
     return value
+
+
+def _folded(text: str) -> str:
+    """Bring a name or a fate to the form by which two spellings are held to be the same."""
+    letters = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join("".join(c if c.isalnum() or c.isspace() else " " for c in letters).split()) or letters.strip()
 
 
 class Quest(Entry):
@@ -49,7 +56,7 @@ class Person(Entry):
 class Condition(Entry):
     """How the player's character fares."""
 
-    hp: int | None = Field(default=None, description="Hit points now.")
+    hp: Number | None = Field(default=None, description="Hit points now.")
     max_hp: int | None = Field(default=None, ge=1, json_schema_extra={"engine": True})
     conditions: dict[str, str] = Field(default={}, description='Condition to a note: {"poisoned": "until dawn"}.')
 
@@ -78,8 +85,10 @@ class StateNotebook(Notebook):
     objective: str = Field(default="", description="What the character is trying to do next.")
     quests: dict[str, Quest] = Field(default={}, description="By title.")
     people: dict[str, Person] = Field(default={}, description="By name.")
-    inventory: dict[str, int] = Field(default={}, description="Item to how many the character has now; 0 removes it.")
-    gold: int = Field(default=0, description="Gold pieces that the character has now.")
+    inventory: dict[str, Number] = Field(
+        default={}, description="Item to how many the character has now; 0 removes it."
+    )
+    gold: Number = Field(default=0, description="Gold pieces that the character has now.")
     condition: Condition = Condition()
     clock: Clock = Clock()
     facts: dict[str, str] = Field(default={}, description="Subject to what the player has learnt of it.")
@@ -93,9 +102,9 @@ class StateNotebook(Notebook):
         for field in ("quests", "people", "inventory", "facts", "secrets"):
             entries = patch.get(field)
             if isinstance(entries, Mapping):
-                known = {name.casefold(): name for name in page[field]}
+                known = {_folded(name): name for name in page[field]}
                 named = ((" ".join(str(name).split()), entry) for name, entry in entries.items())
-                patch[field] = {known.get(name.casefold(), name): entry for name, entry in named}
+                patch[field] = {known.get(_folded(name), name): entry for name, entry in named}
         return patch
 
     def settle(self, before: Self) -> Change[Self]:
@@ -123,18 +132,18 @@ class StateNotebook(Notebook):
             for name, person in before.people.items()
             if not person.alive and name not in self.people
         }
-        back = {name.casefold() for name in self.people}
-        fallen = {name: fate for name, fate in (self.fallen | struck).items() if name.casefold() not in back}
+        back = {_folded(name) for name in self.people}
+        fallen = {name: fate for name, fate in (self.fallen | struck).items() if _folded(name) not in back}
         return dict(list(fallen.items())[-_FALLEN_KEPT:])
 
     def _refuse_return(self, before: Self) -> None:
-        dead = {name.casefold(): fate for name, fate in before.fallen.items()}
-        dead |= {name.casefold(): person.fate for name, person in before.people.items() if not person.alive}
+        dead = {_folded(name): fate for name, fate in before.fallen.items()}
+        dead |= {_folded(name): person.fate for name, person in before.people.items() if not person.alive}
         problems = [
-            f"people.{name}.alive: {name} is dead ({dead[name.casefold()] or 'no cause noted'}) and stays dead; "
+            f"people.{name}.alive: {name} is dead ({dead[_folded(name)] or 'no cause noted'}) and stays dead; "
             "if they truly returned, say how in a new `fate`."
             for name, person in self.people.items()
-            if person.alive and name.casefold() in dead and person.fate in ("", dead[name.casefold()])
+            if person.alive and _folded(name) in dead and _folded(person.fate) in ("", _folded(dead[_folded(name)]))
         ]
         if problems:
             raise PatchError(type(self).__name__, problems)

@@ -187,6 +187,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.path.endswith("/chat/completions"):
             self._send_status(status(404, message=f"FakeOpenAI: no such path: {self.path}"))
             return
+        if unanswered := _unanswered(body["messages"]):
+            said = f"An assistant message with 'tool_calls' must be followed by tool messages: {sorted(unanswered)}"
+            self._send_status(status(400, message=said))
+            return
         match self.server.fake.behave(body, self.headers.get("Authorization", "").removeprefix("Bearer ")):
             case Status() as refusal:
                 self._send_status(refusal)
@@ -250,6 +254,21 @@ class _Handler(BaseHTTPRequestHandler):
             data = f"data: {event}\n\n".encode()
             self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         self.wfile.write(b"0\r\n\r\n")
+
+
+def _unanswered(messages: list[dict[str, Any]]) -> set[str]:
+    """Find calls without a result right behind them, and results without a call, both of which OpenAI refuses."""
+    open_calls: set[str] = set()
+    for message in messages:
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in open_calls:
+                return {message["tool_call_id"]}
+            open_calls.discard(message["tool_call_id"])
+        elif open_calls:
+            return open_calls
+        else:
+            open_calls = {call["id"] for call in message.get("tool_calls") or []}
+    return open_calls
 
 
 _USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}

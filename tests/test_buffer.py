@@ -41,6 +41,16 @@ def test_spoken_leaves_out_the_machinery():
     assert (player, reply) == ("player 7", "word word ")
 
 
+def test_calls_that_were_never_answered_and_what_is_left_of_them_are_left_out():
+    half = AIMessage("I try.", tool_calls=[{"name": "roll_dice", "args": {}, "id": i} for i in ("a", "b")])
+    messages = [HumanMessage("go"), half, ToolMessage("12", tool_call_id="a"), *turn(2, rolls=1)]
+    kept = latest(messages, 10_000)
+    assert [type(message) for message in kept][:3] == [HumanMessage, AIMessage, HumanMessage]
+    assert kept[1].text == "I try."
+    assert not kept[1].tool_calls
+    assert sum(isinstance(message, ToolMessage) for message in kept) == 1
+
+
 def test_nothing_leaves_while_the_buffer_fits():
     messages = game(5)
     assert overflow(messages, last_turn=5, budget=count_tokens_approximately(messages), may_leave=5) == []

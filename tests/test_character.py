@@ -65,14 +65,17 @@ def test_a_page_over_its_limit_is_refused_with_how_much_to_shorten():
     kit = {f"thing number {n} of a very long list": 1 for n in range(80)}
     with pytest.raises(PageFullError, match="shorten it by at least") as error:
         CharacterNotebook().patched({"kit": kit})
-    assert error.value.used > error.value.limit == CharacterNotebook.LIMIT
+    assert error.value.used > error.value.limit == CharacterNotebook.LIMIT + CharacterNotebook.RESERVED
+    with pytest.raises(PageFullError) as by_model:
+        CharacterNotebook().patched({"kit": kit}, by_model=True)
+    assert by_model.value.limit == CharacterNotebook.LIMIT
     short_enough = dict(list(kit.items())[: 80 - (error.value.used - error.value.limit) // 30])
     assert CharacterNotebook().patched({"kit": short_enough}).page.kit == short_enough
 
 
 def test_a_page_that_is_over_its_limit_already_can_still_be_shortened():
     class Small(CharacterNotebook):
-        LIMIT = 60
+        LIMIT, RESERVED = 60, 0
 
     page = Small.load(MIRA | {"background": "x" * 200})
     shorter = page.patched({"background": "x" * 100}).page
@@ -97,5 +100,8 @@ def test_old_pages_are_upgraded_and_newer_ones_refused():
 
     assert Later.load({"version": 1, "race": "elf"}).ancestry == "elf"
     assert Later.load({"version": 1, "race": "elf"}).as_json()["version"] == 2
-    with pytest.raises((VersionError, PatchError), match="reads versions 1 to 1"):
-        CharacterNotebook.load({"version": 2})
+    for newer in (2, 99, "1", True, 0):
+        with pytest.raises(VersionError, match="reads versions 1 to 1"):
+            CharacterNotebook.load({"version": newer, "name": "a secret"})
+        with pytest.raises(VersionError):
+            CharacterNotebook().patched({"version": newer})

@@ -15,7 +15,7 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.graph import build_graph, graph
 from graphs.errors import ModelError, PastUnknownError, SettingsError
 from memory.namespaces import campaign_namespace
-from notebooks import PatchError
+from notebooks import CharacterNotebook, PatchError
 
 EXCHANGES = campaign_namespace("adventurer", "default", "exchanges")
 
@@ -84,6 +84,99 @@ async def test_a_page_completed_by_hand_opens_the_quest_too(game):
     assert game.values["character"]["hit_points"] == game.values["quest"]["condition"]["hp"] > 0
 
 
+async def test_who_has_entered_does_not_enter_again(game):
+    await game.begin()
+    game.model.queue(
+        "update", say("", call("StateNotebook", gold=500, condition={"hp": 2}, inventory={"dagger": None}))
+    )
+    await game.play("I fight")
+    before = game.values["quest"]
+    await game.app.aupdate_state(game.config, {"character": {"hit_points": None}})
+    await game.play("I rest")
+    assert game.values["character"]["hit_points"] == before["condition"]["max_hp"]
+    await game.app.aupdate_state(game.config, {"character": {"goal": None}})
+    game.model.queue("interview", say("", call("CharacterNotebook", goal="revenge")))
+    await game.play("revenge")
+    assert game.values["quest"] == before
+    assert game.values["character"]["goal"] == "revenge"
+    await game.app.aupdate_state(game.config, {"character": {"hit_points": 40}})
+    await game.play("I train")
+    assert game.values["quest"]["condition"] == before["condition"] | {"max_hp": 40}
+
+
+async def test_a_page_completed_by_hand_keeps_what_was_written(game):
+    await game.play("hello")
+    await game.app.aupdate_state(game.config, {"character": MIRA | {"hit_points": 12, "kit": {"lute": 1}}})
+    await game.play("I step into the light")
+    assert game.values["quest"]["condition"] == {"hp": 12, "max_hp": 12, "conditions": {}}
+    assert game.values["quest"]["inventory"] == {"lute": 1}
+
+
+async def test_a_character_as_long_as_the_page_allows_can_enter(game):
+    page = {**MIRA, "kit": {}}
+    while len(CharacterNotebook.load(page).render()) < CharacterNotebook.LIMIT - 40:
+        page["kit"][f"item {len(page['kit'])} of the long list"] = 1
+    game.model.queue("interview", say("", call("CharacterNotebook", **page)))
+    await game.play("I'm Mira, and I carry much")
+    assert game.values["character"]["hit_points"]
+    assert len(game.values["quest"]["inventory"]) == len(page["kit"])
+    assert game.reply.startswith("The wind")
+
+
+async def test_the_reply_is_what_a_turn_ends_with_in_the_interview_too(game):
+    game.model.queue("interview", say("And your people?", call("CharacterNotebook", name="Bob")))
+    await game.play("My name is Bob")
+    assert game.reply == "And your people?"
+    assert [m.type for m in game.values["messages"]] == ["human", "ai", "tool", "ai"]
+
+
+async def test_what_is_secret_shows_in_no_notice(game):
+    await game.begin()
+    bad = say("", call("StateNotebook", secrets={"Maren": ["is the traitor"]}, gold="much"))
+    game.model.queue("update", bad, bad)
+    await game.play("I look")
+    told = game.values["notices"][-1]["text"]
+    assert "traitor" not in told
+    assert "gold: got 'much'" in told
+    assert "A secret did not fit." in told
+    assert "traitor" in game.model.asked("update")[-1][-1].text, "the model is told all of it"
+
+
+async def test_a_call_that_was_never_answered_does_not_stay_in_the_prompt(game):
+    await game.begin()
+    game.model.queue("quest", say("You hold your breath.", call("roll_dice", expression="1d20", reason="x")))
+    stop = {"interrupt_before": ["roll_dice"]}
+    await game.app.ainvoke({"messages": [HumanMessage("I sneak")]}, game.config, context=game.settings, **stop)
+    assert game.next == ("roll_dice",)
+    await game.play("No, I wait")
+    prompt = game.model.asked("quest")[-1]
+    assert "You hold your breath." in [m.text for m in prompt]
+    assert not any(c["name"] == "roll_dice" for m in prompt if isinstance(m, AIMessage) for c in m.tool_calls)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"quest": {"__overwrite__": {"gold": "x"}}},
+        {"turn": "x"},
+        {"summary": None},
+        {"timeline": "x"},
+        {"rolls": [1]},
+        {"character": {"__overwrite__": 3}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("node", ["condense", "remember"])
+async def test_an_edit_that_could_not_be_read_again_is_refused(game, edit, node):
+    await game.begin()
+    before = game.checkpointed
+    with pytest.raises((ValueError, TypeError)):
+        await game.app.aupdate_state(game.config, edit, as_node=node)
+    assert game.checkpointed == before
+    await game.play("I go on")
+    assert game.values["turn"] == 2
+
+
 async def test_one_call_before_the_reply_and_one_after(game):
     await game.begin()
     before = len(game.model.calls)
@@ -145,12 +238,31 @@ async def test_a_model_that_only_rolls_is_stopped(new_game):
     game = new_game(max_roll_rounds=2)
     await game.begin()
     game.model.queue("quest", *[say("", call("roll_dice", expression="1d6", reason="again")) for _ in range(3)])
-    with pytest.raises(ModelError, match="keeps asking for dice"):
+    with pytest.raises(ModelError, match="keeps calling tools"):
         await game.play("I roll")
     assert len(game.values["rolls"]) == 2
     game.model.queue("quest", say("Enough."))
     await game.play(None)
     assert game.reply == "Enough."
+
+
+async def test_a_model_that_keeps_calling_what_is_not_there_is_stopped(new_game):
+    game = new_game(max_roll_rounds=3)
+    await game.begin()
+    game.model._stock["quest"] = say("", call("look_around"))
+    with pytest.raises(ModelError, match="keeps calling tools"):
+        await game.play("I look")
+    assert len(game.model.asked("quest")) == 1 + 4
+
+
+async def test_a_hundred_rolls_at_once_are_too_many(game):
+    await game.begin()
+    many = [call("roll_dice", expression="1d1000", reason="x") for _ in range(25)]
+    game.model.queue("quest", say("", *many), say("", *many), say("Well."))
+    await game.play("roll")
+    totals = [roll["total"] for roll in game.values["rolls"]]
+    assert len(totals) == 20
+    assert len(set(totals)) > 17, "later rolls of a turn do not repeat the first"
 
 
 async def test_seeded_dice_are_repeatable_and_unseeded_ones_are_not(new_game):
@@ -462,6 +574,13 @@ def test_settings_come_from_arguments_then_the_environment_then_defaults(monkeyp
     assert Context.of(None, model="ollama:y", seed=None).model == "ollama:y"
     assert Context.of({"model": "z"}).buffer_tokens == 1234
     assert Context.of(Context(model="q")).model == "q"
+    monkeypatch.setenv("QUESTBOOK_BUFFER_TOKENS", "many")
+    monkeypatch.delenv("QUESTBOOK_BUFFER_TOKENS")
+    with pytest.raises(SettingsError, match="no setting 'campain'"):
+        Context.of({"campain": "x"})
+    for wrong in ("str", 5, [1]):
+        with pytest.raises(SettingsError, match="expected an object"):
+            Context.of(wrong)
     monkeypatch.setenv("QUESTBOOK_BUFFER_TOKENS", "many")
     with pytest.raises(SettingsError, match=r"buffer_tokens \(QUESTBOOK_BUFFER_TOKENS\): got 'many'"):
         Context.of()

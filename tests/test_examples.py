@@ -16,8 +16,11 @@ async def test_the_graph_lives_inside_somebody_elses_app(model):
     assert len([line for line in source.splitlines() if line.strip()]) < 40
     app = runpy.run_path(str(ROOT / "examples" / "embed.py"))["app"]
     config = {"configurable": {"thread_id": "t"}}
-    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
     context = {"model": "scripted", "campaign": "my-app"}
+    model.queue("interview", say("And your people?", call("CharacterNotebook", name="Mira")))
+    out = await app.ainvoke({"messages": [("user", "hello")]}, {"configurable": {"thread_id": "u"}}, context=context)
+    assert out["messages"][-1].text == "And your people?"
+    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
     out = await app.ainvoke({"messages": [("user", "I'm Mira")]}, config, context=context)
     assert out["messages"][-1].text.startswith("The wind")
     model.queue("update", say("", call("StateNotebook", gold=3)))

@@ -268,3 +268,16 @@ async def test_places_differ_in_pages_and_in_what_they_remember_but_secrets_stay
     assert not any(await story.history.differ("low road"))
     back = await story.history.differ("low road", "main")
     assert [place.player for place in back.only_before] == ["I go to the inn"]
+
+
+async def test_the_first_message_of_a_thread_that_joined_is_written_anew_on_the_past_it_had(story):
+    story.config = {"configurable": {"thread_id": "another"}}
+    history = History(story.app, story.config, Context.of(story.settings))
+    story.model.queue("quest", say("The pit swallows you."))
+    await story.play("I leap")
+    config, said = await history.before_last()
+    assert said == "I leap"
+    await story.app.ainvoke(resend("I stay"), config, context=story.settings)
+    assert story.values["turn"] == 5
+    assert story.values["messages"][0].text == "I stay"
+    assert "pit" not in str(story.model.asked("quest")[-1])

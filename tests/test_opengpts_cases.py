@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from scripted import call, malformed, say
 
 from graphs.errors import InputError, ModelError
+from memory.namespaces import campaign_namespace
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -267,6 +268,19 @@ async def test_what_cannot_be_played_is_refused_and_changes_nothing(game, bad): 
     assert game.values["turn"] == 2
     assert [m.text for m in game.values["messages"]][-2:] == ["I go on", "On we go."]
     assert all(m not in game.values["messages"] for m in bad)
+
+
+async def test_two_runs_at_once_on_one_thread_lose_no_memory(game):  # there: no lock, the last writer wins
+    await game.begin()
+    await asyncio.gather(game.play("I go left"), game.play("I go right"))
+    namespace = campaign_namespace("adventurer", "default", "exchanges")
+    records = [item.value for item in await game.store.asearch(namespace, limit=20)]
+    assert sorted(record["player"] for record in records) == sorted({record["player"] for record in records})
+    assert {"I go left", "I go right"} <= {record["player"] for record in records}
+    assert len({(record["branch"], record["turn"]) for record in records}) == 3, "neither wrote over the other"
+    await game.play("I go on")
+    prompt = game.model.asked("quest")[-1]
+    assert not ("I go left" in str(prompt) and "I go right" in str(prompt)), "the thread knows one of the two futures"
 
 
 async def test_braces_in_the_character_are_safe(game):

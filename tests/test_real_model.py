@@ -127,6 +127,17 @@ async def test_a_reply_that_fails_keeps_the_message_and_can_be_retried(real, ser
     assert real.values["turn"] == 2
 
 
+async def test_a_run_stopped_before_its_dice_does_not_poison_the_thread(real, server):
+    await begin(real, server)
+    server.queue(say("You hold your breath.") + call("roll_dice", {"expression": "1d20", "reason": "luck"}))
+    stop = {"interrupt_before": ["roll_dice"]}
+    await real.app.ainvoke({"messages": [HumanMessage("I sneak")]}, real.config, context=real.settings, **stop)
+    await real.play("No, I wait")
+    assert real.reply == "The wind turns."
+    await real.play("And on")
+    assert real.values["turn"] == 3
+
+
 async def test_429_with_retry_after_is_waited_out(real, server):
     await begin(real, server)
     server.queue(status(429, headers={"Retry-After": "0"}), say("Patience pays."))

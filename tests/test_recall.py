@@ -7,6 +7,7 @@ from langgraph.store.memory import InMemoryStore
 
 from memory import FaissStore, HashEmbeddings
 from memory.recall import recall, word_scores
+from memory.timeline import stamp
 
 HERE = ("u", "c", "exchanges")
 
@@ -24,7 +25,7 @@ def store(request, tmp_path):
 
 
 async def write(store, branch, turn, text):
-    await store.aput(HERE, f"{branch}-{turn}", {"text": text, "branch": branch, "turn": turn})
+    await store.aput(HERE, f"{branch}-{turn}", {"text": text} | stamp(branch, turn))
 
 
 async def keys(store, query, **settings):

@@ -75,6 +75,30 @@ async def test_many_threads_at_once_never_share_a_turn(game):
     assert {thread.values["turn"] for thread in threads} == {2}
 
 
+async def test_the_first_message_run_again_does_not_take_over_its_own_future(game):
+    await game.begin()
+    game.model.queue("quest", say("The king dies."))
+    await game.play("I strike the king")
+    first = next(s for s in game.app.get_state_history(game.config) if s.next == ("build_character",))
+    await game.app.ainvoke(None, first.config, context=game.settings)
+    assert len(game.model.asked("interview")) == 2, "they are asked who they are, as at the first time"
+    assert game.values["turn"] == 1
+    assert not game.values["character"].get("name")
+
+
+async def test_a_thread_that_went_on_from_the_head_does_so_again(game):
+    await game.begin()
+    later = another_thread(game)
+    await later.play("I go left")
+    await later.play("I fall")
+    first = next(s for s in later.app.get_state_history(later.config) if s.next == ("build_character",))
+    later.model.queue("quest", say("A bridge."))
+    await later.app.ainvoke(None, first.config, context=later.settings)
+    assert later.values["turn"] == 2
+    assert "I fall" not in str(later.values["messages"])
+    assert len(later.values["timeline"]) == 2
+
+
 async def test_the_sessions_of_other_campaigns_are_none_of_ours(game):
     await game.begin()
     other = another_thread(game)

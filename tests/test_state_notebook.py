@@ -105,6 +105,27 @@ def test_an_unknown_status_is_refused_with_what_is_allowed():
         StateNotebook().patched({"quests": {"q": {"status": "meh"}}})
 
 
+@pytest.mark.parametrize("wrong", [True, 10**30, -(10**30), 1.5, "many", [1]])
+@pytest.mark.parametrize("field", ["gold", "inventory", "condition"])
+def test_a_number_is_a_number_that_can_be_kept(page, field, wrong):
+    patch = {"gold": wrong} if field == "gold" else {field: {"rope" if field == "inventory" else "hp": wrong}}
+    with pytest.raises(PatchError, match=field):
+        page.patched(patch)
+
+
+@pytest.mark.parametrize("fate", ["slain.", " SLAIN ", "Slain!"])
+def test_other_punctuation_is_no_way_back_from_death(page, fate):
+    with pytest.raises(PatchError, match="is dead"):
+        page.patched({"people": {"Grix": {"alive": True, "fate": fate}}})
+
+
+def test_another_way_to_write_a_name_is_the_same_name():
+    jose = StateNotebook().patched({"people": {"Jos\u00e9": {"alive": False, "fate": "drowned"}}}).page
+    with pytest.raises(PatchError, match="is dead"):
+        jose.patched({"people": {"Jose\u0301": {"role": "a living twin", "alive": True}}})
+    assert list(jose.patched({"people": {"Jose\u0301": {"role": "fisher"}}}).page.people) == ["Jos\u00e9"]
+
+
 def test_secrets_are_in_the_dungeon_masters_view_only(page):
     assert "smuggler" in page.render()
     assert "smuggler" not in str(page.player_view())

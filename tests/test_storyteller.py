@@ -21,7 +21,9 @@ from graphs.dungeon_master.sections import (
 )
 from graphs.dungeon_master.state import DungeonState
 from graphs.storyteller import OfflineStoryteller
+from graphs.storyteller.tables import table
 from graphs.storyteller.tale import keys, tale
+from graphs.storyteller.words import read
 from notebooks import CharacterNotebook, StateNotebook
 
 ROLL = {"type": "function", "function": {"name": "roll_dice", "parameters": {}}}
@@ -427,3 +429,70 @@ def test_eight_thousand_characters_are_read_in_no_time():
     game.say("begin")
     for words in ("a " * 4000, "tall and " * 900, "my name is " * 700, "the " * 2000 + "dies", "x" * 8000):
         assert game.say(words)
+
+
+def test_of_two_deeds_the_first_is_done_and_the_second_comes_next():
+    game = Game(luck=15).start("bell")
+    game.say("go to the eel stage")
+    reply = game.say("I take the eel pie and go back to my landing")
+    assert "eel pie" in game.page.inventory
+    assert game.page.location == "the Eel Stage"
+    assert reply.rsplit("\n\n", 1)[1].rstrip(".").endswith("go back to your landing")
+    assert "search the room" in game.say("go to the landing. Search the room.")
+    assert game.page.location == "Blackmere Landing"
+
+
+@pytest.mark.parametrize(
+    ("words", "verb", "then"),
+    [
+        ("take the oil and go to the quay", "take", "go to the quay"),
+        ("I light the lamp, then I look at the sea.", "use", "look at the sea"),
+        ("look at the boats. Search the room.", "look", "Search the room"),
+        ("take the bread and butter and leave", "take", "leave"),
+        ("take the rope and the oil", "take", ""),
+        ("give the ring and the letter to Tobb", "give", ""),
+        ("talk to Maren and ask about the keeper", "ask", ""),
+        ("go and talk to Tobb", "go", ""),
+        ("rest and recover", "rest", ""),
+        ("I sigh and go to the mill", "go", ""),
+        ("I look around.", "look", ""),
+        ("Remember: take the oil and go to the quay", "plant", ""),
+    ],
+)
+def test_a_sentence_holds_two_deeds_only_if_each_half_is_one(words, verb, then):
+    intent = read(words)
+    assert (intent.verb, intent.then) == (verb, then)
+
+
+def test_whoever_is_called_for_where_they_are_not_is_said_to_be_elsewhere():
+    game = Game(luck=15).start("lamp")
+    for words in ("persuade Tobb", "give 1 gold to Tobb", "attack Tobb", "look at Tobb", "talk to Tobb"):
+        gold = game.page.gold
+        assert "Old Tobb is not here." in game.say(words)
+        assert game.page.gold == gold
+        assert "Old Tobb" not in game.page.people
+    assert "Tobb" in game.say("ask Maren about Tobb")
+    game.say("go to the tavern")
+    game.say("go back")
+    assert "You saw each other last at the Drowned Cat" in game.say("persuade Tobb")
+
+
+def test_one_is_told_of_the_person_asked_about_and_not_of_a_namesake():
+    game = Game(luck=15).start("bell")
+    for words in ("attack Corey Garrow", "persuade Corey Garrow", "give 1 gold to Corey Garrow"):
+        assert "Corey Garrow is not here." in game.say(words)
+    assert game.page.people["Widow Garrow"].attitude == "fierce"
+    game.say("go to the church")
+    assert "Widow Garrow is not here. You saw each other last at Blackmere Landing" in game.say("persuade Garrow")
+    reply = game.say("ask Joss about Ness Otter")
+    assert "Ness" in reply
+    assert "somewhere else" in reply or "Not here" in reply
+
+
+def test_searching_a_place_over_and_over_is_less_and_less_interesting():
+    game = Game(luck=15).start("bell")
+    told = [game.say("search the place") for _ in range(4)]
+    assert "over this place already" not in told[0]
+    assert "over this place already" in told[1]
+    assert all(any(text in reply for text in table("searched_out")) for reply in told[2:])
+    assert [len(turn["rolls"]) for turn in game.told[-4:]] == [1, 0, 0, 0]

@@ -6,7 +6,7 @@ import random
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from memory.timeline import branch_name, branch_of, claim, fork, record_key, visible
+from memory.timeline import branch_name, branch_of, claim, fork, record_key, stamp, until, visible
 
 
 def test_the_first_segment_that_reaches_a_turn_owns_it():
@@ -27,13 +27,19 @@ def test_a_key_follows_from_branch_turn_kind_and_ordinal():
 
 def test_visible_is_one_filter_a_segment():
     timeline = [("a", 4), ("b", 9)]
-    assert visible(timeline) == [{"branch": "a", "turn": {"$lte": 4}}, {"branch": "b", "turn": {"$lte": 9}}]
-    assert visible(timeline, before=4) == [{"branch": "a", "turn": {"$lte": 3}}]
-    assert visible([("a", 4), ("b", 4), ("c", 5)]) == [
-        {"branch": "a", "turn": {"$lte": 4}},
-        {"branch": "c", "turn": {"$lte": 5}},
-    ]
+    assert visible(timeline) == [{"branch": "a"} | until(4), {"branch": "b"} | until(9)]
+    assert visible(timeline, before=4) == [{"branch": "a"} | until(3)]
+    assert visible([("a", 4), ("b", 4), ("c", 5)]) == [{"branch": "a"} | until(4), {"branch": "c"} | until(5)]
     assert visible([], before=9) == []
+
+
+def test_the_order_of_turns_is_the_same_for_texts_and_for_numbers():
+    turns = [1, 9, 10, 99, 100, 12_345]
+    for turn in turns:
+        limit = until(turn)["order"]["$lte"]
+        orders = [stamp("a", other)["order"] for other in turns]
+        assert [order <= limit for order in orders] == [other <= turn for other in turns], "as PostgresStore compares"
+        assert [float(order) <= float(limit) for order in orders] == [other <= turn for other in turns], "as others do"
 
 
 def test_a_fork_ends_the_old_branch_before_its_turn():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
 
@@ -54,7 +54,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
             reply = reply.model_copy(update={"content": ""})
         written = write_page(page, reply)
         page = written.page
-        said += [reply, *written.results] if written.results or reply.text.strip() else []
+        said += _in_order(reply, written.results, last=not page.complete)
         notices += [notice(opened["turn"], "build_character", problem) for problem in written.problems]
         spoke = spoke or bool(reply.text.strip())
         if page.complete or (spoke and not written.problems):
@@ -72,5 +72,17 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
     update["character"] = diff_patch(state.character.as_json(), page.as_json())
     if page.complete:
         said[-1] = said[-1].model_copy(update={"content": prompts.OPENING})
-        update |= enter(state.character, page) | {"noted_through": state.turn}
+        update |= enter(state.character, page, state.quest)
+        if state.quest.condition.max_hp is None:
+            update["noted_through"] = state.turn
     return update
+
+
+def _in_order(reply: AIMessage, results: list[ToolMessage], *, last: bool) -> list[AnyMessage]:
+    """Put what was said to the player last, after calls and their results: it is what the turn ends with."""
+    if not results:
+        return [reply] if reply.text.strip() else []
+    if not last or not reply.text.strip():
+        return [reply, *results]
+    calls = reply.model_copy(update={"content": "", "id": f"{reply.id}-calls" if reply.id else None})
+    return [calls, *results, AIMessage(reply.text, id=reply.id)]

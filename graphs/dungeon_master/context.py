@@ -9,9 +9,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from graphs.errors import SettingsError
-
-OFFLINE = "offline"
-"""Name of the built-in storyteller, which needs neither model nor key."""
+from graphs.providers import OFFLINE
 
 
 class Context(BaseModel):
@@ -20,7 +18,7 @@ class Context(BaseModel):
     The environment variable of a field is QUESTBOOK_ and its name in capitals, as QUESTBOOK_MODEL.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", from_attributes=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
     model: str = Field(
         default=OFFLINE,
@@ -33,6 +31,11 @@ class Context(BaseModel):
     )
     seed: int | None = Field(default=None, description="Makes dice and the offline storyteller repeatable.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="Passed to the model; empty: its default.")
+    embeddings: str = Field(
+        default="hash",
+        min_length=1,
+        description="Embedder of the embedded store: hash, minilm, or provider:model. Read when the store is opened.",
+    )
     buffer_tokens: int = Field(
         default=4000, ge=200, description="Tokens of conversation kept word for word; older turns are summarised."
     )
@@ -63,12 +66,17 @@ class Context(BaseModel):
         """
         if isinstance(given, cls) and not flags:
             return given
+        if isinstance(given, str | int | float | list | tuple | set):
+            raise SettingsError(f"The context: got {given!r:.80}; expected an object or a mapping with settings.")
         fields = given if isinstance(given, Mapping) else {n: getattr(given, n, None) for n in cls.model_fields}
         try:
             return cls.model_validate({**fields, **{name: value for name, value in flags.items() if value is not None}})
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]
             name = str(problem["loc"][0])
+            if name not in cls.model_fields:
+                known = ", ".join(cls.model_fields)
+                raise SettingsError(f"There is no setting {name!r}. Settings: {known}.") from error
             raise SettingsError(
                 f"Setting {name} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {problem['msg']}. "
                 f"{cls.model_fields[name].description}"

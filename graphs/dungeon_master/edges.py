@@ -35,6 +35,11 @@ def route_tools(state: DungeonState) -> Literal["roll_dice", "update_state"]:
     return "roll_dice" if isinstance(reply, AIMessage) and calls_of(reply) else "update_state"
 
 
+def route_home(state: DungeonState) -> Literal["__end__"]:  # noqa: ARG001 (that the state can be read is the point)
+    """End the turn. As an edge that reads the state, it has an edit by hand checked after the last node, too."""
+    return "__end__"
+
+
 def route_upkeep(state: DungeonState) -> Literal["condense", "__end__"]:
     """Fold turns into the summary when the buffer is over its budget."""
     return "condense" if leaving(state, Context.of(context_or_none())) else "__end__"

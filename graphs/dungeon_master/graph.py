@@ -10,7 +10,7 @@ from langgraph.graph import END, START, StateGraph
 from graphs.dungeon_master.build_character import build_character
 from graphs.dungeon_master.condense import condense
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.edges import route_after_interview, route_mode, route_tools, route_upkeep
+from graphs.dungeon_master.edges import route_after_interview, route_home, route_mode, route_tools, route_upkeep
 from graphs.dungeon_master.recall import recall
 from graphs.dungeon_master.remember import remember
 from graphs.dungeon_master.roll_dice import roll_dice
@@ -41,7 +41,7 @@ def build_graph() -> StateGraph[DungeonState, Context, DungeonInput, DungeonStat
     builder.add_edge("roll_dice", "run_quest")
     builder.add_edge("update_state", "remember")
     builder.add_conditional_edges("remember", route_upkeep, ["condense", END])
-    builder.add_edge("condense", END)
+    builder.add_conditional_edges("condense", route_home, [END])
     return builder
 
 

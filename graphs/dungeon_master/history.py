@@ -77,17 +77,22 @@ class History(Chronicle):
     async def before_last(self) -> tuple[RunnableConfig, str]:
         """Find where the last message was sent, to send another in its place; also return that message.
 
-        The message that began the campaign can be sent anew too; the campaign's head is then given up, since the new
-        message begins it.
+        The message that began the thread can be sent anew too: the thread then begins again from the past it had. If
+        that was none, the campaign's head is given up, since the new message begins the campaign.
 
         Raises:
-            HistoryError: There is no message, or it was the first of a thread that went on from another.
+            HistoryError: There is no message.
         """
         spot = spot_of(await self.now())
-        if spot.turn > 1:
-            return await self._keeping(spot.line, await self.finished(spot.turn - 1), "condense"), spot.player
-        begun = [state async for state in self._back(self._thread())][-1]
-        await move_head(DungeonState(), self._store(), self.context, self._id)
+        begun: StateSnapshot | None = None
+        async for state in self._back(self._thread()):
+            if not state.next and spot_of(state).turn == spot.turn - 1:
+                return await self._keeping(spot.line, state, "condense"), spot.player
+            begun = state
+        if begun is None:
+            raise HistoryError("There is no message to write anew.")
+        if spot.turn == 1:
+            await move_head(DungeonState(), self._store(), self.context, self._id)
         return self._from(begun), spot.player
 
     async def name(self, line: str) -> None:

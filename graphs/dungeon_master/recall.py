@@ -19,6 +19,7 @@ from memory.buffer import spoken, turns_of
 from memory.namespaces import campaign_namespace
 from memory.recall import Recalled
 from memory.recall import recall as recall_records
+from notebooks import NotebookError
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
 
@@ -26,17 +27,20 @@ _log = logging.getLogger(__name__)
 
 
 async def recall(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Open the turn and recall for it; a character whose page a person completed by hand enters the story here."""
-    opened = open_turn(state, runtime)
-    if state.character.hit_points is None:
-        opened |= enter(state.character, state.character)
+    """Open the turn and recall for it; what a person changed on the character's page by hand takes effect here."""
+    opened, notices = open_turn(state, runtime), list[dict[str, Any]]()
+    try:
+        opened |= enter(state.character, state.character, state.quest)
+    except NotebookError as error:
+        _log.warning("The character's page was not filled up: %s", error)
+        notices.append(notice(opened["turn"], "recall", f"The rules could not fill up the character's page. {error}"))
     now = state.model_copy(update={"turn": opened["turn"], "timeline": opened["timeline"]})
     try:
-        return {**opened, "recalled": await memories_for(now, runtime)}
+        return {**opened, "recalled": await memories_for(now, runtime), "notices": notices}
     except Exception as error:  # noqa: BLE001 (any store may stand behind this; the game goes on without)
         _log.warning("Nothing was recalled for turn %d: %s", now.turn, error, exc_info=True)
         text = f"Memory could not be searched, so nothing was recalled for this turn. {error}"
-        return {**opened, "recalled": [], "notices": [notice(now.turn, "recall", text)]}
+        return {**opened, "recalled": [], "notices": [*notices, notice(now.turn, "recall", text)]}
 
 
 async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
@@ -48,7 +52,9 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     if runtime.store is None or not runtime.context.recall_tokens:
         return []
     turns = turns_of(state.messages, state.turn)
-    before = turns[0][0]  # what the buffer still holds need not be recalled
+    # What the buffer still holds need not be recalled. A turn that could not be written yet has no place on the
+    # timeline either: there may be another's record in it.
+    before = min(turns[0][0], state.remembered_through + 1)
     if before <= 1:
         return []
     query, _ = spoken(turns[-1][1])
@@ -63,7 +69,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
 
 
 def _fitting(items: list[Recalled], budget: int) -> list[dict[str, Any]]:
-    now = datetime.now(UTC)
+    now = datetime.now(UTC).astimezone()  # days change at the player's midnight
     kept: list[dict[str, Any]] = []
     for item in items:
         value = item.value

@@ -13,8 +13,10 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.dice import Advantage, DiceError, Roll, roll
 from graphs.dungeon_master.state import DungeonState
 from graphs.tool_calls import Call, answer, calls_of
+from memory.buffer import turns_of
 from notebooks import render_value
 
+_MOST_CALLS = 10
 ROLL_DICE = {
     "type": "function",
     "function": {
@@ -52,10 +54,13 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> dict[str,
     calls = calls_of(message) if isinstance(message, AIMessage) else []
     rolls: list[dict[str, Any]] = []
     results: list[ToolMessage] = []
-    done = sum(1 for rolled in state.rolls if rolled.get("turn") == state.turn)
+    _, turn = turns_of(state.messages, state.turn)[-1]
+    done = sum(1 for message in turn if isinstance(message, ToolMessage))
     for call in calls:
         try:
-            rolled = _roll(call, _dice(state, runtime.context, done + len(rolls)))
+            if len(results) >= _MOST_CALLS:
+                raise DiceError(f"That is more than {_MOST_CALLS} calls at once: roll what matters, then tell it.")
+            rolled = _roll(call, _dice(state, runtime.context, done + len(results)))
         except DiceError as error:
             results.append(answer(call, str(error), ok=False))
         else:

@@ -39,15 +39,11 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> dict[str,
     )
     if calls_of(reply) and _rounds(state) >= runtime.context.max_roll_rounds:
         if not reply.text.strip():
-            raise ModelError(f"{runtime.context.model} keeps asking for dice and tells nothing. Try the turn again.")
+            raise ModelError(f"{runtime.context.model} keeps calling tools and tells nothing. Try the turn again.")
         reply = AIMessage(reply.text, id=reply.id)  # told something: the calls beyond the limit are dropped
     return {"messages": [reply]}
 
 
 def _rounds(state: DungeonState) -> int:
     _, turn = turns_of(state.messages, state.turn)[-1]
-    return sum(
-        1
-        for message in turn
-        if isinstance(message, AIMessage) and any(c.name == "roll_dice" for c in calls_of(message))
-    )
+    return sum(1 for message in turn if isinstance(message, AIMessage) and calls_of(message))

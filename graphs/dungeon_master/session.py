@@ -51,20 +51,22 @@ async def move_head(state: DungeonState, store: BaseStore, context: Context, thr
 
 
 async def join(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Return the channels with which a new thread takes over the campaign's past; nothing if there is none."""
+    """Return the channels with which a new thread takes over the campaign's past; nothing if there is none.
+
+    What the past of a thread is, is decided once: gone back to its first message, a thread must not take over the head
+    that its own abandoned future has left.
+    """
     if state.turn or state.timeline or runtime.store is None:
         return {}
-    namespace = campaign_namespace(runtime.context.user, runtime.context.campaign, "head")
     try:
-        head = await runtime.store.aget(namespace, _KEY)
+        past = await _past(runtime.store, runtime)
     except Exception as error:  # any store may stand behind this; to begin anew instead would part the campaign
         raise PastUnknownError(
             f"Whether campaign {runtime.context.campaign!r} has a past cannot be read from the store: {error} "
             "The message is kept; mend the store and run the turn again."
         ) from error
-    if head is None:
+    if past is None:
         return {}
-    past = head.value
     recap = recap_of(past["summary"], StateNotebook.load(past["quest"]))
     return {
         "turn": past["turn"],
@@ -77,6 +79,20 @@ async def join(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]
         "remembered_through": past["turn"],
         "messages": [AIMessage(recap, name=ASIDE)],
     }
+
+
+async def _past(store: BaseStore, runtime: Runtime[Context]) -> dict[str, Any] | None:
+    """Return the head that this thread goes on from, and keep it for when its first message is run again."""
+    campaign = (runtime.context.user, runtime.context.campaign)
+    pasts = campaign_namespace(*campaign, "pasts")
+    thread = runtime.execution_info.thread_id if runtime.execution_info else None
+    if thread and (known := await store.aget(pasts, thread)):
+        found: dict[str, Any] | None = known.value["head"]
+        return found
+    head = await store.aget(campaign_namespace(*campaign, "head"), _KEY)
+    if thread:
+        await store.aput(pasts, thread, {"head": head.value if head else None}, index=False)
+    return head.value if head else None
 
 
 def recap_of(summary: str, quest: StateNotebook) -> str:

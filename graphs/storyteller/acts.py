@@ -1,12 +1,13 @@
-"""Acts: resting, waiting, singing, and how one is."""
+"""Acts: resting, waiting, singing, and other things that leave the world as it is."""
 
 from __future__ import annotations
 
 import re
 
-from graphs.storyteller import belongings, checks, choices, combat, tables
+from graphs.storyteller import choices, combat, deeds, obstacles
 from graphs.storyteller.phrases import filled, lower
 from graphs.storyteller.scene import Scene
+from graphs.storyteller.tables import flavours, table
 from graphs.storyteller.words import Intent
 
 
@@ -22,7 +23,7 @@ def rest(scene: Scene, intent: Intent) -> None:
     if long:
         scene.pass_time(to_dawn=True)
         scene.note({"condition": {"hp": most, "conditions": {"battered": None}}})
-        scene.say(scene.pick(tables.LONG_REST, "night"))
+        scene.say(scene.pick(table("long_rest"), "night"))
         scene.happening = f"Dawn of day {scene.day()}; {scene.name} has slept at {scene.location()}."
     else:
         if now < most:
@@ -31,11 +32,11 @@ def rest(scene: Scene, intent: Intent) -> None:
         scene.pass_time()
         scene.note({"condition": {"hp": now}})
         scene.say(
-            f"{scene.pick(tables.SHORT_REST, 'rest')} You have {now} of {most} hit points, and it is {scene.hour()}."
+            f"{scene.pick(table('short_rest'), 'rest')} You have {now} of {most} hit points, and it is {scene.hour()}."
         )
         scene.happening = f"{scene.name} has rested a while at {scene.location()}; it is {scene.hour()}."
     scene.say(
-        scene.pick(tables.HEARD_WAITING, "then").format(
+        scene.pick(table("heard_waiting"), "then").format(
             objective=lower(str(scene.page.get("objective") or "")) or "go on"
         ),
         apart=True,
@@ -46,8 +47,8 @@ def rest(scene: Scene, intent: Intent) -> None:
 def wait(scene: Scene, _: Intent) -> None:
     """Let time pass."""
     scene.pass_time()
-    scene.say(f"{scene.pick(tables.WAITED, 'wait')} It is {scene.hour()} now.")
-    scene.say(scene.pick(tables.COMPLICATIONS, "meanwhile"))
+    scene.say(f"{scene.pick(table('waited'), 'wait')} It is {scene.hour()} now.")
+    scene.say(scene.pick(table("complications"), "meanwhile"))
     scene.happening = f"{scene.name} waits at {scene.location()}; it is {scene.hour()}."
     choices.offer(scene, apart=True)
     combat.press(scene)
@@ -56,10 +57,10 @@ def wait(scene: Scene, _: Intent) -> None:
 def flavour(scene: Scene, intent: Intent) -> None:
     """Sing, dance, pray, and so on: the world takes note and stays as it is."""
     word = intent.said.casefold()
-    if belongings.use_deed(scene, "feel", word, "", "feel use"):
+    if deeds.play_out(scene, "feel use", word):
         return None
-    if checks.obstacle(scene, word):
-        return checks.attempt(scene, intent)
+    if obstacle := obstacles.find(scene, word):
+        return obstacles.face(scene, obstacle)
     plain = re.match(r"(?:i\s+)?(\w+)", word)
     first = {
         "accept": "yes",
@@ -74,22 +75,7 @@ def flavour(scene: Scene, intent: Intent) -> None:
         "never": "no",
         "thanks": "thank",
     }.get(plain[1] if plain else "", "")
-    kind = first or next((k for k in tables.FLAVOUR if re.search(rf"\b{k}", word)), "nod")
+    kind = first or next((k for k in flavours() if re.search(rf"\b{k}", word)), "nod")
     objective = lower(str(scene.page.get("objective") or "")) or "find out what is going on"
-    scene.say(filled(scene.pick(tables.FLAVOUR[kind], kind), place=scene.location(), objective=objective))
+    scene.say(filled(scene.pick(flavours()[kind], kind), place=scene.location(), objective=objective))
     return choices.offer(scene)
-
-
-def status(scene: Scene, _: Intent) -> None:
-    """Say how the character is."""
-    scene.quiet = True
-    now, most = scene.hit_points()
-    state = (
-        "whole" if now == most else "scratched" if now * 2 > most else "hurt" if now * 4 > most else "on your last legs"
-    )
-    scene.say(
-        f"You are {state}: {now} of {most} hit points. It is {scene.hour()} of day {scene.day()}, and you are in "
-        f"{scene.location()}."
-    )
-    if objective := str(scene.page.get("objective") or ""):
-        scene.say(f"What you are about: {lower(objective)}.")

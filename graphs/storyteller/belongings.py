@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphs.storyteller import checks, choices, combat, opening, sight, tables
+from graphs.storyteller import checks, choices, combat, deeds, elsewhere, obstacles, sight
 from graphs.storyteller.phrases import article, filled, series
 from graphs.storyteller.scene import Scene, listed
+from graphs.storyteller.tables import table
 from graphs.storyteller.tale import match, stems
 from graphs.storyteller.words import Intent
 
@@ -16,14 +17,12 @@ JSON = dict[str, Any]
 
 def take(scene: Scene, intent: Intent) -> None:
     """Take what lies here."""
-    story = scene.tale
-    if story is None:
-        return choices.puzzle(scene, intent)
+    story = scene.story
     lying = scene.things_here()
     wanted = lying if re.match(r"(?:all|everything|it|them|things?)\b", intent.what, re.I) else None
     thing = story.item(intent.what, lying)
     if wanted is None and thing is None:
-        if use_deed(scene, "take", intent.what, intent.whom, "take"):
+        if deeds.play_out(scene, "take", intent.what, intent.whom):
             return None
         owner = story.person(f"{intent.what} {intent.whom}", scene.people_here())
         if intent.whom and owner:
@@ -34,11 +33,7 @@ def take(scene: Scene, intent: Intent) -> None:
             if held
             else filled(
                 scene.pick(
-                    [
-                        "There is no “{what}” here that you could take.",
-                        "Your hand closes on where “{what}” would be, if it were.",
-                        "You would take “{what}” gladly, but you would have to find it first.",
-                    ],
+                    table("nothing_to_take"),
                     "take",
                 ),
                 what=intent.what[:60],
@@ -56,7 +51,7 @@ def take(scene: Scene, intent: Intent) -> None:
 
 def pick_up(scene: Scene, item: str) -> None:
     """Put a thing that lies here among one's own."""
-    about = (scene.tale.part("items") if scene.tale else {}).get(item, {})
+    about = scene.story.part("items").get(item, {})
     left = listed(scene.secrets.get("left"))
     mark = f"{item}@{scene.location()}"
     if mark in left:
@@ -73,10 +68,8 @@ def pick_up(scene: Scene, item: str) -> None:
 
 def buy(scene: Scene, intent: Intent) -> None:
     """Buy what a person here sells."""
-    story, here = scene.tale, scene.people_here()
-    goods: dict[str, JSON] = {}
-    if story is not None:
-        goods = {name: good for name, good in story.part("goods").items() if good["from"] in here}
+    story, here = scene.story, scene.people_here()
+    goods: dict[str, JSON] = {name: good for name, good in story.part("goods").items() if good["from"] in here}
     item = match(intent.what, {name: name for name in goods})
     if item is None and _poured(scene, intent.what):
         return choices.offer(scene)
@@ -93,21 +86,20 @@ def buy(scene: Scene, intent: Intent) -> None:
     scene.pay(-cost)
     scene.gain(item)
     scene.say(f"{cost} gold go one way, the {item} comes the other.")
-    scene.say(f"{story.names[seller] if story else 'The seller'} bites one of the coins, as a courtesy.")
+    scene.say(f"{story.names[seller]} bites one of the coins, as a courtesy.")
     return choices.offer(scene)
 
 
 def _poured(scene: Scene, what: str) -> bool:
     """Sell a drink or a bowl of something where there are drinks and bowls."""
-    story = scene.tale
-    served = story is not None and stems(story["places"][scene.location()].get("as", "")) & {"tavern", "inn", "bar"}
+    served = stems(scene.story["places"][scene.location()].get("as", "")) & {"tavern", "inn", "bar"}
     if not served or not re.search(r"\b(?:ale|beer|drink|wine|mead|soup|stew|meal|food|round)\b", what, re.I):
         return False
     if not scene.page.get("gold"):
         scene.say("You are handed a bowl of water, and a look. The water is on the house; so is the look.")
         return True
     scene.pay(-1)
-    scene.say(scene.pick(tables.POURED, "poured"))
+    scene.say(scene.pick(table("poured"), "poured"))
     return True
 
 
@@ -127,17 +119,18 @@ def drop(scene: Scene, intent: Intent) -> None:
 
 def give(scene: Scene, intent: Intent) -> None:
     """Give something to somebody."""
-    story = scene.tale
-    if story is None:
-        return choices.puzzle(scene, intent)
+    story = scene.story
     here = scene.people_here()
-    person = story.person(intent.whom, here) or story.person(intent.what, here)
+    missed = elsewhere.named(scene, intent.whom)
+    person = None if missed else story.person(intent.whom, here) or story.person(intent.what, here)
     if person is None and here and intent.whom.casefold() in ("him", "her", "them", "it"):
         person = here[0]
-    if use_deed(scene, "give", intent.what, intent.whom, "give"):
+    if deeds.play_out(scene, "give", intent.what, intent.whom):
         return None
     coins = re.match(r"(\d+|some|a few|all my|a)?\s*(?:gold|coins?|money|gp)\b", intent.what, re.I)
     item = match(intent.what, {i: i for i in scene.carried()})
+    if missed:
+        return elsewhere.miss(scene, missed)
     if person is None:
         scene.say("You hold it out, and there is nobody here to take it.")
         return choices.offer(scene)
@@ -166,13 +159,11 @@ def give(scene: Scene, intent: Intent) -> None:
 
 def use(scene: Scene, intent: Intent) -> None:
     """Use something, on something or just so."""
-    story = scene.tale
-    if story is None:
-        return choices.puzzle(scene, intent)
-    if use_deed(scene, "use", intent.what, f"{intent.whom} {intent.said}", "use"):
+    story = scene.story
+    if deeds.play_out(scene, "use", intent.what, f"{intent.whom} {intent.said}"):
         return None
-    if checks.obstacle(scene, intent.said):
-        return checks.attempt(scene, intent)
+    if obstacle := obstacles.find(scene, intent.said):
+        return obstacles.face(scene, obstacle)
     foe = story.foe(intent.whom, scene.foes_here()) if intent.whom else None
     if foe:
         return combat.attack(scene, intent._replace(what=intent.whom))
@@ -181,11 +172,7 @@ def use(scene: Scene, intent: Intent) -> None:
         scene.say(
             filled(
                 scene.pick(
-                    [
-                        "You try what the {item} can do here. The {item}, in all modesty, can do nothing here.",
-                        "You get out the {item} and consider it from several sides. Not here, you decide.",
-                        "The {item} is a fine {item}. What is missing is a reason.",
-                    ],
+                    table("no_use"),
                     "use",
                 ),
                 item=item,
@@ -199,43 +186,6 @@ def use(scene: Scene, intent: Intent) -> None:
         scene.say(f"You have no “{intent.what[:60]}” to hand, and see none here.")
     choices.offer(scene)
     return combat.press(scene)
-
-
-def use_deed(scene: Scene, verb: str, what: str, whom: str, verbs: str) -> bool:
-    """Do what the tale has foreseen for these words here, if anything; the story moves on then."""
-    story = scene.tale
-    for deed in (story.part("deeds") or []) if story else []:
-        if verb not in deed.get("verbs", "use").split() and not set(verbs.split()) & set(
-            deed.get("verbs", "use").split()
-        ):
-            continue
-        if scene.done(deed["sets"]) or ("at" in deed and deed["at"] != scene.location()):
-            continue
-        if deed.get("with") and (deed["with"] not in scene.people_here() or not _meant(scene, deed, f"{what} {whom}")):
-            continue
-        item = deed.get("item")
-        if item and not stems(f"{item} {deed.get('as', '')}") & stems(f"{what} {whom}"):
-            continue
-        if not item and not stems(deed.get("as", "")) & stems(f"{what} {whom}"):
-            continue
-        if item and item not in scene.carried() and deed.get("carried", True):
-            scene.say(f"You have no {item} to do that with. Not yet.")
-            choices.offer(scene)
-            return True
-        if not scene.done(deed.get("needs")):
-            scene.say(deed.get("lacks", "Not yet: something else has to happen first."))
-            choices.offer(scene)
-            return True
-        opening.happen(scene, deed)
-        return True
-    return False
-
-
-def _meant(scene: Scene, deed: JSON, said: str) -> bool:
-    story = scene.tale
-    return story is not None and (
-        len(scene.people_here()) == 1 or story.person(said, scene.people_here()) == deed["with"]
-    )
 
 
 def inventory(scene: Scene, _: Intent) -> None:

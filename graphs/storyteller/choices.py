@@ -1,12 +1,13 @@
-"""Choices: what could be done next, and what to make of words that were not understood."""
+"""Choices: what could be done next, held out to the player at the end of a turn."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from graphs.storyteller import belongings, checks, combat, tables, talk, travel
+from graphs.storyteller import topics
 from graphs.storyteller.phrases import filled, lower, series
 from graphs.storyteller.scene import Scene
+from graphs.storyteller.tables import table
 from graphs.storyteller.words import Intent
 
 JSON = dict[str, Any]
@@ -18,7 +19,9 @@ def options(scene: Scene) -> list[str]:
     if story is None:
         return ["take the road and see what comes", "rest", "go through what you carry"]
     people = [
-        f"ask {story.names[p]} about {talk.topics(scene, p)[0]}" for p in scene.people_here() if talk.topics(scene, p)
+        f"ask {story.names[p]} about {topics.untold(scene, p)[0]}"
+        for p in scene.people_here()
+        if topics.untold(scene, p)
     ]
     people += [f"talk to {story.names[p]}" for p in scene.people_here()][:1]
     foes = [f"face the {foe}" for foe in scene.foes_here()]
@@ -73,27 +76,15 @@ def suggest(scene: Scene, _: Intent) -> None:
     scene.say(f"You could {series(options(scene)[:4], 'or')}. Or anything else: plain sentences do it.")
 
 
-def puzzle(scene: Scene, intent: Intent) -> None:
-    """React to words that were not understood, and hold out some that would be."""
-    story = scene.tale
-    if story is not None and not intent.verb:
-        if belongings.use_deed(scene, "use", intent.said, "", "use give take"):
-            return None
-        if checks.obstacle(scene, intent.said):
-            return checks.attempt(scene, intent)
-        ways = story["places"][scene.location()]["ways"]
-        if len(intent.said.split()) < 5 and (towards := story.place(intent.said, ways)):
-            return travel.travel(scene, towards)
-        if scene.people_here() and talk.on_topic(scene, intent.said):
-            return talk.question(scene, intent)
-    said = " ".join(intent.said.split())[:90].strip(" .!?")
-    scene.say(filled(scene.pick(tables.CONFUSED, "confused"), words=said, place=scene.location()))
-    scene.say(f"You could {series(options(scene)[:3], 'or')}.")
-    return combat.press(scene)
-
-
 def silence(scene: Scene, _: Intent) -> None:
     """Answer nothing with nearly nothing."""
     scene.quiet = True
     scene.say("You say nothing, and for a moment the story holds its breath with you.")
     offer(scene)
+
+
+def shrug(scene: Scene, words: str) -> None:
+    """Say that nothing comes of some words, and hold out others that something would come of."""
+    shown = " ".join(words.split())[:90].strip(" .!?")
+    scene.say(filled(scene.pick(table("confused"), "confused"), words=shown, place=scene.location()))
+    scene.say(f"You could {series(options(scene)[:3], 'or')}.")

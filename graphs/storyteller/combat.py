@@ -6,24 +6,29 @@ import math
 import re
 from typing import Any
 
-from graphs.storyteller import checks, choices, opening, tables
+from graphs.storyteller import callings, choices, elsewhere, plot
+from graphs.storyteller.abilities import armour, d20, modifier
 from graphs.storyteller.phrases import filled
 from graphs.storyteller.scene import Scene
+from graphs.storyteller.tables import table
 from graphs.storyteller.words import Intent
 
 JSON = dict[str, Any]
 
+_FOE_STATE = ["barely scratched", "hurt", "hurt badly", "all but done"]
+
 
 def attack(scene: Scene, intent: Intent) -> None:
     """Strike at a foe, or at a person, which has consequences."""
-    story = scene.tale
+    story = scene.story
     foes = scene.foes_here()
     said = f"{intent.what} {intent.whom}".strip()
-    person = story.person(intent.what, scene.people_here()) if story and intent.what else None
-    foe = (story.foe(said, foes) if story else None) or (foes[0] if foes and not person else None)
-    if foe is not None and story is not None:
+    missed = elsewhere.named(scene, intent.what)
+    person = story.person(intent.what, scene.people_here()) if intent.what and not missed else None
+    foe = story.foe(said, foes) or (foes[0] if foes and not person else None)
+    if foe is not None:
         _exchange(scene, foe, story["foes"][foe])
-    elif person is not None and story is not None:
+    elif person is not None:
         name = story.names[person]
         who = {
             "hp": 6,
@@ -36,6 +41,8 @@ def attack(scene: Scene, intent: Intent) -> None:
         }
         scene.meet(person, "hostile")
         _exchange(scene, name, who)
+    elif missed:
+        elsewhere.miss(scene, missed)
     else:
         what = f"“{intent.what[:60]}”" if intent.what else "the empty air"
         scene.say(f"You square up to {what}. Nobody here answers the challenge, which may be for the best.")
@@ -44,12 +51,11 @@ def attack(scene: Scene, intent: Intent) -> None:
 
 def size_up(scene: Scene, foe: str) -> None:
     """Describe a foe, and how it is faring."""
-    story = scene.tale
-    if story is not None:
-        scene.say(story["foes"][foe]["looks"])
-        left, most = _left(scene, foe, story["foes"][foe])
-        if left < most:
-            scene.say(f"It is {_state(left, most)}.")
+    about = scene.story["foes"][foe]
+    scene.say(about["looks"])
+    left, most = _left(scene, foe, about)
+    if left < most:
+        scene.say(f"It is {_state(left, most)}.")
 
 
 def press(scene: Scene) -> None:
@@ -65,31 +71,25 @@ def parting_blow(scene: Scene) -> bool:
     press(scene)
     fallen = bool(scene.page.get("condition", {}).get("conditions", {}).get("battered"))
     scene.keep("fight", None)
-    return not (fallen and scene.location() == (scene.tale["start"] if scene.tale else ""))
-
-
-def armour(character: JSON) -> int:
-    """Return the character's armour class."""
-    kind = checks.kind(character)
-    return max(11 + checks.modifier(character, "dexterity"), tables.ARMOUR.get(kind, 0))
+    return not (fallen and scene.location() == scene.story["start"])
 
 
 def _exchange(scene: Scene, foe: str, about: JSON) -> None:
-    ability, die, weapon = tables.WEAPONS.get(checks.kind(scene.character), ("strength", "1d6", "blade"))
-    bonus = checks.modifier(scene.character, ability)
+    ability, die, weapon = callings.WEAPONS.get(callings.kind(scene.character), ("strength", "1d6", "blade"))
+    bonus = modifier(scene.character, ability)
     left, most = _left(scene, foe, about)
-    blow = scene.roll(checks.d20(bonus + 2), f"Attack on {_the(foe, about)}", int(about["ac"]))
+    blow = scene.roll(d20(bonus + 2), f"Attack on {_the(foe, about)}", int(about["ac"]))
     great = blow.get("natural") == 20
     if blow["success"]:
         doubled = re.sub(r"^(\d+)", lambda n: str(int(n[1]) * 2), die) if great else die
         damage = scene.roll(_plus(doubled, bonus), f"Damage with your {weapon}")
         harm = max(1, int(damage["total"]))
         left -= harm
-        table = tables.GREAT_HIT if great else tables.HITS
+        blows = table("great_hit" if great else "hits")
         points = f"{harm} point{'' if harm == 1 else 's'} of harm"
-        scene.say(filled(scene.pick(table, "hit"), weapon=weapon, harm=points, foe=foe))
+        scene.say(filled(scene.pick(blows, "hit"), weapon=weapon, harm=points, foe=foe))
     else:
-        scene.say(filled(scene.pick(tables.MISSES, "miss"), weapon=weapon, foe=foe))
+        scene.say(filled(scene.pick(table("misses"), "miss"), weapon=weapon, foe=foe))
     if left <= 0:
         _fall(scene, foe, about)
         return
@@ -100,9 +100,7 @@ def _exchange(scene: Scene, foe: str, about: JSON) -> None:
 
 
 def _strike(scene: Scene, foe: str, about: JSON) -> None:
-    blow = scene.roll(
-        checks.d20(int(about["hit"])), f"{_the(foe, about, upper=True)} strikes at you", armour(scene.character)
-    )
+    blow = scene.roll(d20(int(about["hit"])), f"{_the(foe, about, upper=True)} strikes at you", armour(scene.character))
     now, most = scene.hit_points()
     if not blow["success"]:
         scene.say(scene.pick(about["misses"], "misses"), apart=True)
@@ -123,8 +121,7 @@ def _strike(scene: Scene, foe: str, about: JSON) -> None:
 
 def _fall(scene: Scene, foe: str, about: JSON) -> None:
     scene.keep("fight", None)
-    story = scene.tale
-    if "person" in about and story is not None:
+    if "person" in about:
         scene.meet(about["person"], "dead")
         fate = f"killed by {scene.name}, day {scene.day()}"
         scene.note({"people": {foe: {"alive": False, "fate": fate, "attitude": None}}})
@@ -138,14 +135,14 @@ def _fall(scene: Scene, foe: str, about: JSON) -> None:
         if not scene.people_here():
             choices.offer(scene, apart=True)
         else:
-            scene.say(f"{story.names[scene.people_here()[0]]} backs away from you, both hands up.", apart=True)
+            scene.say(f"{scene.story.names[scene.people_here()[0]]} backs away from you, both hands up.", apart=True)
         return
-    opening.happen(scene, {"text": about["falls"], "sets": about.get("sets", f"beat {foe}")} | about.get("spoils", {}))
+    plot.happen(scene, {"text": about["falls"], "sets": about.get("sets", f"beat {foe}")} | about.get("spoils", {}))
     scene.happening = f"The {foe} is beaten; {scene.name} stands at {scene.location()}."
 
 
 def _downed(scene: Scene) -> None:
-    start = str(scene.tale["start"]) if scene.tale else scene.location()
+    start = str(scene.story["start"])
     _, most = scene.hit_points()
     gold = int(scene.page.get("gold") or 0)
     scene.keep("fight", None)
@@ -157,7 +154,7 @@ def _downed(scene: Scene) -> None:
             "condition": {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}},
         }
     )
-    scene.say(filled(scene.pick(tables.DOWNED, "down"), start=start))
+    scene.say(filled(scene.pick(table("downed"), "down"), start=start))
     scene.say("You are alive. It seems worth building on.")
     scene.happening = f"{scene.name} was beaten senseless and woke at {start}."
 
@@ -169,7 +166,7 @@ def _left(scene: Scene, foe: str, about: JSON) -> tuple[int, int]:
 
 
 def _state(left: int, most: int) -> str:
-    return tables.FOE_STATE[min(3, math.floor((most - left) * 4 / most))]
+    return _FOE_STATE[min(3, math.floor((most - left) * 4 / most))]
 
 
 def _the(foe: str, about: JSON, *, upper: bool = False) -> str:

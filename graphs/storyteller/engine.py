@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphs.storyteller import acts, belongings, checks, choices, combat, opening, sight, tables, talk, travel
-from graphs.storyteller.phrases import filled
+from graphs.storyteller import acts, belongings, checks, choices, combat, plot, search, sight, talk, travel
+from graphs.storyteller.phrases import filled, lower, spoken
 from graphs.storyteller.prune import prune
+from graphs.storyteller.puzzle import puzzle
 from graphs.storyteller.scene import RollWantedError, Scene, compose
+from graphs.storyteller.tables import saying, table
 from graphs.storyteller.words import Intent, read
 from notebooks import merge_patch
 
@@ -56,7 +58,7 @@ def resolve(
     intent = read(words)
     fresh = not scene.page.get("scene") and not scene.secrets.get("tale")
     if fresh:
-        opening.open_tale(scene)
+        plot.open_tale(scene)
         return Outcome(scene.text(), prune(scene))
     if intent.verb == "recall":
         if not _answered_here(scene, intent):
@@ -68,7 +70,8 @@ def resolve(
             return Outcome(wants_roll=wanted.call)
     if scene.quiet:
         return Outcome(scene.text())
-    opening.close_tale(scene)
+    plot.close_tale(scene)
+    _remind(scene, intent)
     _pass(scene, intent)
     return Outcome(scene.text(), prune(scene))
 
@@ -95,14 +98,20 @@ def fold(
 
 def _tell(scene: Scene, intent: Intent) -> None:
     if scene.tale is None and intent.verb not in _WITHOUT_TALE:
-        opening.open_tale(scene)
+        plot.open_tale(scene)
         return
-    _ACTS.get(intent.verb, choices.puzzle)(scene, intent)
+    _ACTS.get(intent.verb, puzzle)(scene, intent)
 
 
 def _answered_here(scene: Scene, intent: Intent) -> bool:
     """Answer a question from what stands before the character's eyes, if it is about that."""
     return scene.tale is not None and (sight.point_out(scene, intent) or talk.answer_aloud(scene, intent))
+
+
+def _remind(scene: Scene, intent: Intent) -> None:
+    """Come back to the second of two things that the player wanted to do, if the first has left room for it."""
+    if intent.then and scene.tale and not scene.secrets.get("fight"):
+        scene.say(filled(scene.pick(table("one_at_a_time"), "then"), then=lower(spoken(intent.then))), apart=True)
 
 
 def _pass(scene: Scene, intent: Intent) -> None:
@@ -127,20 +136,20 @@ def _odd_words(scene: Scene, _: Intent) -> None:
     scene.quiet = True
     here = [scene.tale.names[person] for person in scene.people_here()] if scene.tale else []
     witness = f"{here[0]} pretends not to have heard." if here else "A crow edges away from you."
-    scene.say(scene.pick(tables.ODD_WORDS, "odd").format(witness=witness))
+    scene.say(scene.pick(table("odd_words"), "odd").format(witness=witness))
     choices.offer(scene)
 
 
 def _claim(scene: Scene, intent: Intent) -> None:
     scene.quiet = True
     echo = intent.what.strip()[:80] or "that"
-    scene.say(filled(scene.pick(tables.REFUSED, "claim"), echo=f"“{echo}”"))
+    scene.say(filled(scene.pick(table("refused"), "claim"), echo=f"“{echo}”"))
     choices.offer(scene)
 
 
 def _honest(scene: Scene, _: Intent) -> None:
     scene.quiet = True
-    scene.say(tables.HONEST)
+    scene.say(saying("honest"))
     scene.say(f"And you, {scene.name}, are in {scene.location()}, with a decision to make.", apart=True)
 
 
@@ -153,7 +162,7 @@ _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     "silence": choices.silence,
     "help": choices.suggest,
     "inventory": belongings.inventory,
-    "status": acts.status,
+    "status": sight.status,
     "look": sight.look,
     "go": travel.go,
     "flee": travel.flee,
@@ -171,7 +180,7 @@ _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
     "tell": talk.ask,
     "question": talk.question,
     "attack": combat.attack,
-    "search": checks.search,
+    "search": search.search,
     "sneak": checks.attempt,
     "climb": checks.attempt,
     "force": checks.attempt,

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from graphs.storyteller import portrait
+from graphs.storyteller.tables import saying
 
 JSON = dict[str, Any]
 
@@ -159,9 +160,7 @@ def answer(
     if result:
         return _after_noting(result, page, open_fields, chance), None
     if _HONEST.search(words):
-        from graphs.storyteller.tables import HONEST
-
-        return f"{HONEST} And now you: {_question(open_fields, chance)}", None
+        return f"{saying('honest')} And now you: {_question(open_fields, chance)}", None
     fields = asked_fields(asked) & set(open_fields) or ({open_fields[0]} if asked and open_fields else set())
     patch = portrait.read(words, [field for field in REQUIRED if field in fields], page)
     patch, drawn = _draw(words, patch, open_fields, chance)

@@ -17,11 +17,12 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from graphs.storyteller import interview, tables
+from graphs.storyteller import interview
 from graphs.storyteller.engine import fold, resolve
 from graphs.storyteller.prompt import Prompt
 from graphs.storyteller.recollection import remember
 from graphs.storyteller.summary import condense, limit
+from graphs.storyteller.tables import saying
 
 JSON = dict[str, Any]
 
@@ -134,7 +135,7 @@ class OfflineStoryteller(BaseChatModel):
             return condense(prompt.summary, prompt.turns, limit(prompt.system)), None
         if prompt.page("quest") or prompt.page("character"):
             return self._tell(prompt)
-        return tables.HONEST, None
+        return saying("honest"), None
 
     def _interview(self, prompt: Prompt) -> tuple[str, tuple[str, JSON] | None]:
         answered = isinstance(prompt.last, ToolMessage)

@@ -1,4 +1,4 @@
-"""Phrases: how names and lists are said."""
+"""Phrases: how names, lists and wishes are said."""
 
 from __future__ import annotations
 
@@ -32,3 +32,15 @@ def upper(text: str) -> str:
 def lower(text: str) -> str:
     """Begin small and end without a full stop, as in the middle of a sentence."""
     return text[:1].lower() + text[1:].rstrip(".")
+
+
+def spoken(goal: str) -> str:
+    """Turn a goal as the player wrote it into what somebody else would call it: "wants my ring" to "your ring"."""
+    plain = re.sub(r"^(?:i\s+)?(?:wants?|wishes|wish|would like|needs?|hopes?|seeks?)\s+", "", goal.strip(), flags=re.I)
+    mine = {"my": "your", "me": "you", "i": "you", "mine": "yours", "myself": "yourself"}
+    return re.sub(r"\b(my|me|i|mine|myself)\b", lambda w: mine[w[0].casefold()], plain, flags=re.I).rstrip(".! ")[:160]
+
+
+def neat(text: str) -> str:
+    """Take a piece out of a sentence: single spaces, no punctuation at its ends."""
+    return " ".join(text.split()).strip(' .,;:!"“”')

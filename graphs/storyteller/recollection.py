@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from graphs.storyteller import tables
 from graphs.storyteller.phrases import filled
+from graphs.storyteller.tables import table
 from graphs.storyteller.tale import stem
 
 JSON = dict[str, Any]
@@ -102,10 +102,10 @@ def remember(
         shown = re.sub(
             r"\b(?:my|me|i)\b", lambda m: {"my": "your", "me": "you", "i": "you"}[m[0].lower()], shown, flags=re.I
         )
-        said = filled(chance.choice(tables.UNKNOWN), subject=f"“{shown}”", subject_c=f"“{shown}”")
+        said = filled(chance.choice(table("unknown")), subject=f"“{shown}”", subject_c=f"“{shown}”")
         return f"{said} You could ask around, or go and look."
     told = " ".join(_quote(trace) for trace in best)
-    return f"{chance.choice(tables.REMEMBERED)} {told}"
+    return f"{chance.choice(table('remembered'))} {told}"
 
 
 def _best(asked: list[str], traces: Sequence[Trace]) -> list[Trace]:
@@ -201,7 +201,7 @@ def _when(memory: JSON) -> str:
 def _without_echo(reply: str) -> str:
     """Leave out of a reply what it itself quoted from memory or did not know: echoes are no sources."""
     if (
-        any(reply.startswith(opening) for opening in tables.REMEMBERED)
+        any(reply.startswith(opening) for opening in table("remembered"))
         or "You could ask around, or go and look." in reply
     ):
         return ""

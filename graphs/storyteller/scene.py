@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from graphs.storyteller import tables
+from graphs.storyteller.phrases import spoken
 from graphs.storyteller.tale import Tale, fill, short, tale
 from notebooks import merge_patch
 
 JSON = dict[str, Any]
+
+HOURS = ["dawn", "morning", "noon", "afternoon", "dusk", "night"]
 
 
 class RollWantedError(Exception):
@@ -65,6 +66,13 @@ class Scene:
         """The adventure under way."""
         key, _, telling = str(self.secrets.get("tale", "")).partition(" ")
         return tale(key, int(telling) if telling.isdecimal() else 0)
+
+    @property
+    def story(self) -> Tale:
+        """The adventure under way, for deeds: none is told before a tale has opened."""
+        if (story := self.tale) is None:
+            raise LookupError("no tale is under way")
+        return story
 
     @property
     def beat(self) -> int:
@@ -181,7 +189,7 @@ class Scene:
 
     def _placeholders(self) -> dict[str, str]:
         known = {k: str(self.character.get(k) or "") for k in ("ancestry", "class", "background")}
-        goal = _spoken(str(self.character.get("goal") or "")) or "something you have not named yet"
+        goal = spoken(str(self.character.get("goal") or "")) or "something you have not named yet"
         named = {"name": self.name, "goal": goal, "goal_c": goal[:1].upper() + goal[1:]}
         return {k: v or "traveller" for k, v in known.items()} | named
 
@@ -235,15 +243,15 @@ class Scene:
     def hour(self) -> str:
         """Return the time of day."""
         time = str((self.page.get("clock") or {}).get("time") or "")
-        return time if time in tables.HOURS else "morning"
+        return time if time in HOURS else "morning"
 
     def pass_time(self, *, to_dawn: bool = False) -> None:
         """Let the next time of day come; after the night, a new day."""
-        at = tables.HOURS.index(self.hour())
-        if to_dawn or at + 1 == len(tables.HOURS):
-            self.note({"clock": {"day": min(self.day() + 1, 1_000_000), "time": tables.HOURS[0]}})
+        at = HOURS.index(self.hour())
+        if to_dawn or at + 1 == len(HOURS):
+            self.note({"clock": {"day": min(self.day() + 1, 1_000_000), "time": HOURS[0]}})
         else:
-            self.note({"clock": {"day": self.day(), "time": tables.HOURS[at + 1]}})
+            self.note({"clock": {"day": self.day(), "time": HOURS[at + 1]}})
 
     # -- dice -------------------------------------------------------------------------------------------------------
 
@@ -288,10 +296,3 @@ def _number(value: Any) -> int:
         return int(value or 0)
     except (TypeError, ValueError, OverflowError):  # a hand-edited secret may say anything
         return 0
-
-
-def _spoken(goal: str) -> str:
-    """Turn a goal as the player wrote it into what somebody else would call it: "wants my ring" to "your ring"."""
-    plain = re.sub(r"^(?:i\s+)?(?:wants?|wishes|wish|would like|needs?|hopes?|seeks?)\s+", "", goal.strip(), flags=re.I)
-    mine = {"my": "your", "me": "you", "i": "you", "mine": "yours", "myself": "yourself"}
-    return re.sub(r"\b(my|me|i|mine|myself)\b", lambda w: mine[w[0].casefold()], plain, flags=re.I).rstrip(".! ")[:160]

@@ -1,12 +1,13 @@
-"""Sight: what the character sees, at first, again, and on looking closely."""
+"""Sight: what the character sees, at first, again, on looking closely, and in the mirror."""
 
 from __future__ import annotations
 
 import re
 
-from graphs.storyteller import acts, belongings, choices, combat, tables
-from graphs.storyteller.phrases import article, filled, series, upper
+from graphs.storyteller import choices, combat, deeds, elsewhere
+from graphs.storyteller.phrases import article, filled, lower, series, upper
 from graphs.storyteller.scene import Scene, listed
+from graphs.storyteller.tables import table
 from graphs.storyteller.tale import match, stems
 from graphs.storyteller.words import Intent
 
@@ -23,9 +24,7 @@ def look(scene: Scene, intent: Intent) -> None:
 
 def describe(scene: Scene) -> None:
     """Tell the place; each visit tells it differently."""
-    story, here = scene.tale, scene.location()
-    if story is None:
-        return
+    story, here = scene.story, scene.location()
     place = story["places"][here]
     visits = _visits(scene, here)
     looks = place["looks"]
@@ -59,17 +58,15 @@ def describe(scene: Scene) -> None:
 
 def examine(scene: Scene, intent: Intent) -> None:
     """Describe one thing, person or foe."""
-    story = scene.tale
-    if story is None:
-        return choices.puzzle(scene, intent)
+    story = scene.story
     if re.fullmatch(r"(?:my ?self|me)", intent.what, re.I):
-        return acts.status(scene, intent)
+        return status(scene, intent)
     what, here = intent.what, story["places"][scene.location()]
     person = story.person(what, scene.people_here())
     foe = story.foe(what, scene.foes_here())
     detail = match(what, {key: key for key in here.get("details", {})})
     thing = story.item(what, [*scene.things_here(), *scene.carried()])
-    if belongings.use_deed(scene, intent.verb, what, "", "read examine study look"):
+    if deeds.play_out(scene, f"{intent.verb} read examine study look", what):
         return None
     if detail and stems(detail) & stems(what):
         scene.say(here["details"][detail])
@@ -85,6 +82,9 @@ def examine(scene: Scene, intent: Intent) -> None:
         scene.meet(person)
         who = story["people"][person]
         scene.say(f"{story.names[person]}, {article(who['role'])}, {who['manner']}.")
+    elif missed := elsewhere.named(scene, what):
+        elsewhere.miss(scene, missed)
+        return combat.press(scene)
     elif story.place(what, here["ways"]):
         towards = story.place(what, here["ways"])
         scene.say(f"From here you can see only the beginning of the way to {towards}, {here['ways'][towards]}.")
@@ -92,11 +92,7 @@ def examine(scene: Scene, intent: Intent) -> None:
         scene.say(
             filled(
                 scene.pick(
-                    [
-                        "You look for “{what}” and see nothing here by that name.",
-                        "“{what}”? Your eyes go round once and come back without it.",
-                        "If there is any “{what}” here, it keeps itself out of sight.",
-                    ],
+                    table("out_of_sight"),
                     "nothing",
                 ),
                 what=what[:60],
@@ -106,10 +102,25 @@ def examine(scene: Scene, intent: Intent) -> None:
     return combat.press(scene)
 
 
+def status(scene: Scene, _: Intent) -> None:
+    """Say how the character is."""
+    scene.quiet = True
+    now, most = scene.hit_points()
+    state = (
+        "whole" if now == most else "scratched" if now * 2 > most else "hurt" if now * 4 > most else "on your last legs"
+    )
+    scene.say(
+        f"You are {state}: {now} of {most} hit points. It is {scene.hour()} of day {scene.day()}, and you are in "
+        f"{scene.location()}."
+    )
+    if objective := str(scene.page.get("objective") or ""):
+        scene.say(f"What you are about: {lower(objective)}.")
+
+
 def point_out(scene: Scene, intent: Intent) -> bool:
     """Answer "where is …?" and "what is …?" about what can be seen from here."""
-    story = scene.tale
-    if story is None or not re.match(r"\W*(?:where|how|what|who|which)\b", intent.said, re.I):
+    story = scene.story
+    if not re.match(r"\W*(?:where|how|what|who|which)\b", intent.said, re.I):
         return False
     ways = story["places"][scene.location()]["ways"]
     if re.search(r"\b(?:where (?:is|are|can|do)|how (?:do|can) i (?:get|go|come|reach))\b", intent.said, re.I):
@@ -133,9 +144,8 @@ def point_out(scene: Scene, intent: Intent) -> bool:
 
 def weather(scene: Scene) -> None:
     """Add a sound, a smell, a small event."""
-    story = scene.tale
-    inside = story is not None and story["places"][scene.location()].get("inside", False)
-    scene.say(scene.pick(tables.INSIDE if inside else tables.OUTSIDE, "weather"))
+    inside = scene.story["places"][scene.location()].get("inside", False)
+    scene.say(scene.pick(table("inside" if inside else "outside"), "weather"))
 
 
 def _visits(scene: Scene, here: str) -> int:

@@ -49,7 +49,7 @@ class Tale:
         return self.text[part]
 
     def part(self, name: str) -> Any:
-        """Return a part that a tale may leave out: an empty table or list then."""
+        """Return a part that a tale may leave out: it is empty then."""
         return self.text.get(name, {})
 
     @property
@@ -113,6 +113,11 @@ def short(name: str) -> str:
     """Say a name as people say it: "Maren" for "Maren Holt", but "Old Tobb" whole."""
     first = name.split()[0] if name.split() else name
     return name if first.casefold() in _TITLES else first
+
+
+def called(name: str, words: str) -> bool:
+    """Whether words call somebody by name: "Tobb" will do for "Old Tobb", but "old" will not."""
+    return bool((stems(short(name)) - _TITLES) & stems(words))
 
 
 def keys() -> list[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphs.storyteller import belongings, choices, combat, opening, tables
+from graphs.storyteller import choices, combat, deeds, elsewhere, plot, topics
 from graphs.storyteller.phrases import filled
 from graphs.storyteller.scene import Scene
-from graphs.storyteller.tale import stems
+from graphs.storyteller.tables import table
+from graphs.storyteller.tale import short, stems
 from graphs.storyteller.words import Intent
 
 JSON = dict[str, Any]
@@ -18,9 +19,7 @@ _EVERYBODY = {"news": "rumour gossip", "wrong": "matter happen trouble problem"}
 
 def talk(scene: Scene, intent: Intent) -> None:
     """Greet somebody; they have something to say."""
-    story = scene.tale
-    if story is None:
-        return choices.puzzle(scene, intent)
+    story = scene.story
     here = scene.people_here()
     person = story.person(intent.whom, here) if intent.whom else None
     if person is None and (foe := story.foe(intent.whom or intent.said, scene.foes_here())):
@@ -29,7 +28,7 @@ def talk(scene: Scene, intent: Intent) -> None:
         scene.say("It might be calmed, perhaps. It might not.")
         return combat.press(scene)
     if person is None and intent.whom and (absent := story.person(intent.whom)):
-        return _absent(scene, absent)
+        return elsewhere.miss(scene, absent)
     person = person or (here[0] if here else None)
     if person is None:
         scene.say("You speak, and your voice goes round the place once and comes back to you. There is nobody here.")
@@ -53,7 +52,7 @@ def talk(scene: Scene, intent: Intent) -> None:
         scene.say(who["greeting"])
         scene.mark(f"greeted {person}")
     scene.meet(person)
-    known = topics(scene, person)
+    known = topics.untold(scene, person)
     if known:
         scene.say(f"{name} {who['manner']}; plainly there is more to be said about {_or(known[:3])}.", apart=True)
     scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
@@ -62,9 +61,7 @@ def talk(scene: Scene, intent: Intent) -> None:
 
 def ask(scene: Scene, intent: Intent) -> None:
     """Ask somebody about something."""
-    story = scene.tale
-    if story is None:
-        return choices.puzzle(scene, intent)
+    story = scene.story
     here = scene.people_here()
     person = story.person(intent.whom, here) if intent.whom else None
     if (
@@ -74,26 +71,26 @@ def ask(scene: Scene, intent: Intent) -> None:
     ):
         absent = story.person(intent.whom)
         if absent is not None and absent not in here:
-            return _absent(scene, absent)
+            return elsewhere.miss(scene, absent)
     if person is None:
-        on = on_topic(scene, intent.what)
+        on = topics.best(scene, intent.what)
         person = on[0] if on else (here[0] if here else None)
     if person is None:
         scene.say(f"You put the question about “{intent.what[:60]}” to the air, there being nobody else.")
         return choices.offer(scene)
-    if belongings.use_deed(scene, "tell", intent.what, intent.whom, "tell ask"):
+    if deeds.play_out(scene, "tell ask", intent.what, intent.whom):
         return None
     return _answer(scene, person, intent.what)
 
 
 def question(scene: Scene, intent: Intent) -> None:
     """Take a loose question to whoever here may know."""
-    story = scene.tale
     here = scene.people_here()
-    if story is None or not here:
-        return choices.puzzle(scene, intent._replace(verb="?"))
-    on = on_topic(scene, intent.said)
-    person = on[0] if on else story.person(intent.said, here) or here[0]
+    if not here:
+        choices.shrug(scene, intent.said)
+        return combat.press(scene)
+    on = topics.best(scene, intent.said)
+    person = on[0] if on else scene.story.person(intent.said, here) or here[0]
     return _answer(scene, person, intent.what or intent.said)
 
 
@@ -102,38 +99,17 @@ def answer_aloud(scene: Scene, intent: Intent) -> bool:
     past = r"\b(?:was|were|did|had|remember|recall|remind|know|my|our|i|me)\b"
     if re.search(past, intent.said, re.I) or not scene.people_here():
         return False
-    on = on_topic(scene, intent.what)
+    on = topics.best(scene, intent.what)
     if not on:
         return False
     _answer(scene, on[0], intent.what)
     return True
 
 
-def on_topic(scene: Scene, words: str) -> tuple[str, JSON] | None:
-    """Find somebody here who has something to say on these words."""
-    story, said = scene.tale, stems(words)
-    best: tuple[str, JSON] | None = None
-    most = 0
-    for person in scene.people_here() if story else []:
-        for topic in story["people"][person]["topics"] if story else []:
-            shared = len(said & stems(topic["on"]))
-            if shared > most and _open(scene, person, topic):
-                best, most = (person, topic), shared
-    return best
-
-
-def topics(scene: Scene, person: str) -> list[str]:
-    """List what a person could still be asked about, by its first word."""
-    story = scene.tale
-    told = story["people"][person]["topics"] if story else []
-    return [_title(t) for t in told if _open(scene, person, t) and not scene.did(_heard(person, t))]
-
-
 def confide(scene: Scene, person: str) -> bool:
     """Let a person who has been won over tell what they kept back."""
-    story = scene.tale
-    for topic in story["people"][person]["topics"] if story else []:
-        if topic.get("trust") and scene.done(topic.get("needs")) and not scene.did(_heard(person, topic)):
+    for topic in scene.story["people"][person]["topics"]:
+        if topic.get("trust") and scene.done(topic.get("needs")) and not scene.did(topics.heard(person, topic)):
             _tell(scene, person, topic)
             return True
     return False
@@ -150,10 +126,10 @@ def plant(scene: Scene, intent: Intent) -> None:
     )
     parts: JSON = {"fact": fact}
     if intent.verb == "carve":
-        scene.say(filled(scene.pick(tables.CARVED, "carve"), **parts))
+        scene.say(filled(scene.pick(table("carved"), "carve"), **parts))
         scene.happening = f"{scene.name} is at {scene.location()}."
     elif told and person and story:
-        topic = on_topic(scene, fact)
+        topic = topics.best(scene, fact)
         if (
             topic
             and topic[0] == person
@@ -162,25 +138,23 @@ def plant(scene: Scene, intent: Intent) -> None:
         ):
             return _answer(scene, person, fact)
         scene.meet(person)
-        scene.say(filled(scene.pick(tables.PLANTED, "plant"), listener=story.names[person], **parts))
+        scene.say(filled(scene.pick(table("planted"), "plant"), listener=story.names[person], **parts))
     elif told and intent.whom and here and story:
-        scene.say(filled(scene.pick(tables.PLANTED, "plant"), listener=story.names[here[0]], **parts))
+        scene.say(filled(scene.pick(table("planted"), "plant"), listener=story.names[here[0]], **parts))
     elif told and intent.whom:
         scene.say(
             f"There is no {intent.whom[:40]} here to be told, so you say it to the quiet: “{fact}”. It will keep."
         )
     else:
-        scene.say(filled(scene.pick(tables.PLANTED_ALONE, "plant"), **parts))
+        scene.say(filled(scene.pick(table("planted_alone"), "plant"), **parts))
     if story is not None:
-        belongings.use_deed(scene, "tell", fact, intent.whom, "tell")
+        deeds.play_out(scene, "tell", fact, intent.whom)
     choices.offer(scene)
     return combat.press(scene)
 
 
 def _answer(scene: Scene, person: str, words: str) -> None:
-    story = scene.tale
-    if story is None:
-        return None
+    story = scene.story
     name, said = story.names[person], stems(words)
     known = story["people"][person]["topics"]
     ranked = sorted(known, key=lambda t: -len(said & stems(t["on"])))
@@ -188,25 +162,31 @@ def _answer(scene: Scene, person: str, words: str) -> None:
     if topic is None and said & stems(
         "news rumour wrong matter happen trouble problem quest job work help everything all"
     ):
-        topic = next((t for t in known if _open(scene, person, t) and not scene.did(_heard(person, t))), None)
+        topic = next(
+            (t for t in known if topics.is_open(scene, person, t) and not scene.did(topics.heard(person, t))), None
+        )
     scene.meet(person)
     scene.mark(f"greeted {person}")
-    if topic is not None and not _open(scene, person, topic):
+    if topic is not None and not topics.is_open(scene, person, topic):
         kept = topic.get("kept") or f"{name} looks away. “That's not a thing I talk about. Not with just anybody.”"
         scene.say(kept)
         scene.happening = f"{name} is keeping something from {scene.name}."
-    elif topic is not None and scene.did(_heard(person, topic)):
-        scene.say(filled(scene.pick(tables.TOLD_ALL, "told"), who=name, gist=topic["say"]))
+    elif topic is not None and scene.did(topics.heard(person, topic)):
+        scene.say(filled(scene.pick(table("told_all"), "told"), who=name, gist=topic["say"]))
     elif topic is not None:
         _tell(scene, person, topic)
         return combat.press(scene)
+    elif (missed := elsewhere.named(scene, words)) and scene.alive(missed):
+        called = short(story.names[missed])
+        scene.say(filled(scene.pick(table("not_here"), f"not here {person}"), who=name, called=called))
+        elsewhere.remind(scene, missed)
     else:
-        others = topics(scene, person) or ["the weather"]
+        others = topics.untold(scene, person) or ["the weather"]
         about = " ".join(words.split())[:50] or "that"
         other = others[scene.beat % len(others)]
         scene.say(
             filled(
-                scene.pick(tables.NO_TOPIC, f"no {person}"),
+                scene.pick(table("no_topic"), f"no {person}"),
                 who=name,
                 topic=about,
                 topic_c=about[:1].upper() + about[1:],
@@ -220,40 +200,12 @@ def _answer(scene: Scene, person: str, words: str) -> None:
 
 
 def _tell(scene: Scene, person: str, topic: JSON) -> None:
-    scene.mark(_heard(person, topic))
+    scene.mark(topics.heard(person, topic))
     scene.meet(person)
-    scene.happening = (
-        f"{scene.tale.names[person] if scene.tale else person} has told {scene.name} about {_title(topic)}."
-    )
-    opening.happen(
+    scene.happening = f"{scene.story.names[person]} has told {scene.name} about {topics.title(topic)}."
+    plot.happen(
         scene, {"text": topic["say"]} | {k: v for k, v in topic.items() if k not in ("say", "on", "needs", "trust")}
     )
-
-
-def _absent(scene: Scene, person: str) -> None:
-    story = scene.tale
-    name = story.names[person] if story else person
-    if not scene.alive(person):
-        scene.say(f"{name} is dead, and the dead are poor company. You stand a moment with the thought.")
-    else:
-        scene.say(f"{name} is not here.")
-        seen = ((scene.page.get("people") or {}).get(name) or {}).get("last_seen")
-        if seen:
-            scene.say(f"You saw each other last at {seen}.")
-    choices.offer(scene)
-
-
-def _open(scene: Scene, person: str, topic: JSON) -> bool:
-    """Whether a person would speak about a topic now."""
-    return scene.done(topic.get("needs")) and (not topic.get("trust") or scene.did(f"trust {person}"))
-
-
-def _heard(person: str, topic: JSON) -> str:
-    return f"heard {person} {_title(topic).split()[-1]}"
-
-
-def _title(topic: JSON) -> str:
-    return str(topic.get("title") or f"the {topic['on'].split()[0]}")
 
 
 def _or(parts: list[str]) -> str:

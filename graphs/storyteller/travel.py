@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphs.storyteller import belongings, checks, choices, combat, sight, tables, talk
+from graphs.storyteller import choices, combat, deeds, obstacles, sight, talk
 from graphs.storyteller.phrases import filled, series
 from graphs.storyteller.scene import Scene, listed
+from graphs.storyteller.tables import table
 from graphs.storyteller.tale import match
 from graphs.storyteller.words import Intent
 
@@ -16,9 +17,7 @@ JSON = dict[str, Any]
 
 def go(scene: Scene, intent: Intent) -> None:
     """Go to a place, if the way is free."""
-    story = scene.tale
-    if story is None:
-        return choices.puzzle(scene, intent)
+    story = scene.story
     here, said = scene.location(), intent.what or intent.said
     ways: JSON = story["places"][here]["ways"]
     towards = story.place(said, ways) or match(said, dict(ways)) or _onward(intent.said, ways)
@@ -35,9 +34,9 @@ def go(scene: Scene, intent: Intent) -> None:
         person = story.person(said, scene.people_here())
         if person:
             return talk.talk(scene, intent._replace(verb="talk", whom=said))
-        if not towards and checks.obstacle(scene, intent.said):
-            return checks.attempt(scene, intent)
-        if not towards and belongings.use_deed(scene, "use", intent.said, "", "use"):
+        if not towards and (obstacle := obstacles.find(scene, intent.said)):
+            return obstacles.face(scene, obstacle)
+        if not towards and deeds.play_out(scene, "use", intent.said):
             return None
         if not towards:
             return lost(scene, said)
@@ -52,9 +51,6 @@ def _onward(said: str, ways: JSON) -> str | None:
 
 def travel(scene: Scene, towards: str, *, far: str | None = None) -> None:
     """Go one step of the map, or all the way to a known place."""
-    story = scene.tale
-    if story is None:
-        return None
     for _ in range(9):
         here = scene.location()
         if barred := _barred(scene, here, towards):
@@ -62,7 +58,7 @@ def travel(scene: Scene, towards: str, *, far: str | None = None) -> None:
             choices.offer(scene)
             return combat.press(scene)
         if not scene.said and scene.secrets.get("fight"):
-            scene.say(scene.pick(tables.FLED, "fled"))
+            scene.say(scene.pick(table("fled"), "fled"))
             if not combat.parting_blow(scene):
                 return None
         scene.keep("from", here)
@@ -79,7 +75,7 @@ def travel(scene: Scene, towards: str, *, far: str | None = None) -> None:
 
 def _known(scene: Scene, place: str) -> bool:
     """Whether the character knows the way: they have been there, or have stood where the way there begins."""
-    places = scene.tale["places"] if scene.tale else {}
+    places = scene.story["places"]
     been = {s.rsplit(" ", 1)[0] for s in listed(scene.secrets.get("seen"))}
     return place in been or any(place in places[b]["ways"] for b in been if b in places)
 
@@ -99,16 +95,12 @@ def flee(scene: Scene, intent: Intent) -> None:
 
 def lost(scene: Scene, said: str) -> None:
     """Say that there is no way there, and which ways there are."""
-    ways = scene.tale["places"][scene.location()]["ways"] if scene.tale else {}
+    ways = scene.story["places"][scene.location()]["ways"]
     roads = series([f"{place} ({way})" for place, way in ways.items()], "or")
     scene.say(
         filled(
             scene.pick(
-                [
-                    "You know no way to “{said}” from here.",
-                    "“{said}” is not where any of these roads goes, as far as you can tell.",
-                    "You set out for “{said}”, and are back where you began before you have finished the thought.",
-                ],
+                table("no_way"),
                 "lost",
             ),
             said=said[:60],
@@ -118,8 +110,7 @@ def lost(scene: Scene, said: str) -> None:
 
 
 def _barred(scene: Scene, here: str, towards: str) -> str:
-    story = scene.tale
-    for block in (story.part("blocks") or []) if story else []:
+    for block in scene.story.part("blocks"):
         between = (block["from"], block["to"])
         if (here, towards) in (between, between[::-1]) and not scene.done([block["until"]]):
             return str(block["text"])
@@ -128,7 +119,7 @@ def _barred(scene: Scene, here: str, towards: str) -> str:
 
 def _step(scene: Scene, far: str) -> str | None:
     """Find the next place on the shortest way, through places that are not barred."""
-    places = scene.tale["places"] if scene.tale else {}
+    places = scene.story["places"]
     here = scene.location()
     came: dict[str, str] = {here: here}
     line = [here]

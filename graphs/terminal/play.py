@@ -8,11 +8,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from importlib import import_module
 
-from graphs.dungeon_master.context import OFFLINE, Context
+from graphs.dungeon_master.context import Context
 from graphs.engine import Game, Saved, open_game
 from graphs.errors import HistoryError, InputError, ModelError
 from graphs.events import Event
 from graphs.home import Home
+from graphs.providers import OFFLINE
 from graphs.terminal.campaigns import hold_campaign
 from graphs.terminal.commands import COMMANDS, run_command
 from graphs.terminal.input import Input, Keyboard, Pipe

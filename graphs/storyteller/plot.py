@@ -1,11 +1,12 @@
-"""Opening: how tales begin, turn and end."""
+"""Plot: how tales begin, turn and end."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from graphs.storyteller import choices, tables
+from graphs.storyteller import choices
 from graphs.storyteller.scene import Scene, listed
+from graphs.storyteller.tables import saying, table
 from graphs.storyteller.tale import Tale, keys, tale
 
 JSON = dict[str, Any]
@@ -29,9 +30,9 @@ def open_tale(scene: Scene) -> None:
     if first:
         _outfit(scene)
     else:
-        scene.say(scene.pick(tables.BRIDGES, "bridge"))
+        scene.say(scene.pick(table("bridges"), "bridge"))
         if story.telling and not (len(finished) % len(keys())):
-            scene.say(tables.AGAIN)
+            scene.say(saying("again"))
     start = str(story["start"])
     scene.note(
         {

@@ -1,0 +1,90 @@
+"""A batch of operations, with all that must be known before its transaction begins."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, SearchOp, validate_op_namespace
+
+from memory.file_index import FileIndex
+from memory.filters import check_filter
+from memory.rows import Namespace, encode_value
+from memory.writing import Write
+
+if TYPE_CHECKING:
+    from memory.embedding_batch import Vector
+
+
+class Work:
+    """Operations that were found valid, and what of them is to be embedded.
+
+    Args:
+        ops: What was given to `batch`.
+        index: What the store is indexed with.
+
+    Raises:
+        ValueError: If something is no operation, or a filter has an unknown operator.
+        InvalidNamespaceError: If a label is invalid.
+        UnstorableValueError: If a value is not JSON.
+    """
+
+    def __init__(self, ops: Iterable[Op], index: FileIndex) -> None:
+        self.ops = list(ops)
+        self._index = index
+        self._puts: dict[tuple[Namespace, str], PutOp] = {}
+        for op in self.ops:
+            if not isinstance(op, GetOp | PutOp | SearchOp | ListNamespacesOp):
+                raise ValueError(f"Unknown operation type: {type(op)}")
+            validate_op_namespace(op)
+            if isinstance(op, PutOp):
+                self._puts[tuple(op.namespace), op.key] = op
+            elif isinstance(op, SearchOp):
+                check_filter(op.filter or {})
+        kept = {place: put for place, put in self._puts.items() if put.value is not None}
+        self._values = {place: encode_value(put.value or {}, *place) for place, put in kept.items()}
+        self._texts = {place: index.texts(put.value or {}, put.index) for place, put in kept.items()}
+
+    @property
+    def reads(self) -> bool:
+        """Whether anything is read."""
+        return not all(isinstance(op, PutOp) for op in self.ops)
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is searched by a query."""
+        return any(isinstance(op, SearchOp) and op.query for op in self.ops)
+
+    def documents(self) -> list[str]:
+        """Texts that are put and embedded."""
+        return [text for texts in self._texts.values() for text in texts]
+
+    def queries(self) -> list[str]:
+        """Texts that are searched for."""
+        return [op.query for op in self.ops if isinstance(op, SearchOp) and op.query]
+
+    def writes(self, vectors: "Mapping[str, Vector]") -> list[Write]:
+        """What is written; of several puts to one key, the last.
+
+        Args:
+            vectors: Unit vectors of the documents.
+
+        Returns:
+            One write for each key.
+        """
+        return [
+            Write(*place, None)
+            if put.value is None
+            else Write(
+                *place,
+                self._values[place],
+                put.ttl,
+                None if put.index is None else json.dumps(put.index),
+                _blobs(self._texts[place], vectors),
+                self._index.words(put.value, put.index),
+            )
+            for place, put in self._puts.items()
+        ]
+
+
+def _blobs(texts: Sequence[str], vectors: "Mapping[str, Vector]") -> list[bytes]:
+    return [vectors[text].astype("<f4").tobytes() for text in texts]
