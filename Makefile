@@ -5,7 +5,7 @@
 # make lint      format, lint, types
 # make check     lint and test; CI runs that and the slow tests
 # make studio    langgraph dev, with LangGraph Studio
-# make docs      the README's picture and recorded game, written anew
+# make docs      the README's picture and recorded games, written anew
 # make clean     removes .venv and caches; games are kept elsewhere and stay
 #
 # Python: the first of these that runs, is 3.11 or later and can make a virtual environment. PYTHON=… overrides.

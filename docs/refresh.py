@@ -1,4 +1,4 @@
-"""Write the generated parts of the README anew: the picture of the machine, and the recorded game.
+"""Write the generated parts of the README anew: the picture of the machine, and the recorded games.
 
 `python docs/refresh.py` writes them; with `--check` it only says whether they are up to date (exit status 1 if not).
 """
@@ -22,6 +22,19 @@ GAME = [
     "What do I know about my sister?",
     "/sheet",
 ]
+# The road to the fight is played and not shown; the fight is lost with seed 162.
+ROAD = ["I'm Edda, an elf wizard who grew up in a library and wants her stolen book back.", "I go to Sorrow Bridge."]
+UNDO = [
+    "I climb down to the Arch.",
+    "I attack the pike.",
+    "I attack the pike.",
+    "What do I know about my wrapped head?",
+    "/undo 4",
+    "What do I know about my wrapped head?",
+    "I talk to the troll.",
+    "/branches",
+]
+_END = "/end-of-answer"
 
 
 def machine() -> str:
@@ -39,26 +52,45 @@ def game() -> str:
     Each line is a program run of its own, so the game that is shown has also been quit and taken up again.
     """
     with tempfile.TemporaryDirectory() as home:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("QUESTBOOK_")}
-        environment |= {"QUESTBOOK_HOME": home, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
-        told = []
-        for words in GAME:
-            run = subprocess.run(
-                [sys.executable, "-m", "graphs.terminal", "play", "--seed", "6"],
-                input=words + "\n",
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            lines = [textwrap.fill(line, 100) if len(line) > 100 else line.rstrip() for line in run.stdout.splitlines()]
-            told.append(f"> {words}\n\n" + "\n".join(lines).strip())
+        answers = [_play(home, words + "\n", 6) for words in GAME]
+    return _told(GAME, answers)
+
+
+def undo() -> str:
+    """Play to a bad end, take it back, and go elsewhere: one program run, fed through a pipe."""
+    lines = [*ROAD, *UNDO]
+    with tempfile.TemporaryDirectory() as home:
+        # There is no such command, so that what is said of it parts one answer from the next.
+        said = _play(home, "\n".join([_END, *(f"{line}\n{_END}" for line in lines)]) + "\n", 162)
+    _, *answers, _ = re.split(rf"^There is no command {_END}.*\n", said, flags=re.MULTILINE)
+    return _told(UNDO, answers[len(ROAD) :])
+
+
+def _play(home: str, words: str, seed: int) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("QUESTBOOK_")}
+    environment |= {"QUESTBOOK_HOME": home, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
+    return subprocess.run(  # noqa: S603 (our own program, with lines that stand above)
+        [sys.executable, "-m", "graphs.terminal", "play", "--seed", str(seed)],
+        input=words,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if _END in words else subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def _told(lines: list[str], answers: list[str]) -> str:
+    told = []
+    for words, answer in zip(lines, answers, strict=True):
+        shown = [textwrap.fill(line, 100) if len(line) > 100 else line.rstrip() for line in answer.splitlines()]
+        told.append(f"> {words}\n\n" + "\n".join(shown).strip())
     return "```text\n" + "\n\n".join(told) + "\n```"
 
 
 def refreshed(text: str) -> str:
     """Return the README with its generated parts as they should be."""
-    for name, content in (("machine", machine()), ("game", game())):
+    for name, content in (("machine", machine()), ("game", game()), ("undo", undo())):
         block = re.compile(rf"(<!-- {name}: .*? -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         text = block.sub(lambda found, content=content: f"{found[1]}{content}\n{found[2]}", text)
     return text

@@ -3,112 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sqlite3
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any
 
 from graphs.events import STREAM_MODES, Event, read_stream
 from graphs.home import Home, HomeError
+from graphs.saved import Saved as Saved
+from graphs.saved import thread_id_of as thread_id_of
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import CheckpointTuple
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.graph.state import CompiledStateGraph
 
     from graphs.dungeon_master.context import Context
+    from graphs.dungeon_master.history import History
     from graphs.dungeon_master.state import DungeonInput, DungeonState
     from memory.faiss_store import FaissStore
-    from notebooks import CharacterNotebook, StateNotebook
 
-_THREADS = uuid.UUID("6f0d3b0e-5d0c-4c6e-9a3b-0c6d1f6f6e51")
-"""Name space of the thread ids; another one would orphan every game."""
 _WAIT = 30.0
 _SQLITE = b"SQLite format 3\x00"
-
-
-def thread_id_of(user: str, campaign: str) -> str:
-    """Return the thread id of a user's campaign: a UUID, as LangGraph Server wants it, the same on every machine."""
-    return str(uuid.uuid5(_THREADS, json.dumps([user, campaign])))
-
-
-class Saved(NamedTuple):
-    """What a checkpoint says about a campaign, read without the graph.
-
-    Attributes:
-        user: Who plays.
-        campaign: Name of the campaign.
-        thread_id: Its thread.
-        played: When the checkpoint was written, ISO 8601 in UTC.
-        values: The state's channels.
-    """
-
-    user: str
-    campaign: str
-    thread_id: str
-    played: str
-    values: dict[str, Any]
-
-    @classmethod
-    def of(cls, found: CheckpointTuple) -> Self:
-        """Read a checkpoint."""
-        metadata: dict[str, Any] = dict(found.metadata)
-        return cls(
-            user=str(metadata.get("user", "")),
-            campaign=str(metadata.get("campaign", "")),
-            thread_id=str(found.config["configurable"]["thread_id"]),
-            played=str(found.checkpoint["ts"]),
-            values=dict(found.checkpoint["channel_values"]),
-        )
-
-    @property
-    def named(self) -> bool:
-        """Whether the checkpoint knows whose campaign it is, and that is the campaign of its thread."""
-        return self.thread_id == thread_id_of(self.user, self.campaign)
-
-    @property
-    def turn(self) -> int:
-        """Number of the last turn that began."""
-        return int(self.values.get("turn", 0))
-
-    @property
-    def character(self) -> CharacterNotebook:
-        """Who plays."""
-        from notebooks import CharacterNotebook  # pydantic, which a list of commands does not need
-
-        return CharacterNotebook.load(self.values.get("character"))
-
-    @property
-    def quest(self) -> StateNotebook:
-        """Where the story stands."""
-        from notebooks import StateNotebook
-
-        return StateNotebook.load(self.values.get("quest"))
-
-    @property
-    def last_reply(self) -> str:
-        """What the dungeon master said last."""
-        said = (m.text for m in reversed(self.values.get("messages") or []) if m.type == "ai")
-        return next((text for text in said if text.strip()), "")
-
-    @property
-    def unanswered(self) -> str | None:
-        """The player's message that has no reply yet, if there is one."""
-        from langchain_core.messages import convert_to_messages
-
-        messages = list(self.values.get("messages") or [])
-        if isinstance(given := self.values.get("__start__"), dict):  # stopped before it had reached its channel
-            messages += convert_to_messages(given.get("messages") or [])
-        if not messages or (messages[-1].type == "ai" and not messages[-1].tool_calls):
-            return None
-        said = (message.text for message in reversed(messages) if message.type == "human")
-        return next(said, None)
 
 
 class Game:
@@ -162,26 +81,59 @@ class Game:
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
 
-    async def send(self, text: str) -> AsyncGenerator[Event]:
+    async def history(self) -> History:
+        """Return what was played: for going back, to another line, or only for looking."""
+        module = await asyncio.to_thread(import_module, "graphs.dungeon_master.history")
+        history: History = module.History(await self.load(), self.config, self.context)
+        return history
+
+    def send(self, text: str) -> AsyncGenerator[Event]:
         """Play a turn: send the player's message and tell what happens.
 
         Raises:
             InputError: The message cannot be played.
             ModelError: The model failed; the message is kept, and `resume` answers it.
         """
-        async with aclosing(self._run({"messages": [{"role": "user", "content": text}]})) as events:
-            async for event in events:
-                yield event
+        return self._run(_message(text))
 
-    async def resume(self) -> AsyncGenerator[Event]:
+    def resume(self) -> AsyncGenerator[Event]:
         """Go on with a turn that stopped before its end; ends at once if there is none."""
-        async with aclosing(self._run(None)) as events:
+        return self._run(None)
+
+    async def retry(self, *, dice: bool = False) -> AsyncGenerator[Event]:
+        """Tell the last turn again, in other words; with `dice` it is rolled for again too.
+
+        Raises:
+            HistoryError: There is no reply to tell again.
+        """
+        config, context = await (await self.history()).retry(dice=dice)
+        async with aclosing(self._run(None, config, context)) as events:
             async for event in events:
                 yield event
 
-    async def _run(self, given: Any) -> AsyncGenerator[Event]:
+    async def edit(self, text: str) -> AsyncGenerator[Event]:
+        """Play the last turn again with another message in place of the player's last.
+
+        Raises:
+            HistoryError: There is no message to change.
+            InputError: The message cannot be played.
+        """
+        config, _ = await (await self.history()).before_last()
+        async with aclosing(self._run(_message(text), config)) as events:
+            async for event in events:
+                yield event
+
+    async def _run(
+        self, given: Any, config: RunnableConfig | None = None, context: Context | None = None
+    ) -> AsyncGenerator[Event]:
         graph = await self.load()
-        stream = graph.astream(given, self.config, context=self.context, stream_mode=STREAM_MODES, durability="sync")
+        stream = graph.astream(
+            given,
+            config or self.config,
+            context=context or self.context,
+            stream_mode=STREAM_MODES,
+            durability="sync",
+        )
         async for event in read_stream(stream):
             yield event
 
@@ -245,6 +197,10 @@ async def open_store(path: str | Path | None = None, embeddings: str | None = No
     index = await asyncio.to_thread(_index, embeddings)
     async with module.FaissStore.open(file, index) as store:
         yield store
+
+
+def _message(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
 
 
 def _index(embeddings: str | None) -> dict[str, Any]:

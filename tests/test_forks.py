@@ -130,7 +130,10 @@ async def test_a_turn_that_could_not_be_written_does_not_see_another_in_its_plac
     assert "drown" not in str(await memories_for(DungeonState.model_validate(shortened), runtime))
     history = History(game.app, game.config, Context.of(game.settings))
     with pytest.raises(HistoryError, match="'2'"):
-        await history.go("2")
+        await history.find("2")
+    assert "shore" in (await history.go("2")).values["messages"][-1].text, (
+        "the turn of this line, not the one in its place"
+    )
     await turn(game, "I rest", "You sleep.")
     assert [reply for _, reply in await seen(game)][1:] == ["You reach the shore.", "You sleep."]
 

@@ -4,7 +4,7 @@ import pytest
 from scripted import call, say
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.history import History, resend
+from graphs.dungeon_master.history import History, Spot, resend, spot_of
 from graphs.errors import HistoryError
 
 
@@ -39,7 +39,9 @@ async def test_undo_of_undone_turns_goes_further_back(story):
     assert story.values["turn"] == 2
 
 
-@pytest.mark.parametrize(("turns", "says"), [(0, "from 1"), (-1, "from 1"), (4, "no turn 0"), (99, "no turn -95")])
+@pytest.mark.parametrize(
+    ("turns", "says"), [(0, "from 1"), (-1, "from 1"), (4, "but 3 can"), (99, "turn 4, so 99 turns")]
+)
 async def test_there_is_no_going_back_before_the_beginning(story, turns, says):
     with pytest.raises(HistoryError, match=says):
         await story.history.undo(turns)
@@ -123,7 +125,7 @@ async def test_a_line_needs_a_name_of_its_own(story, name):
 async def test_what_is_not_there_is_said_with_what_there_is(story):
     with pytest.raises(HistoryError, match="Lines: main"):
         await story.history.go("nowhere")
-    with pytest.raises(HistoryError, match="no line, branch or turn '77'"):
+    with pytest.raises(HistoryError, match="no turn 77 on the way to here: this is turn 4"):
         await story.history.go("77")
 
 
@@ -132,3 +134,150 @@ async def test_going_somewhere_writes_no_record_twice(story):
     for where in ("2", "main", "3", "main"):
         await story.history.go(where)
     assert {(place.branch, place.turn, place.said_at) for place in await story.history.places()} == before
+
+
+async def test_undo_moves_the_head_so_that_a_new_thread_knows_nothing_of_the_death(story):
+    story.model.queue("quest", say("The pit swallows you. You are dead."))
+    await story.play("I leap")
+    await story.history.undo()
+    config, story.config = story.config, {"configurable": {"thread_id": "another"}}
+    await story.play("Where am I?")
+    assert story.values["turn"] == 5
+    assert "pit" not in str(story.model.asked("quest")[-1])
+    story.config = config
+    assert story.reply == "Reply 4."
+
+
+async def test_going_somewhere_asks_no_model(story):
+    calls = len(story.model.calls)
+    for where in ("2", "main", "1", "main"):
+        await story.history.go(where)
+    await story.history.undo(2)
+    assert len(story.model.calls) == calls
+
+
+async def test_an_edit_in_studio_is_still_there_when_the_line_is_gone_back_to(story):
+    await story.app.aupdate_state(story.config, {"quest": {"gold": 77}}, as_node="remember")
+    await story.history.undo()
+    assert story.values["quest"]["gold"] == 3
+    await story.history.go("main")
+    assert story.values["quest"]["gold"] == 77
+
+
+async def test_the_first_message_can_be_written_anew(game):
+    await game.begin()
+    history = History(game.app, game.config, Context.of(game.settings))
+    config, said = await history.before_last()
+    assert said.startswith("I'm Mira")
+    game.model.queue("interview", say("Bor! And where from?"))
+    await game.app.ainvoke(resend("I'm Bor"), config, context=game.settings)
+    assert [m.text for m in game.values["messages"]] == ["I'm Bor", "Bor! And where from?"]
+    assert game.values["turn"] == 1
+    assert game.values["character"]["name"] == ""
+
+
+async def test_during_the_interview_one_can_go_back_and_hear_it_anew(game):
+    history = History(game.app, game.config, Context.of(game.settings))
+    game.model.queue("interview", say("Who?"), say("Where from?"))
+    await game.play("hello")
+    await game.play("Mira")
+    config, context = await history.retry()
+    game.model.queue("interview", say("From where, Mira?"))
+    await game.app.ainvoke(None, config, context=context)
+    assert game.reply == "From where, Mira?"
+    assert game.values["turn"] == 2
+    await history.undo()
+    assert game.reply == "Who?"
+    await game.play("I am nobody")
+    assert game.values["turn"] == 2
+
+
+async def test_a_turn_of_the_interview_can_be_gone_to_from_the_quest(game):
+    game.model.queue("interview", say("Who?"))
+    await game.play("hello")
+    await game.begin()
+    history = History(game.app, game.config, Context.of(game.settings))
+    for _ in range(2):
+        await history.go("1")
+        assert game.reply == "Who?"
+        await history.go("main")
+        assert game.values["turn"] == 2
+
+
+async def test_a_message_that_was_never_taken_up_is_a_turn_to_take_back_or_to_write_anew(game):
+    game.model.queue("interview", say("Who?"), ConnectionError("cut"))
+    await game.play("hello")
+    history = History(game.app, game.config, Context.of(game.settings))
+    with pytest.raises(Exception, match="cut"):
+        await game.play("Mira")
+    assert spot_of(await history.now()) == Spot(2, "Mira", "", "main")
+    with pytest.raises(HistoryError, match="Turn 2 has no reply yet"):
+        await history.name("a line")
+    config, said = await history.before_last()
+    assert said == "Mira"
+    await game.app.ainvoke(resend("I am Mira"), config, context=game.settings)
+    assert [m.text for m in game.values["messages"]] == ["hello", "Who?", "I am Mira", "And what else?"]
+    await history.undo()
+    assert game.reply == "Who?"
+
+
+async def test_a_turn_told_again_stays_on_the_line_that_was_named(story):
+    await story.history.name("dark")
+    config, context = await story.history.retry()
+    await story.app.ainvoke(None, config, context=context)
+    assert story.values["line"] == "dark"
+    config, _ = await story.history.before_last()
+    await story.app.ainvoke(resend("Deed 4, anew"), config, context=story.settings)
+    assert (story.values["line"], story.values["turn"]) == ("dark", 4)
+    await story.history.go("main")
+    assert story.reply == "Reply 4."
+
+
+@pytest.mark.parametrize("name", ["7", "0042"])
+async def test_a_line_is_not_named_like_a_turn(story, name):
+    with pytest.raises(HistoryError, match="read as a turn"):
+        await story.history.name(name)
+
+
+async def test_an_unfinished_turn_does_not_count_what_another_future_put_under_its_number(story):
+    await story.history.undo()
+    story.model.queue("quest", ConnectionError("cut"))
+    with pytest.raises(Exception, match="cut"):
+        await story.play("Deed 4, again")
+    branch, _ = story.values["timeline"][-1]
+    assert await story.history.here() == (branch, 3)
+    with pytest.raises(HistoryError, match="no turn '4' on this line"):
+        await story.history.find("4")
+    with pytest.raises(HistoryError, match="Turn 4 has no reply yet"):
+        await story.history.rewind(4)
+
+
+async def test_places_differ_in_pages_and_in_what_they_remember_but_secrets_stay_secret(story):
+    await story.history.undo(2)
+    await story.history.name("low road")
+    story.model.queue("quest", say("You meet Oda."))
+    changed = {"people": {"Oda": {"role": "innkeeper"}}, "secrets": {"Oda": "is the thief"}, "gold": 9}
+    story.model.queue("update", say("", call("StateNotebook", **changed)))
+    await story.play("I go to the inn")
+    found = await story.history.differ("main")
+    oda = {"role": "innkeeper", "alive": True}
+    assert {c.path: (c.before, c.after) for c in found.pages} == {("people", "Oda"): (None, oda), ("gold",): (4, 9)}
+    assert "thief" not in str(found)
+    assert [place.player for place in found.only_before] == ["Deed 3", "Deed 4"]
+    assert [place.player for place in found.only_after] == ["I go to the inn"]
+    assert not any(await story.history.differ("low road"))
+    back = await story.history.differ("low road", "main")
+    assert [place.player for place in back.only_before] == ["I go to the inn"]
+
+
+async def test_the_first_message_of_a_thread_that_joined_is_written_anew_on_the_past_it_had(story):
+    story.config = {"configurable": {"thread_id": "another"}}
+    history = History(story.app, story.config, Context.of(story.settings))
+    story.model.queue("quest", say("The pit swallows you."))
+    await story.play("I leap")
+    config, said = await history.before_last()
+    assert said == "I leap"
+    await story.app.ainvoke(resend("I stay"), config, context=story.settings)
+    assert story.values["turn"] == 5
+    assert story.values["messages"][0].text == "I stay"
+    assert "pit" not in str(story.model.asked("quest")[-1])

@@ -6,13 +6,13 @@ from scripted import call, say
 
 from graphs.dungeon_master.context import Context
 from graphs.engine import open_game, thread_id_of
-from graphs.errors import ModelError
 from graphs.events import Prompted, Recalled
 from graphs.home import Home
 from graphs.terminal.campaigns import CampaignBusyError, hold_campaign, list_campaigns
-from graphs.terminal.commands import COMMANDS, Table, Then, run_command
+from graphs.terminal.commands import COMMANDS, run_command
 from graphs.terminal.pages import quest_rows, sheet_rows
 from graphs.terminal.screen import Screen
+from graphs.terminal.table import Table, Then
 from notebooks import CharacterNotebook, StateNotebook
 
 PAGE = {
@@ -58,7 +58,7 @@ async def answer(table, line, capsys):
 
 
 async def test_before_the_first_turn_every_command_says_what_to_do(table, capsys):
-    for name in ("/sheet", "/quest", "/memories", "/prompt", "/campaigns", "/retry"):
+    for name in ("/sheet", "/quest", "/memories", "/prompt", "/campaigns"):
         then, said = await answer(table, name, capsys)
         assert then is Then.PROMPT
         assert len(said.splitlines()) == 1, said
@@ -97,15 +97,6 @@ async def test_memories(table, capsys):
     table.keep(Recalled([]))
     _, told = await answer(table, "/memories", capsys)
     assert "Nothing was recalled" in told
-
-
-async def test_retry_only_what_stopped(table, model, capsys):
-    await begin(table, model)
-    assert (await answer(table, "/retry", capsys))[0] is Then.PROMPT
-    model.queue("quest", ModelError("Busy."))
-    with pytest.raises(ModelError):
-        await play(table, "look")
-    assert (await answer(table, "/retry", capsys))[0] is Then.RETRY
 
 
 async def test_unknown_commands_name_the_nearest(table, capsys):

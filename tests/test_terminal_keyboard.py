@@ -4,7 +4,7 @@ import pytest
 from fake_terminal import FakeTerminal
 
 ANSWER = "One two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen."
-TELL = f"model.queue('interview', say({ANSWER!r}), say('Second.'))"
+TELL = f"model.queue('interview', say({ANSWER!r}), say('Second.'), say('Third.'))"
 
 
 @pytest.fixture
@@ -51,7 +51,8 @@ def test_ctrl_c_in_mid_reply_goes_back_to_the_prompt_and_retry_answers(home):
     terminal.enter("/retry")
     terminal.expect("Second.")
     terminal.enter("/retry")
-    terminal.expect("Nothing to retry")
+    terminal.expect("Turn 1 again, in other words")
+    terminal.expect("Third.")
     terminal.enter("/quit")
     assert terminal.close() == 0
     assert "fifteen" not in terminal.text
@@ -130,3 +131,40 @@ def test_no_color_means_none(home):
     assert terminal.close() == 0
     assert "\x1b[31m" not in terminal.raw
     assert "\x1b[36m" not in terminal.raw
+
+
+def test_edit_comes_with_the_last_message_in_the_line(home):
+    terminal = FakeTerminal.scripted(home, "model.queue('interview', say('Who?'), say('Well met.'), say('Again.'))")
+    terminal.enter("I am Mirq")
+    terminal.expect("Who?")
+    terminal.enter("/edit")
+    terminal.expect("> I am Mirq")
+    terminal.send("\x7fa\r")
+    terminal.expect("Turn 1 again, with your new words.")
+    terminal.expect("Well met.")
+    terminal.enter("/edit")
+    terminal.expect("> I am Mira")
+    terminal.send("\x03")
+    terminal.expect("Your message stands as it was.")
+    terminal.enter("/edit")
+    terminal.expect("> I am Mira")
+    terminal.send("\x15\r")  # the line is cleared
+    terminal.expect("Your message stands as it was.")
+    terminal.enter("/quit")
+    assert terminal.close() == 0
+
+
+def test_a_retry_that_was_stopped_is_gone_on_with_and_the_former_reply_is_kept(home):
+    script = "model.queue('interview', say('First.'), say('A very slow answer that nobody waits for.'), say('Third.'))"
+    terminal = FakeTerminal.scripted(home, script)
+    terminal.enter("hello")
+    terminal.expect("First.")
+    terminal.enter("/retry")
+    terminal.expect("slow")
+    terminal.send("\x03")
+    terminal.expect("Stopped. Your message is kept; /retry answers it")
+    terminal.enter("/retry")
+    terminal.expect("Turn 1 goes on.")
+    terminal.expect("Third.")
+    terminal.enter("/quit")
+    assert terminal.close() == 0

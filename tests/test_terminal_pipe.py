@@ -52,7 +52,7 @@ def test_a_scripted_game_prints_replies_and_what_commands_answer(game):
     _, run = game
     out = run.stdout.decode()
     assert run.returncode == 0
-    for expected in ("Mira", "halfling", "Gold", "Nothing was recalled", "Section", "total", "Nothing to retry"):
+    for expected in ("Mira", "halfling", "Gold", "Nothing was recalled", "Section", "total", "Turn 2 again"):
         assert expected in out
     assert all(name in out for name in COMMANDS)
     assert "\x1b" not in out

@@ -39,6 +39,17 @@ def head_op(state: DungeonState, timeline: list[Segment], context: Context, thre
     return PutOp(campaign_namespace(context.user, context.campaign, "head"), _KEY, value, index=False)
 
 
+async def move_head(state: DungeonState, store: BaseStore, context: Context, thread: str | None) -> None:
+    """Move the campaign's head to a state that a person has gone to, so that a new thread goes on from there.
+
+    Before the character is complete there is no past to take over: a new thread begins with the interview.
+    """
+    if state.character.complete:
+        await store.abatch([head_op(state, list(state.timeline), context, thread)])
+    else:
+        await store.adelete(campaign_namespace(context.user, context.campaign, "head"), _KEY)
+
+
 async def join(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Return the channels with which a new thread takes over the campaign's past; nothing if there is none.
 

@@ -6,7 +6,11 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphs.dungeon_master.context import Context
 
 OK = 0
 FAILED = 2
@@ -19,7 +23,8 @@ Settings come from the flags, then from the environment, then from defaults:
   OPENAI_BASE_URL     another server for openai:… (Ollama, llama.cpp, vLLM; they need no key)
   NO_COLOR            no colours
 
-In the game: /sheet /quest /memories /prompt /campaigns /retry /help /quit.
+In the game: /sheet /quest /memories /prompt /campaigns /recap /help /quit, and to move about in the story
+  /undo /retry /edit /branch /branches /go /diff.
 Through a pipe each line is a message or a command; the game ends with the input:
   printf 'I am Mira, a halfling rogue\\n/sheet\\n' | questbook play
 Exit status: 0 fine, 2 error (one line on standard error).
@@ -44,20 +49,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         _parser().print_help()
         return OK
     try:
-        return _play(arguments)
+        return _run(arguments)
     except BrokenPipeError:
         # Whoever read us has gone: say nothing more, also not when Python flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
 
 
-def _play(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     import asyncio
     import logging
 
     from graphs.dungeon_master.context import Context
     from graphs.errors import QuestbookError
-    from graphs.terminal.play import play
     from memory.errors import StoreError
     from notebooks.errors import NotebookError
 
@@ -74,10 +78,9 @@ def _play(arguments: argparse.Namespace) -> int:
 
             print(get_minilm(arguments.source))  # noqa: T201
             return OK
-        context = Context.of(
-            None, model=arguments.model, user=arguments.user, campaign=arguments.campaign, seed=arguments.seed
-        )
-        asyncio.run(play(context, live=live))
+        given = {name: getattr(arguments, name, None) for name in ("model", "user", "campaign", "seed")}
+        context = Context.of(None, **given)
+        asyncio.run(_work(arguments, context, live=live))
     except (QuestbookError, NotebookError, StoreError) as error:
         from graphs.terminal.text import one_line
 
@@ -87,6 +90,16 @@ def _play(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return OK
     return OK
+
+
+def _work(arguments: argparse.Namespace, context: Context, *, live: bool) -> Coroutine[Any, Any, None]:
+    if arguments.command == "rewind":
+        from graphs.terminal.rewind import rewind
+
+        return rewind(context, arguments.to, live=live)
+    from graphs.terminal.play import play
+
+    return play(context, live=live)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -105,13 +118,21 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_ENVIRONMENT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    rewind = commands.add_parser(
+        "rewind",
+        help="take a campaign back to the end of a turn",
+        description="Take a campaign back to the end of a turn. What was played after it is kept; /branches shows it.",
+    )
+    rewind.add_argument("--to", metavar="TURN", type=int, required=True, help="the turn, a number from 1")
     play.add_argument("--campaign", metavar="NAME", help="which campaign (default: default); a new name begins one")
+    rewind.add_argument("--campaign", metavar="NAME", help="which campaign (default: default)")
     play.add_argument(
         "--model",
         metavar="PROVIDER:NAME",
         help="chat model, such as openai:gpt-4.1-mini (default: offline, the built-in storyteller)",
     )
-    play.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are kept apart by user")
+    for command in (play, rewind):
+        command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are kept apart by user")
     play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
     embeddings = commands.add_parser("embeddings", help="get an embedder that finds by meaning")
     embeddings.add_argument("action", choices=["get"])

@@ -1,68 +1,22 @@
-"""Slash commands: what a player can look at beside the story."""
+"""Slash commands: which there are, and what a player can look at beside the story."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from datetime import datetime
-from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
-from graphs.engine import Game
-from graphs.events import REPLIES, Event, Prompted, Recalled
+from graphs.errors import HistoryError
+from graphs.events import REPLIES
 from graphs.terminal.campaigns import list_campaigns
-from graphs.terminal.screen import Screen
+from graphs.terminal.table import Command, Outcome, Table, Then
 from graphs.terminal.text import one_line
+from graphs.terminal.travel import TRAVEL
 
 _REPLY_SHOWN = 160
 
 
-class Then(Enum):
-    """What follows a command."""
-
-    PROMPT = "prompt"
-    RETRY = "retry"
-    QUIT = "quit"
-
-
-@dataclass
-class Table:
-    """What lies on the table: the game, the screen, and what the last turn was played with.
-
-    Attributes:
-        game: The campaign.
-        screen: Where answers go.
-        recalled: Memories of the last turn; None before the first.
-        prompts: What the model saw in the last turn, in order.
-    """
-
-    game: Game
-    screen: Screen
-    recalled: list[dict[str, Any]] | None = None
-    prompts: list[Prompted] = field(default_factory=list)
-
-    def clear(self) -> None:
-        """Make room for a new turn."""
-        self.recalled, self.prompts = None, []
-
-    def keep(self, event: Event) -> None:
-        """Keep what a command may ask for."""
-        if isinstance(event, Recalled):
-            self.recalled = event.memories
-        elif isinstance(event, Prompted):
-            self.prompts.append(event)
-
-
-class Command(NamedTuple):
-    """A command: what may follow it, what it does in a line, and the doing."""
-
-    arguments: str
-    does: str
-    run: Callable[[Table, str], Awaitable[Then]]
-
-
-async def run_command(table: Table, line: str) -> Then:
+async def run_command(table: Table, line: str) -> Outcome:
     """Do what a line that begins with "/" asks for."""
     name, _, rest = line.strip().partition(" ")
     command = COMMANDS.get(name.lower())
@@ -71,7 +25,11 @@ async def run_command(table: Table, line: str) -> Then:
         hint = f"Did you mean {near[0]}?" if near else "/help lists them."
         table.screen.complain(f"There is no command {one_line(name, 40)}. {hint}")
         return Then.PROMPT
-    return await command.run(table, rest.strip())
+    try:
+        return await command.run(table, rest.strip())
+    except HistoryError as error:
+        table.screen.complain(str(error))
+        return Then.PROMPT
 
 
 async def _sheet(table: Table, rest: str) -> Then:  # noqa: ARG001
@@ -170,13 +128,6 @@ async def _help(table: Table, rest: str) -> Then:  # noqa: ARG001
     return Then.PROMPT
 
 
-async def _retry(table: Table, rest: str) -> Then:  # noqa: ARG001
-    if await table.game.unfinished():
-        return Then.RETRY
-    table.screen.answer("Nothing to retry: your last message has its reply.")
-    return Then.PROMPT
-
-
 async def _quit(table: Table, rest: str) -> Then:  # noqa: ARG001
     return Then.QUIT
 
@@ -185,15 +136,23 @@ def _score(score: Any) -> str:
     return f"{score:.2f}" if isinstance(score, int | float) else "–"
 
 
-COMMANDS: dict[str, Command] = {
+_SECTIONS = ("all", "instructions", "character", "quest", "summary", "memories", "messages")
+
+_LOOK: dict[str, Command] = {
     "/sheet": Command("", "your character", _sheet),
     "/quest": Command("", "where the story stands, as far as you know", _quest),
     "/memories": Command("", "what was recalled for the last turn, with score and age", _memories),
     "/prompt": Command(
-        "[SECTION|all]", "what the model saw in the last turn, secrets included, with token counts", _prompt
+        "[SECTION|all]",
+        "what the model saw in the last turn, secrets included, with token counts",
+        _prompt,
+        _SECTIONS,
     ),
     "/campaigns": Command("", "your campaigns", _campaigns),
-    "/retry": Command("", "answer a message whose reply was stopped or failed", _retry),
+}
+_REST: dict[str, Command] = {
     "/help": Command("", "this list", _help),
     "/quit": Command("", "leave; the campaign goes on where you stopped", _quit),
 }
+# Each idea brings its commands from a module of its own; /help lists them in this order.
+COMMANDS: dict[str, Command] = _LOOK | TRAVEL | _REST

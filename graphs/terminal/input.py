@@ -24,8 +24,11 @@ class Input(Protocol):
 
     live: bool
 
-    async def line(self) -> str:
+    async def line(self, words: str = "") -> str:
         """Return the next line, cleaned.
+
+        Args:
+            words: What stands in the line for a person to change.
 
         Raises:
             EOFError: There are no more.
@@ -41,7 +44,7 @@ class Pipe:
 
     live = False
 
-    async def line(self) -> str:
+    async def line(self, words: str = "") -> str:  # noqa: ARG002
         """Return the next line; bytes that are not UTF-8 are dropped."""
         raw = sys.stdin.buffer.readline()
         if not raw:
@@ -67,10 +70,10 @@ class Keyboard:
         self._commands = commands
         self._session = self._open(home)
 
-    async def line(self) -> str:
+    async def line(self, words: str = "") -> str:
         """Ask for a line."""
         # Ctrl-C is a key here; the signal belongs to the game, which stops a reply by it.
-        return cleaned(await self._session.prompt_async("> ", handle_sigint=False))
+        return cleaned(await self._session.prompt_async("> ", default=words, handle_sigint=False))
 
     @contextmanager
     def silenced(self) -> Iterator[None]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from notebooks import CharacterNotebook, StateNotebook
+
+if TYPE_CHECKING:
+    from graphs.dungeon_master.difference import Changed
 
 Rows = list[tuple[str, str]]
 
@@ -36,6 +39,18 @@ def quest_rows(page: StateNotebook) -> Rows:
         if said:
             rows.append((_label(field), said))
     return rows
+
+
+def difference_rows(changes: Iterable[Changed]) -> Rows:
+    """Return what differs between two places, before and after."""
+    return [
+        (": ".join((_label(change.path[0]), *change.path[1:])), f"{_either(change.before)} → {_either(change.after)}")
+        for change in changes
+    ]
+
+
+def _either(value: Any) -> str:
+    return "–" if value is None else _inline(value) or "–"
 
 
 def _label(field: str) -> str:

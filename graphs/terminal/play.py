@@ -10,17 +10,17 @@ from importlib import import_module
 
 from graphs.dungeon_master.context import Context
 from graphs.engine import Game, Saved, open_game
-from graphs.errors import InputError, ModelError
+from graphs.errors import HistoryError, InputError, ModelError
 from graphs.events import Event
 from graphs.home import Home
 from graphs.providers import OFFLINE
 from graphs.terminal.campaigns import hold_campaign
-from graphs.terminal.commands import COMMANDS, Table, Then, run_command
+from graphs.terminal.commands import COMMANDS, run_command
 from graphs.terminal.input import Input, Keyboard, Pipe
 from graphs.terminal.screen import Screen
+from graphs.terminal.table import Ask, Outcome, Play, Table, Then
 from graphs.terminal.text import one_line
 
-_SECTIONS = ("all", "instructions", "character", "quest", "summary", "memories", "messages")
 _SCENE_SHOWN = 200
 
 
@@ -38,7 +38,7 @@ async def play(context: Context, *, live: bool) -> None:
     home = Home.find()
     with hold_campaign(home, context.user, context.campaign):
         async with open_game(context, home) as game:
-            words = {name: _SECTIONS if name == "/prompt" else () for name in COMMANDS}
+            words = {name: command.words for name, command in COMMANDS.items()}
             source: Input = Keyboard(home, words) if live else Pipe()
             await Session(Table(game, Screen(live=live)), source).run()
 
@@ -89,18 +89,22 @@ class Session:
             if self._source.live:
                 self._screen.say("Say what your character does, or /help.")
         elif line.lstrip().startswith("/"):
-            then = await run_command(self._table, line)
-            if then is Then.RETRY:
-                await self._turn(self._game.resume())
-            return then is not Then.QUIT
-        elif len(line) > (limit := self._game.context.max_message_chars):
-            self._screen.complain(
-                f"That is {len(line):,} characters; the dungeon master reads at most {limit:,} at once. "
-                "Nothing was sent; say it in parts."
-            )
-        else:
+            return await self._follow(await run_command(self._table, line))
+        elif not self._table.too_long(line):
             await self._turn(self._game.send(line))
         return True
+
+    async def _follow(self, then: Outcome) -> bool:
+        """Do what follows a command; False ends the sitting."""
+        while isinstance(then, Ask):
+            try:
+                line = await self._source.line(then.words)
+            except (EOFError, KeyboardInterrupt):
+                line = ""
+            then = await then.answered(line.strip())
+        if isinstance(then, Play):
+            await self._turn(then.events)
+        return then is not Then.QUIT
 
     async def _turn(self, events: AsyncGenerator[Event]) -> None:
         self._screen.blank()
@@ -115,7 +119,7 @@ class Session:
                 await self._say_what_stands()
                 return
             raise
-        except InputError as error:
+        except (InputError, HistoryError) as error:
             self._screen.complain(str(error))
         except ModelError as error:
             if error.fatal or not self._source.live:

@@ -117,12 +117,16 @@ class Screen:
         for row in rows:
             table.add_row(*(Text(cleaned(cell)) for cell in row))
         self.answer(one_line(title), style="bold")
+        self.draw(table)
+
+    def draw(self, picture: RenderableType) -> None:
+        """Show something that rich draws; where a program reads, without colours and without blanks at line ends."""
         if self.live:
-            self.console.print(table)
+            self.console.print(picture)
             self.console.print()
         else:
             with self.console.capture() as drawn:
-                self.console.print(table)
+                self.console.print(picture)
             _write("".join(line.rstrip() + "\n" for line in drawn.get().splitlines()) + "\n")
 
     def reply(self) -> Reply:

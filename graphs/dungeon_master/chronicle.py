@@ -1,0 +1,235 @@
+"""Chronicle: what was played on a thread, to look at. Nothing here changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from langgraph.types import StateSnapshot
+
+from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.difference import Difference, difference, remembered
+from graphs.dungeon_master.places import Place, last_of_lines
+from graphs.errors import HistoryError
+from memory.buffer import ASIDE, spoken, turns_of
+from memory.namespaces import campaign_namespace
+from memory.timeline import Segment, sees
+
+_PAGE = 500
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Spot(NamedTuple):
+    """The turn at which a state stands.
+
+    Attributes:
+        turn: Its number; 0 before anything was said.
+        player: What the player said.
+        reply: What was answered; "" if nothing has been yet.
+        line: The line of play.
+    """
+
+    turn: int
+    player: str
+    reply: str
+    line: str
+
+
+def spot_of(state: StateSnapshot) -> Spot:
+    """Tell at which turn a state stands; one that was said but not taken up counts."""
+    values = state.values
+    turn, messages, line = values.get("turn", 0), values.get("messages") or [], values.get("line", "main")
+    if not messages:
+        return Spot(turn, "", "", line)
+    _, last = turns_of(messages, turn)[-1]
+    opened_by = next((message.id for message in last if isinstance(message, HumanMessage)), None)
+    told = [message.text.strip() for message in last if isinstance(message, AIMessage) and message.name != ASIDE]
+    reply = "\n\n".join(text for text in told if text)
+    return Spot(turn + (opened_by != values.get("opened_by")), spoken(last)[0], reply, line)
+
+
+def due(state: StateSnapshot) -> tuple[str, ...]:
+    """Name the nodes that a state waits for; none if its turn is finished.
+
+    Not `state.next`, which leaves out a node that was killed after its writes were saved and before the checkpoint.
+    """
+    return tuple(task.name for task in state.tasks)
+
+
+class Chronicle:
+    """What was played on a thread.
+
+    Args:
+        graph: The dungeon master, compiled with checkpointer and store.
+        config: Names the thread; other keys are passed on to every run.
+        context: The settings.
+    """
+
+    def __init__(self, graph: Graph, config: RunnableConfig, context: Context) -> None:
+        self.graph, self.config, self.context = graph, config, context
+
+    async def now(self) -> StateSnapshot:
+        """Return the state as it stands.
+
+        Raises:
+            HistoryError: Nothing has been played yet.
+        """
+        state = await self.graph.aget_state(self._thread())
+        if not spot_of(state).turn:
+            raise HistoryError("Nothing has been played yet.")
+        return state
+
+    async def finished(self, turn: int) -> StateSnapshot:
+        """Return the state at the end of an earlier turn of this line.
+
+        Raises:
+            HistoryError: This thread never finished such a turn on the way to where it stands.
+        """
+        now = spot_of(await self.now()).turn
+        if turn > now:
+            raise HistoryError(
+                f"There is no turn {turn} on the way to here: this is turn {now}. /branches shows the rest."
+            )
+        reached = 0
+        # The turn after it was remembered from a checkpoint on the way: what lies between that and now is skipped.
+        after = [place for place in await self._on_this_line(turn + 1) if place.thread == self._id]
+        async for state in self._back(self.at(after[0]) if after else self._thread()):
+            if not due(state) and (reached := state.values.get("turn", 0)) == turn:
+                return state
+        if turn == now:
+            raise HistoryError(f"Turn {turn} has no reply yet: /retry answers it, /undo takes it back.")
+        first = f"this thread begins with turn {reached}" if reached else "none is finished yet"
+        raise HistoryError(f"There is no turn {turn} to go back to: {first}.")
+
+    async def named(self) -> dict[str, Segment]:
+        """Return the lines that were given a name, each with the branch and turn at which it was."""
+        items = await self._store().asearch(self._namespace("lines"), limit=1000)
+        return {item.key: (item.value["branch"], item.value["turn"]) for item in items}
+
+    async def places(self) -> list[Place]:
+        """Return every finished turn of the campaign, of all branches, the earliest first."""
+        found: list[Place] = []
+        while True:
+            items = await self._store().asearch(self._namespace("exchanges"), limit=_PAGE, offset=len(found))
+            found += [Place.of(item.value) for item in items]
+            if len(items) < _PAGE:
+                return sorted(found, key=lambda place: (place.turn, place.age))
+
+    async def here(self) -> Segment | None:
+        """Return branch and number of the last turn that is remembered where one stands; None before the first."""
+        timeline = remembered((await self.graph.aget_state(self._thread())).values)
+        return timeline[-1] if timeline else None
+
+    async def find(self, where: str) -> Place:
+        """Find a place by the name of a line (its last turn), a branch, or the number of a turn on this line.
+
+        Raises:
+            HistoryError: There is no such place; the message lists what there is.
+        """
+        where = " ".join(where.split())
+        if where.isdecimal():
+            if found := await self._on_this_line(int(where)):
+                return found[0]
+            raise HistoryError(f"There is no turn {where!r} on this line.")
+        places, named = await self.places(), await self.named()
+        here = [place for place in places if where in (place.line, place.branch)]
+        here = here or [place for place in places if place.key == named.get(where)]
+        if not here:
+            names = [*last_of_lines(places), *(name for name in sorted(named) if name not in last_of_lines(places))]
+            some = f"{', '.join(names[:12])}{', …' if len(names) > 12 else ''}" or "none yet"
+            raise HistoryError(f"There is no line, branch or turn {where!r:.70}. Lines: {some}.")
+        return max(here, key=lambda place: place.age)
+
+    async def end_of(self, place: Place) -> StateSnapshot:
+        """Return the state with which a place's turn ended, later edits of it included.
+
+        Raises:
+            HistoryError: Another thread played it, or its checkpoints are gone.
+        """
+        if place.thread != self._id:
+            raise HistoryError(
+                f"Turn {place.turn} of {place.line!r} was played on thread {place.thread}; open it there."
+            )
+        state = await self.graph.aget_state(self.at(place))
+        if state.values.get("turn", 0) > place.turn:  # a later turn wrote it down, as it does for the interview
+            async for earlier in self._back(self.at(place)):
+                if not due(earlier) and earlier.values.get("turn") == place.turn:
+                    return earlier
+        while state.values and (after := await self._next_within(state)):
+            state = after
+        if not state.values or due(state):
+            raise HistoryError(f"The checkpoints of turn {place.turn} of {place.line!r} are gone.")
+        return state
+
+    async def differ(self, one: str, other: str = "") -> Difference:
+        """Tell what two places disagree on.
+
+        Args:
+            one: A line, a branch, or a turn of this line.
+            other: Another; empty for where one stands.
+
+        Raises:
+            HistoryError: There is no such place.
+        """
+        before = await self.end_of(await self.find(one))
+        after = await self.end_of(await self.find(other)) if other else await self.now()
+        return difference(before.values, after.values, await self.places())
+
+    def at(self, place: Place) -> RunnableConfig:
+        """Return the config of a place's checkpoint."""
+        where = {"thread_id": place.thread, "checkpoint_ns": "", "checkpoint_id": place.checkpoint}
+        return {**self.config, "configurable": where}
+
+    async def _on_this_line(self, turn: int) -> list[Place]:
+        timeline = remembered((await self.graph.aget_state(self._thread())).values)
+        items = await self._store().asearch(self._namespace("exchanges"), filter={"turn": turn}, limit=_PAGE)
+        return [place for item in items if sees(timeline, *(place := Place.of(item.value)).key)]
+
+    async def _next_within(self, state: StateSnapshot) -> StateSnapshot | None:
+        """Find what followed a state within its turn and line: the newest, if it was run or edited more than once."""
+        step, itself = (state.metadata or {}).get("step", 0), _id_of(state.config)
+        followed = [
+            after
+            async for after in self.graph.aget_state_history(self._thread(), filter={"step": step + 1})
+            if after.parent_config and _id_of(after.parent_config) == itself
+        ]
+        alike = [
+            after
+            for after in followed
+            if all(after.values.get(name) == state.values.get(name) for name in ("turn", "line"))
+            and due(after) in ((), ("condense",))
+        ]
+        return max(alike, key=lambda after: _id_of(after.config), default=None)
+
+    async def _back(self, config: RunnableConfig | None) -> AsyncIterator[StateSnapshot]:
+        """Walk from a state back over its ancestors."""
+        while config is not None:
+            state = await self.graph.aget_state(config)
+            yield state
+            config = state.parent_config
+
+    def _from(self, state: StateSnapshot) -> RunnableConfig:
+        return {**self.config, "configurable": state.config["configurable"]}
+
+    @property
+    def _id(self) -> str:
+        return str(self.config["configurable"]["thread_id"])
+
+    def _thread(self) -> RunnableConfig:
+        return {**self.config, "configurable": {"thread_id": self._id}}
+
+    def _store(self) -> BaseStore:
+        if not isinstance(self.graph.store, BaseStore):
+            raise HistoryError("The graph was compiled without a store, so there are no lines to move between.")
+        return self.graph.store
+
+    def _namespace(self, what: str) -> tuple[str, ...]:
+        return campaign_namespace(self.context.user, self.context.campaign, what)
+
+
+def _id_of(config: RunnableConfig) -> str:
+    return str(config["configurable"].get("checkpoint_id", ""))

@@ -1,0 +1,93 @@
+"""Saved: what a checkpoint says about a campaign, read without the graph."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import CheckpointTuple
+
+    from notebooks import CharacterNotebook, StateNotebook
+
+_THREADS = uuid.UUID("6f0d3b0e-5d0c-4c6e-9a3b-0c6d1f6f6e51")
+"""Name space of the thread ids; another one would orphan every game."""
+
+
+def thread_id_of(user: str, campaign: str) -> str:
+    """Return the thread id of a user's campaign: a UUID, as LangGraph Server wants it, the same on every machine."""
+    return str(uuid.uuid5(_THREADS, json.dumps([user, campaign])))
+
+
+class Saved(NamedTuple):
+    """What a checkpoint says about a campaign, read without the graph.
+
+    Attributes:
+        user: Who plays.
+        campaign: Name of the campaign.
+        thread_id: Its thread.
+        played: When the checkpoint was written, ISO 8601 in UTC.
+        values: The state's channels.
+    """
+
+    user: str
+    campaign: str
+    thread_id: str
+    played: str
+    values: dict[str, Any]
+
+    @classmethod
+    def of(cls, found: CheckpointTuple) -> Self:
+        """Read a checkpoint."""
+        metadata: dict[str, Any] = dict(found.metadata)
+        return cls(
+            user=str(metadata.get("user", "")),
+            campaign=str(metadata.get("campaign", "")),
+            thread_id=str(found.config["configurable"]["thread_id"]),
+            played=str(found.checkpoint["ts"]),
+            values=dict(found.checkpoint["channel_values"]),
+        )
+
+    @property
+    def named(self) -> bool:
+        """Whether the checkpoint knows whose campaign it is, and that is the campaign of its thread."""
+        return self.thread_id == thread_id_of(self.user, self.campaign)
+
+    @property
+    def turn(self) -> int:
+        """Number of the last turn that began."""
+        return int(self.values.get("turn", 0))
+
+    @property
+    def character(self) -> CharacterNotebook:
+        """Who plays."""
+        from notebooks import CharacterNotebook  # pydantic, which a list of commands does not need
+
+        return CharacterNotebook.load(self.values.get("character"))
+
+    @property
+    def quest(self) -> StateNotebook:
+        """Where the story stands."""
+        from notebooks import StateNotebook
+
+        return StateNotebook.load(self.values.get("quest"))
+
+    @property
+    def last_reply(self) -> str:
+        """What the dungeon master said last."""
+        said = (m.text for m in reversed(self.values.get("messages") or []) if m.type == "ai")
+        return next((text for text in said if text.strip()), "")
+
+    @property
+    def unanswered(self) -> str | None:
+        """The player's message that has no reply yet, if there is one."""
+        from langchain_core.messages import convert_to_messages
+
+        messages = list(self.values.get("messages") or [])
+        if isinstance(given := self.values.get("__start__"), dict):  # stopped before it had reached its channel
+            messages += convert_to_messages(given.get("messages") or [])
+        if not messages or (messages[-1].type == "ai" and not messages[-1].tool_calls):
+            return None
+        said = (message.text for message in reversed(messages) if message.type == "human")
+        return next(said, None)

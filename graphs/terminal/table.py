@@ -1,0 +1,87 @@
+"""The table: what commands work on, and what may follow one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from graphs.engine import Game
+from graphs.events import Event, Prompted, Recalled
+from graphs.terminal.screen import Screen
+
+
+class Then(Enum):
+    """What follows a command that plays nothing."""
+
+    PROMPT = "prompt"
+    QUIT = "quit"
+
+
+class Play(NamedTuple):
+    """A turn follows: its events, which begin when they are asked for."""
+
+    events: AsyncGenerator[Event]
+
+
+class Ask(NamedTuple):
+    """A question to the player follows.
+
+    Attributes:
+        words: What stands in the line already, to be changed; only a person sees it.
+        answered: Is called with the line, and says what follows then. A line that was given up is "".
+    """
+
+    words: str
+    answered: Callable[[str], Awaitable[Outcome]]
+
+
+Outcome = Then | Play | Ask
+
+
+@dataclass
+class Table:
+    """What lies on the table: the game, the screen, and what the last turn was played with.
+
+    Attributes:
+        game: The campaign.
+        screen: Where answers go.
+        recalled: Memories of the last turn; None before the first.
+        prompts: What the model saw in the last turn, in order.
+    """
+
+    game: Game
+    screen: Screen
+    recalled: list[dict[str, Any]] | None = None
+    prompts: list[Prompted] = field(default_factory=list)
+
+    def clear(self) -> None:
+        """Make room for a new turn."""
+        self.recalled, self.prompts = None, []
+
+    def too_long(self, message: str) -> bool:
+        """Whether a message cannot be sent because of its length; the player is told."""
+        limit = self.game.context.max_message_chars
+        if len(message) > limit:
+            self.screen.complain(
+                f"That is {len(message):,} characters; the dungeon master reads at most {limit:,} at once. "
+                "Nothing was sent; say it in parts."
+            )
+        return len(message) > limit
+
+    def keep(self, event: Event) -> None:
+        """Keep what a command may ask for."""
+        if isinstance(event, Recalled):
+            self.recalled = event.memories
+        elif isinstance(event, Prompted):
+            self.prompts.append(event)
+
+
+class Command(NamedTuple):
+    """A command: what may follow it, what it does in a line, the doing, and words to complete after it."""
+
+    arguments: str
+    does: str
+    run: Callable[[Table, str], Awaitable[Outcome]]
+    words: tuple[str, ...] = ()

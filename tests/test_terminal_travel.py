@@ -1,0 +1,263 @@
+"""Going back, again and elsewhere from the terminal: over a scripted game, through a pipe, and beside Studio."""
+
+import time
+
+import pytest
+from conftest import MIRA
+from scripted import call, say
+from test_terminal_pipe import one_line_of, play, start
+
+from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.graph import build_graph
+from graphs.dungeon_master.places import Place, stretches
+from graphs.engine import open_checkpointer, open_game, open_store
+from graphs.errors import ModelError
+from graphs.terminal.cli import main
+from graphs.terminal.commands import run_command
+from graphs.terminal.roads import draw_roads
+from graphs.terminal.screen import Screen
+from graphs.terminal.table import Ask, Play, Table, Then
+
+TRAVEL = ("/undo", "/retry", "/edit new", "/branch x", "/branches", "/go 2", "/diff 1 2", "/recap")
+
+
+@pytest.fixture
+async def table(model):
+    async with open_game(Context.of(None, model="scripted", campaign="isle", seed=1)) as game:
+        yield Table(game, Screen(live=False))
+
+
+async def tell(table, events):
+    async for event in events:
+        table.keep(event)
+
+
+async def story(table, model, turns=3):
+    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+    model.queue("update", say("", call("StateNotebook", scene="An inn.", secrets={"Oda": "is the thief"})))
+    await tell(table, table.game.send("I'm Mira."))
+    for turn in range(2, turns + 1):
+        model.queue("quest", say(f"Reply {turn}."))
+        model.queue("update", say("", call("StateNotebook", gold=turn)))
+        await tell(table, table.game.send(f"Deed {turn}"))
+
+
+async def answer(table, line, capsys):
+    capsys.readouterr()
+    then = await run_command(table, line)
+    if isinstance(then, Play):
+        await tell(table, then.events)
+    out, err = capsys.readouterr()
+    return out + err
+
+
+async def reply(table):
+    return (await table.game.saved()).last_reply
+
+
+async def test_before_the_first_turn_every_command_says_so_in_one_line(table, capsys):
+    for command in TRAVEL:
+        assert await run_command(table, command) is Then.PROMPT
+        assert len("".join(capsys.readouterr()).splitlines()) == 1, command
+
+
+async def test_what_cannot_be_read_is_one_line_that_says_what_can(table, model, capsys):
+    await story(table, model)
+    for command in ("/undo x", "/undo 0", "/undo 99", "/retry foo", "/branch", "/go", "/go nowhere", "/diff", "/edit"):
+        said = await answer(table, command, capsys)
+        assert len(said.splitlines()) == 1, said
+    assert (await table.game.saved()).turn == 3
+
+
+async def test_undo_says_where_one_is_and_shows_the_last_reply(table, model, capsys):
+    await story(table, model, 4)
+    assert await answer(table, "/undo", capsys) == "Back at the end of turn 3. “Deed 3”\n\nReply 3.\n\n"
+    assert "turn 1. “I'm Mira.”" in await answer(table, "/undo 2", capsys)
+    assert "/edit rewrites" in await answer(table, "/undo", capsys)
+    assert "Back at the end of turn 4." in await answer(table, "/go main", capsys)
+
+
+async def test_retry_tells_again_with_the_same_dice_or_rolls(table, model, capsys):
+    await story(table, model, 2)
+    roll = call("roll_dice", expression="100d100", reason="luck")
+    model.queue("quest", say("", roll), say("You fall."))
+    await tell(table, table.game.send("I jump"))
+    fell = (await table.game.saved()).values["rolls"]
+    model.queue("quest", say("You plummet."))
+    assert await answer(table, "/retry", capsys) == "Turn 3 again, in other words; the dice stand.\n"
+    assert await reply(table) == "You plummet."
+    assert (await table.game.saved()).values["rolls"] == fell
+    model.queue("quest", say("", roll), say("You land."))
+    await answer(table, "/retry dice", capsys)
+    assert await reply(table) == "You land."
+    assert (await table.game.saved()).values["rolls"] != fell
+
+
+async def test_retry_goes_on_with_a_turn_that_has_no_reply(table, model, capsys):
+    await story(table, model)
+    model.queue("quest", ModelError("Busy."))
+    with pytest.raises(ModelError):
+        await tell(table, table.game.send("look"))
+    model.queue("quest", say("You look."))
+    assert await answer(table, "/retry", capsys) == "Turn 4 goes on.\n"
+    assert await reply(table) == "You look."
+
+
+async def test_edit_sends_other_words_at_once_or_asks_for_them(table, model, capsys):
+    await story(table, model)
+    model.queue("quest", say("Wiser."))
+    assert await answer(table, "/edit Deed 3, but wiser", capsys) == "Turn 3 again, with your new words.\n"
+    assert await reply(table) == "Wiser."
+    assert "Deed 3\n" not in str(model.asked("quest")[-1])
+    assert "at most" in await answer(table, "/edit " + "x" * 10_000, capsys)
+    table.screen = Screen(live=True)
+    asked = await run_command(table, "/edit")
+    assert isinstance(asked, Ask)
+    assert asked.words == "Deed 3, but wiser"
+    assert await asked.answered("") is Then.PROMPT
+    assert await reply(table) == "Wiser."
+
+
+async def test_lines_are_named_shown_gone_to_and_compared(table, model, capsys):
+    await story(table, model, 4)
+    await answer(table, "/undo 2", capsys)
+    assert "What follows turn 2 is the line “the low road”" in await answer(table, "/branch the low road", capsys)
+    assert "/go the low road goes there" in await answer(table, "/branch the low road", capsys)
+    drawn = await answer(table, "/branches", capsys)
+    assert "● you are here at turn 2" in drawn
+    assert "“the low road” begins after turn 2" in drawn
+    model.queue("quest", say("It is dark."))
+    model.queue("update", say("", call("StateNotebook", gold=9, secrets={"Pell": "is a ghost"})))
+    await tell(table, table.game.send("Into the dark"))
+    drawn = await answer(table, "/branches", capsys)
+    assert "turns 1–3 · main, the low road from turn 3 · ● you are here · “It is dark.”" in drawn
+    assert "    └── turns 3–4 · main · “Reply 4.”" in drawn
+    compared = await answer(table, "/diff main the low road", capsys)
+    assert "Gold  4 → 9" in compared
+    assert all(words in compared for words in ("Deed 3", "Deed 4", "Into the dark"))
+    assert "ghost" not in compared
+    assert "thief" not in compared
+    assert "Gold  4 → 9" in await answer(table, "/diff main", capsys)
+    assert "agree" in await answer(table, "/diff 'the low road'", capsys)
+    gone = await answer(table, "/go main", capsys)
+    assert gone.startswith("Back at the end of turn 4. “Deed 4”\n\nReply 4.")
+    assert "turn 3 on the line “the low road”" in await answer(table, "/go the low road", capsys)
+    assert "at turn 3" not in await answer(table, "/branches", capsys)
+
+
+async def test_every_road_in_the_tree_has_a_name_that_leads_there(table, model, capsys):
+    await story(table, model, 2)
+    for number in range(3):
+        model.queue("quest", say(f"Other {number}."))
+        await answer(table, "/retry", capsys)
+    drawn = await answer(table, "/branches", capsys)
+    names = [line.split("(")[1].split(")")[0] for line in drawn.splitlines() if "main (" in line]
+    assert len(names) == 3
+    said = {(await answer(table, f"/go {name}", capsys)).splitlines()[2] for name in names}
+    assert said == {"Reply 2.", "Other 0.", "Other 1."}
+    assert "Other 2." in await answer(table, "/go main", capsys)
+
+
+async def test_recap_holds_no_secret(table, model, capsys):
+    await story(table, model)
+    told = await answer(table, "/recap", capsys)
+    assert "An inn." in told
+    assert "thief" not in told
+
+
+async def test_what_studio_does_is_seen_here_and_what_is_done_here_is_seen_in_studio(table, model, capsys):
+    await story(table, model, 3)
+    thread = {"configurable": {"thread_id": table.game.thread_id}}
+    context = {"model": "scripted", "campaign": "isle"}
+    async with open_checkpointer() as saver, open_store() as store:
+        studio = build_graph().compile(checkpointer=saver, store=store)
+        await studio.aupdate_state(thread, {"quest": {"gold": 55}}, as_node="remember")
+        assert "55" in await answer(table, "/quest", capsys)
+        second = [s async for s in studio.aget_state_history(thread) if not s.next and s.values.get("turn") == 2][-1]
+        model.queue("quest", say("A third way."))
+        said = {"messages": [{"role": "user", "content": "Elsewhere"}]}
+        await studio.ainvoke(said, second.config, context=context, durability="sync")
+        drawn = await answer(table, "/branches", capsys)
+        assert "A third way." in drawn
+        assert "turn 3 · main (" in drawn
+        assert "Gold" not in await answer(table, "/diff main", capsys)
+        name = drawn.split("main (")[1].split(")")[0]
+        assert "Gold" in await answer(table, f"/diff {name} main", capsys)
+        await answer(table, f"/go {name}", capsys)
+        assert "55" in await answer(table, "/quest", capsys), "with what was edited in Studio"
+        await answer(table, "/undo", capsys)
+        state = await studio.aget_state(thread)
+        assert state.values["turn"] == 2
+        assert state.metadata["source"] == "fork"
+
+
+def test_die_undo_and_take_another_road_through_a_pipe(tmp_path):
+    died = play(
+        tmp_path,
+        "I'm Mira, a halfling rogue who grew up on the docks and wants her sister back\n"
+        "I tell everyone that I am the lost queen Zenobia\n/undo\n/branch quiet\nlook around\n"
+        "What do I know about Zenobia?\n/branches\n/go main\n/diff quiet\n/undo 9\n",
+    )
+    assert died.returncode == 0, died.stderr
+    out = died.stdout.decode()
+    asked = out[out.index("What follows turn 1") : out.index("default: ")]
+    assert "You said" not in asked
+    assert out.count("Zenobia") >= 3
+    assert "Back at the end of turn 2. “I tell everyone that I am the lost queen Zenobia”" in out
+    assert "Remembered only at “quiet”: 2 turns" in out
+    assert died.stderr.decode().splitlines()[-1] == "This is turn 2, so 9 turns cannot be taken back, but 1 can."
+    rewound = start(tmp_path, "rewind", "--to", "1")
+    assert rewound.stdout.decode().startswith("Back at the end of turn 1. “I'm Mira,")
+    assert rewound.returncode == 0
+    assert "● you are here at turn 1" in play(tmp_path, "/branches\n").stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--to", "1"], "Nothing has been played yet."), (["--to", "1", "--campaign", "x" * 300], "QUESTBOOK_CAMPAIGN")],
+)
+def test_rewind_that_cannot_be_is_one_line(tmp_path, arguments, said):
+    run = start(tmp_path, "rewind", *arguments)
+    assert run.returncode == 2
+    assert said in one_line_of(run)
+
+
+@pytest.mark.parametrize("arguments", [["rewind"], ["rewind", "--to", "x"]])
+def test_rewind_needs_a_turn(arguments, capsys):
+    assert main(arguments) == 2
+    assert "--to" in capsys.readouterr().err
+
+
+def place(branch, turn, after, line="main", thread="here"):
+    moment = f"2026-01-01T{turn // 60:02}:{turn % 60:02}"
+    return Place(branch, turn, after, line, f"Deed {turn}", f"Reply {turn} of {branch}.", "", thread, "", moment)
+
+
+def test_a_hundred_branches_and_two_thousand_turns_are_a_screenful_a_person_can_read(capsys):
+    # Each branch grows from the one before it: nested as deep as can be.
+    places, before = [], None
+    for branch in range(100):
+        name = f"b{branch:03}"
+        for turn in range(branch * 13 + 1, branch * 13 + 21):
+            after = before if turn == branch * 13 + 1 else name
+            places.append(place(name, turn, after if turn > 1 else None, line=f"road {branch}"))
+        before = name
+    assert len(places) == 2000
+    began = time.perf_counter()
+    roads = stretches(places, ("b050", 660))
+    Screen(live=False).draw(draw_roads("isle", places, ("b050", 660), {}, "here"))
+    assert time.perf_counter() - began < 2
+    drawn = capsys.readouterr().out.splitlines()
+    assert len(roads) == 1
+    assert len(drawn) == 1 + 100 + 1
+    assert max(map(len, drawn)) <= 100
+    assert max(line.index("turn") for line in drawn[1:-1]) <= 16, "and not pushed off to the right"
+    assert sum("you are here" in line for line in drawn) == 1
+
+
+def test_a_tree_with_holes_and_other_threads_is_still_drawn(capsys):
+    places = [place("a", 1, None), place("a", 3, "a"), place("z", 1, None, thread="elsewhere")]
+    Screen(live=False).draw(draw_roads("isle", places, ("a", 9), {"gone": ("q", 4)}, "here"))
+    drawn = capsys.readouterr().out
+    assert drawn.count("turn") == 3
+    assert "on thread elsewhere" in drawn
