@@ -44,14 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         _parser().print_help()
         return OK
     try:
-        return _play(arguments)
+        return _run(arguments)
     except BrokenPipeError:
         # Whoever read us has gone: say nothing more, also not when Python flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
 
 
-def _play(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     import asyncio
     import logging
 
@@ -69,9 +69,13 @@ def _play(arguments: argparse.Namespace) -> int:
     if not live:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # every step stands in the checkpoint: simply stop
     try:
-        context = Context.of(
-            None, model=arguments.model, user=arguments.user, campaign=arguments.campaign, seed=arguments.seed
-        )
+        flags = {name: getattr(arguments, name, None) for name in ("model", "user", "campaign", "seed")}
+        context = Context.of(None, **flags)
+        if arguments.command == "forget":
+            from graphs.terminal.forget import forget
+
+            asked = {name: getattr(arguments, name) for name in ("campaign", "player", "yes")}
+            return OK if asyncio.run(forget(context, arguments.what, **asked)) else FAILED
         asyncio.run(play(context, live=live))
     except (QuestbookError, NotebookError, StoreError) as error:
         from graphs.terminal.text import one_line
@@ -108,4 +112,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     play.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are kept apart by user")
     play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
+    forget = commands.add_parser(
+        "forget",
+        help="forget words, a campaign, or everything of a player",
+        description="Forget words on every branch of a campaign, or without WHAT all of a campaign or player: no byte "
+        "of it stays in the data directory. It is shown first and asked for.",
+    )
+    forget.add_argument("what", metavar="WHAT", nargs="?", help="words; case does not count")
+    forget.add_argument("--campaign", metavar="NAME", help="where; without WHAT: the campaign to remove")
+    forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
+    forget.add_argument("--user", metavar="NAME", help="whose campaigns")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
     return parser
