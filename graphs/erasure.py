@@ -84,6 +84,12 @@ class Erasure:
         async with self._saver.lock, self._explained(), self._saver.conn.execute(_OF_PLAYER, (user,)) as cursor:
             return {str(thread): str(campaign or "") for thread, campaign in await cursor.fetchall()}
 
+    async def nothing_left(self) -> bool:
+        """Whether there is no checkpoint of anything."""
+        await self._saver.setup()
+        async with self._saver.lock, self._explained():
+            return not list(await self._saver.conn.execute_fetchall("SELECT 1 FROM checkpoints LIMIT 1"))
+
     async def holding(self, threads: Iterable[str], phrase: Phrase) -> int:
         """Count the checkpoints and pending writes of threads that hold a phrase. Nothing is changed.
 

@@ -29,7 +29,7 @@ from graphs.home import Home
 from graphs.phrase import Phrase
 from graphs.prompt_history import entries_that, remove_entries
 from memory.faiss_store import FaissStore
-from memory.namespaces import campaign_namespace, escape_label, player_namespace, unescape_label
+from memory.namespaces import campaign_namespace, player_namespace, unescape_label
 
 _PAGE = 500
 _LINES = "lines"  # the last label of the namespace whose keys are names that people gave
@@ -157,41 +157,46 @@ class Forgetting:
 
     async def campaigns(self) -> list[str]:
         """Name every campaign of the user, as the store and the checkpoints know them."""
-        player = player_namespace(self.context.user)
-        spaces = [space for space in await self._namespaces() if len(space) > 1 and space[:2] != player]
+        (user, player), spaces = player_namespace(self.context.user), list[tuple[str, ...]]()
+        while page := await self._store().alist_namespaces(prefix=(user,), limit=_PAGE, offset=len(spaces)):
+            spaces += page
         erasure = self._erasure()
         run = set((await erasure.threads_of(self.context.user)).values()) if erasure else set[str]()
-        return sorted({unescape_label(space[1]) for space in spaces} | run)
+        return sorted({unescape_label(space[1]) for space in spaces if space[1:2] not in ((), (player,))} | run)
 
     async def forget_player(self) -> Removed:
         """Remove everything of the user: all campaigns, and what is known of the player across them.
 
+        When no game of anybody is left, the prompt's whole history goes too.
+
         Raises:
             ForgettingError: The checkpointer cannot delete threads; the message says what was done.
         """
-        removed = await self._remove(await self.campaigns())
+        removed, erasure = await self._remove(await self.campaigns()), self._erasure()
         known = [item async for item in self._items_under(player_namespace(self.context.user))]
         await self._write([PutOp(item.namespace, item.key, None) for item in known])
-        await self._compact(self._erasure(), f"Everything of {self.context.user!r} was removed")
+        if self.home is not None and erasure is not None and await erasure.nothing_left():
+            typed = await asyncio.to_thread(remove_entries, self.home.history, bool)
+            removed = removed._replace(typed=removed.typed + typed)
+        await self._compact(erasure, f"Everything of {self.context.user!r} was removed")
         return removed._replace(items=removed.items + len(known))
 
     async def _remove(self, campaigns: Sequence[str]) -> Removed:
-        threads, typed, items = 0, 0, list[Item]()
-        said = set[str]()
+        threads, items, typed = 0, 0, 0
         for campaign in campaigns:
             one = self if campaign == self.context.campaign else self._of(campaign)
             own = await one._threads()
-            items += (kept := [item async for item in one._items_under(campaign_namespace(one.context.user, campaign))])
-            said |= {str(item.value.get("player", "")) for item in kept} | await one._said(own)
-            threads += await delete_threads(self.graph.checkpointer, own)
-            # Last, because the records name the threads: stopped before, it starts again from them.
-            await self._write([PutOp(item.namespace, item.key, None) for item in kept])
+            kept = [item async for item in one._items_under(campaign_namespace(one.context.user, campaign))]
+            # In this order, because what is left names what is to be done: stopped, it can start again.
+            said = {str(item.value.get("player", "")) for item in kept} | await one._said(own)
             if self.home is not None:
-                for thread in own:
-                    self.home.lock_of(thread).unlink(missing_ok=True)
-        if self.home is not None:
-            typed = await asyncio.to_thread(remove_entries, self.home.history, lambda line: line in said)
-        return Removed(list(campaigns), threads, len(items), typed)
+                typed += await asyncio.to_thread(remove_entries, self.home.history, said.__contains__)
+            threads += await delete_threads(self.graph.checkpointer, own)
+            await self._write([PutOp(item.namespace, item.key, None) for item in kept])
+            for lock in [self.home.lock_of(thread) for thread in own] if self.home else []:
+                lock.unlink(missing_ok=True)
+            items += len(kept)
+        return Removed(list(campaigns), threads, items, typed)
 
     def _of(self, campaign: str) -> Forgetting:
         thread: RunnableConfig = {"configurable": {"thread_id": thread_id_of(self.context.user, campaign)}}
@@ -256,13 +261,6 @@ class Forgetting:
             for item in items:
                 yield item
             offset += len(items)
-
-    async def _namespaces(self) -> list[tuple[str, ...]]:
-        found: list[tuple[str, ...]] = []
-        prefix = (escape_label(self.context.user),)
-        while page := await self._store().alist_namespaces(prefix=prefix, limit=_PAGE, offset=len(found)):
-            found += page
-        return found
 
     async def _write(self, writes: Sequence[PutOp]) -> None:
         for start in range(0, len(writes), _PAGE):
