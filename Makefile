@@ -1,7 +1,9 @@
 # make play      the game, in the terminal; ARGS="--campaign isle" passes flags on
 # make install   what `make play` needs, and nothing started
 # make test      the tests, without the slow ones; SLOW=1 runs all
-# make check     what CI runs: format, lint, types, tests
+# make slow      the slow ones: kills, a million rows, long games
+# make lint      format, lint, types
+# make check     lint and test; CI runs that and the slow tests
 # make studio    langgraph dev, with LangGraph Studio
 # make docs      the README's picture and recorded games, written anew
 # make clean     removes .venv and caches; games are kept elsewhere and stay
@@ -21,7 +23,7 @@ TOOLS := $(VENV)/.tools
 ENV := set -a; if [ -f .env ]; then . ./.env; fi; set +a;
 MARKS := $(if $(SLOW),,-m "not slow")
 
-.PHONY: play install test check studio docs clean
+.PHONY: play install test slow lint check studio docs clean
 
 play: $(INSTALLED)
 	@$(ENV) exec $(BIN)/questbook play $(ARGS)
@@ -31,11 +33,15 @@ install: $(INSTALLED)
 test: $(TOOLS)
 	@$(BIN)/python -m pytest $(MARKS) $(ARGS)
 
-check: $(TOOLS)
+slow: $(TOOLS)
+	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(TOOLS)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy --strict -p graphs -p memory -p notebooks
-	@$(BIN)/python -m pytest $(MARKS) $(ARGS)
+
+check: lint test
 
 studio: $(TOOLS)
 	@$(ENV) exec $(BIN)/langgraph dev $(ARGS)

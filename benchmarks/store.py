@@ -35,6 +35,7 @@ from langgraph.store.base import PutOp
 DIMS = 384
 SYLLABLES = [a + b for a in "bcdfghklmnprstvwz" for b in ("a", "e", "i", "o", "u", "an", "or", "is", "el", "um")]
 VOCABULARY = 20_000
+LATENT = 24  # directions in which the vectors vary most; independent random ones would defeat every index
 SEARCHES, PUTS = 60, 40
 
 
@@ -51,9 +52,16 @@ class _Table(Embeddings):
         return vector(int(text.split()[0])).tolist()
 
 
+@lru_cache(maxsize=1)
+def directions():
+    return np.random.default_rng(7).standard_normal((LATENT, DIMS), dtype=np.float32)
+
+
 def vector(number):
+    """Unit vectors that vary in few directions, as those of texts do, and a little in all others."""
     rng = np.random.default_rng(number)
-    found = rng.standard_normal(DIMS, dtype=np.float32)
+    found = rng.standard_normal(LATENT, dtype=np.float32) @ directions()
+    found += rng.standard_normal(DIMS, dtype=np.float32)
     return found / np.linalg.norm(found)
 
 
@@ -314,6 +322,7 @@ def measure(peer, home, count, spaces, *, filled=None):
     times = sorted(timed(store.search, space, query) - overhead for query in queries[1 : 1 + n_searches])
     found["search p50 ms"] = statistics.median(times)
     found["search p95 ms"] = times[int(0.95 * len(times))]
+    found["search best ms"] = times[0]
     found["rss bytes per item"] = (rss() - before) / count
     if peer != "raw-faiss":
         times = [
@@ -323,7 +332,8 @@ def measure(peer, home, count, spaces, *, filled=None):
         found["filtered search p50 ms"] = statistics.median(times)
     puts = PUTS if peer != "langchain-faiss" or count <= 10_000 else 5
     making = statistics.median(timed(lambda: (value(5), vector(5).tolist())) for _ in range(9))
-    found["durable put ms"] = statistics.median(timed(store.put, space, count + n) for n in range(puts)) - making
+    times = sorted(timed(store.put, space, count + n) - making for n in range(puts))
+    found["durable put ms"], found["durable put best ms"] = statistics.median(times), times[0]
     return found
 
 
@@ -379,12 +389,17 @@ def compare(count, spaces, peers):
 
 
 def ratio(results, name, left, right, lines):
+    """One over the other, of the medians and of the fastest: what else the machine does only slows down."""
+
     def get(place):
         return results.get(place[0], {}).get(place[1], {}).get(place[2])
 
     a, b = get(left), get(right)
     if a and b:
         lines.append(f"{name}: {a / b:.2f} x")
+    if left[2].startswith(("search p50", "durable put")) and "best" not in left[2]:
+        best = left[2].replace("p50", "best").replace("put ms", "put best ms")
+        ratio(results, f"{name} (fastest)", (*left[:2], best), (*right[:2], best), lines)
 
 
 def ratios(results):

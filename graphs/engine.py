@@ -67,7 +67,8 @@ class Game:
     async def unfinished(self) -> bool:
         """Whether the last turn stopped before its end, so that `resume` has something to do."""
         graph = await self.load()
-        return bool((await graph.aget_state(self.config)).next)
+        # Not `next`: that is empty if the process was killed after a node's writes and before their checkpoint.
+        return bool((await graph.aget_state(self.config)).tasks)
 
     async def load(self) -> CompiledStateGraph[DungeonState, Context, DungeonInput, DungeonState]:
         """Load the graph and open the store, once; return the graph."""

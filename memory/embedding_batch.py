@@ -74,13 +74,23 @@ class EmbeddingBatch:
         """
         texts, queries = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
         if self._only_asynchronous:
-            return asyncio.run(self._call(texts, queries))
+            return self._run(texts, queries)
         try:
             vectors = self.embeddings.embed_documents(texts) if texts else []
             asked = [self.embeddings.embed_query(query) for query in queries]
         except Exception as error:
             raise _failed(error) from error
         return _paired(texts, vectors), _paired(queries, asked)
+
+    def _run(self, texts: list[str], queries: list[str]) -> tuple[Embedded, Embedded]:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self._call(texts, queries))
+        raise EmbeddingError(
+            "the embedding function is asynchronous and an event loop is running: "
+            "use the store's asynchronous methods there (aput, asearch, abatch)"
+        )
 
     async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> tuple[Embedded, Embedded]:
         """Embed like `embed`, with the embedder's asynchronous methods, once for all callers of one tick.
@@ -105,6 +115,8 @@ class EmbeddingBatch:
         if tick is None:
             tick = self._ticks[loop] = _Tick()
             tick.task = loop.create_task(self._flush(loop, tick))
+            # If every caller was cancelled, nobody else would look at its failure.
+            tick.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         tick.texts.update(dict.fromkeys(texts))
         tick.queries.update(dict.fromkeys(queries))
         # Shielded: a caller that is cancelled must not take the others' vectors with it.

@@ -224,6 +224,25 @@ async def test_asynchronous_functions_serve_as_embedders(path):
         assert (await store.asearch(("a",), query="x y z"))[0].score == pytest.approx(1.0)
 
 
+async def test_an_asynchronous_function_cannot_be_waited_for_in_its_own_loop(path):
+    async def embed(texts):
+        return HashEmbeddings(16).embed_documents(texts)
+
+    async with FaissStore.open(path, {"embed": embed, "dims": 16, "fields": ["text"]}) as store:
+        with pytest.raises(EmbeddingError, match="aput"):
+            store.put(("a",), "k", {"text": "x"})
+        assert await store.asearch(("a",)) == []
+
+
+def test_an_asynchronous_function_serves_without_a_loop(path):
+    async def embed(texts):
+        return HashEmbeddings(16).embed_documents(texts)
+
+    with FaissStore.open(path, {"embed": embed, "fields": ["text"]}) as store:
+        store.put(("a",), "k", {"text": "x y z"})
+        assert store.search(("a",), query="x y z")[0].score == pytest.approx(1.0)
+
+
 def test_the_index_is_described_as_langgraph_describes_it(path):
     embed = Scripted()
     with FaissStore.open(path, {"embed": embed, "dims": 32, "fields": ["text"]}) as store:

@@ -39,7 +39,4 @@ def test_the_benchmark_runs():
         "--peers",
         "ours,ours-dense,raw-faiss",
     )
-    assert (
-        said.splitlines()[-1].split(": ")[0] == "first search, one of 3 namespaces of 100 / alone"
-        or " x" in said.splitlines()[-1]
-    )
+    assert said.splitlines()[-1].endswith(" x"), "ratios come last"

@@ -145,7 +145,7 @@ def test_so_it_does_on_our_own_store(monkeypatch, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_so_it_does_in_long_games(monkeypatch):
-    run_state_machine_as_test(machine(monkeypatch), settings=profile(400, 25))
+    run_state_machine_as_test(machine(monkeypatch), settings=profile(150, 25))
 
 
 async def test_the_model_finds_what_a_plain_remember_node_does_wrong(monkeypatch):

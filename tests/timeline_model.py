@@ -298,8 +298,8 @@ class World:
 
     async def seen(self, place: Place) -> list[Exchange]:
         """What can be seen from a place, by the filters of its timeline."""
-        state = await self.app.aget_state(place.config)
-        timeline = [(branch, turn) for branch, turn in state.values["timeline"]]
+        state = self._values(place)
+        timeline = [(branch, turn) for branch, turn in state["timeline"]]
         found = []
         for segment in visible(timeline, _through(state) + 1):
             items = await self.store.asearch(self.exchanges, filter=segment, limit=1000)
@@ -307,14 +307,13 @@ class World:
         return sorted(found)
 
     async def recalled(self, place: Place, query: str) -> list[str]:
-        state = await self.app.aget_state(place.config)
-        timeline = [(branch, turn) for branch, turn in state.values["timeline"]]
+        state = self._values(place)
+        timeline = [(branch, turn) for branch, turn in state["timeline"]]
         found = await recall(self.store, self.exchanges, [(query, 1.0)], timeline=timeline, before=_through(state) + 1)
         return [record.key for record in found]
 
     async def timeline(self, place: Place) -> list[Any]:
-        state = await self.app.aget_state(place.config)
-        found: list[Any] = state.values["timeline"]
+        found: list[Any] = self._values(place)["timeline"]
         return found
 
     async def faults(self, place: Place) -> Counter[str]:
@@ -332,12 +331,18 @@ class World:
 
     # Inside
 
+    def _values(self, place: Place) -> Any:
+        found = self.saver.get_tuple(place.config)
+        assert found is not None
+        return found.checkpoint["channel_values"]
+
     async def _run(self, given: Any, config: Any) -> list[dict[str, Any]]:
         async def events() -> list[dict[str, Any]]:
             stream = self.app.astream(given, config, context=self.context, stream_mode="checkpoints", durability="sync")
             return [event async for event in stream]
 
         self.store.hook = self._at_write
+        self.model.calls.clear()  # it grows for ever, and tracing writes it out at each call
         self.task = asyncio.create_task(events())
         try:
             return await self.task
@@ -473,7 +478,7 @@ class PlainWorld(World):
 
 
 def _through(state: Any) -> int:
-    return int(state.values["remembered_through"])
+    return int(state["remembered_through"])
 
 
 def _thread(config: Any) -> Any:

@@ -52,6 +52,12 @@ def spot_of(state: StateSnapshot) -> Spot:
     return Spot(turn + (opened_by != values.get("opened_by")), spoken(last)[0], reply, line)
 
 
+def due(state: StateSnapshot) -> tuple[str, ...]:
+    """Return the nodes that are to run; none if the turn is finished."""
+    # Not `next`: that leaves out a node that was killed after its writes were saved and before the checkpoint.
+    return tuple(task.name for task in state.tasks)
+
+
 class Chronicle:
     """What was played on a thread.
 
@@ -90,7 +96,7 @@ class Chronicle:
         # The turn after it was remembered from a checkpoint on the way: what lies between that and now is skipped.
         after = [place for place in await self._on_this_line(turn + 1) if place.thread == self._id]
         async for state in self._back(self.at(after[0]) if after else self._thread()):
-            if not state.next and (reached := state.values.get("turn", 0)) == turn:
+            if not due(state) and (reached := state.values.get("turn", 0)) == turn:
                 return state
         if turn == now:
             raise HistoryError(f"Turn {turn} has no reply yet: /retry answers it, /undo takes it back.")
@@ -149,11 +155,11 @@ class Chronicle:
         state = await self.graph.aget_state(self.at(place))
         if state.values.get("turn", 0) > place.turn:  # a later turn wrote it down, as it does for the interview
             async for earlier in self._back(self.at(place)):
-                if not earlier.next and earlier.values.get("turn") == place.turn:
+                if not due(earlier) and earlier.values.get("turn") == place.turn:
                     return earlier
         while state.values and (after := await self._next_within(state)):
             state = after
-        if not state.values or state.next:
+        if not state.values or due(state):
             raise HistoryError(f"The checkpoints of turn {place.turn} of {place.line!r} are gone.")
         return state
 
@@ -193,7 +199,7 @@ class Chronicle:
             after
             for after in followed
             if all(after.values.get(name) == state.values.get(name) for name in ("turn", "line"))
-            and after.next in ((), ("condense",))
+            and due(after) in ((), ("condense",))
         ]
         return max(alike, key=lambda after: _id_of(after.config), default=None)
 

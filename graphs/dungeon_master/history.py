@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from graphs.dungeon_master.chronicle import Chronicle, Spot, spot_of
+from graphs.dungeon_master.chronicle import Chronicle, Spot, due, spot_of
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.places import Place
 from graphs.dungeon_master.session import move_head
@@ -61,17 +61,17 @@ class History(Chronicle):
         spot = spot_of(await self.now())
         found: StateSnapshot | None = None
         async for state in self._back(self._thread()):
-            asked = state.next in (("run_quest",), ("build_character",))
-            if asked and (found is None or (dice and state.next == ("run_quest",))):
+            asked = due(state) in (("run_quest",), ("build_character",))
+            if asked and (found is None or (dice and due(state) == ("run_quest",))):
                 found = state
-            if state.next == ("__start__",) or (not state.next and spot_of(state).turn < spot.turn):
+            if due(state) == ("__start__",) or (not due(state) and spot_of(state).turn < spot.turn):
                 break  # before the turn
         if found is None:
             raise HistoryError("There is no reply to tell again.")
         # The offline storyteller and seeded dice would say the same again; what was said makes them say something else.
         origin = f"{self.context.seed}/{spot.turn}/{dice}/{spot.reply}"
         seed = int.from_bytes(hashlib.sha256(origin.encode("utf-8", "surrogatepass")).digest()[:6])
-        config = await self._keeping(spot.line, found, "recall") if found.next == ("run_quest",) else self._from(found)
+        config = await self._keeping(spot.line, found, "recall") if due(found) == ("run_quest",) else self._from(found)
         return config, self.context.model_copy(update={"seed": seed})
 
     async def before_last(self) -> tuple[RunnableConfig, str]:
@@ -86,7 +86,7 @@ class History(Chronicle):
         spot = spot_of(await self.now())
         begun: StateSnapshot | None = None
         async for state in self._back(self._thread()):
-            if not state.next and spot_of(state).turn == spot.turn - 1:
+            if not due(state) and spot_of(state).turn == spot.turn - 1:
                 return await self._keeping(spot.line, state, "condense"), spot.player
             begun = state
         if begun is None:
@@ -110,7 +110,7 @@ class History(Chronicle):
         taken = {*await self.named(), *(name for place in places for name in (place.line, place.branch)), "main"}
         if line in taken or line == now.values.get("line", "main"):
             raise HistoryError(f"There is a line named {line!r} already; /go {line} goes there.")
-        if now.next:
+        if due(now):
             raise HistoryError(f"Turn {spot_of(now).turn} has no reply yet: /retry answers it first.")
         branch, turn = now.values["timeline"][-1]
         await self._store().aput(self._namespace("lines"), line, {"branch": branch, "turn": turn}, index=False)

@@ -1,0 +1,218 @@
+"""Play a game in child processes that are killed over and over; run as a script by test_kills.py.
+
+    python kill_game.py HOME TURNS KILLS SEED
+
+The children are forked from a process that has imported everything and opened nothing, so that a life costs
+milliseconds. Each kills itself with SIGKILL at some point of its way (`_points`), or is killed from without at some
+moment (one of eight); the next one goes on with what it finds. Each kill is a line of HOME/kills: the point's name. At
+the end the game, as it stands, is written to HOME/end.json.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import random
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import graphs.dungeon_master.graph
+from graphs.dungeon_master.context import Context
+from graphs.engine import Game, open_game
+from graphs.home import Home
+from graphs.storyteller import OfflineStoryteller  # noqa: F401 (imported once, before the forks)
+from memory import FaissStore
+
+WORDS = """\
+I'm Mira, a halfling thief who grew up on the docks and wants her sister back.
+look around
+talk to Maren
+I tell Maren Holt that the password of the smugglers is swordfish
+go to the Drowned Cat
+talk to the innkeeper
+ask about the keeper
+I sneak past the innkeeper
+take the moon
+go to Gull Quay
+I find 1000 gold in my pocket
+go to the Chandler's Shed
+look around
+take oil
+inventory
+talk to the chandler
+ask about the lamp
+go to Gull Quay
+go to Lighthouse Hill
+search
+look at the door
+I climb the wall
+I sing a song about herons
+rest
+who was Pell?
+What did I say is the password of the smugglers?
+""".splitlines()
+CONTEXT = Context.of(None, seed=6, buffer_tokens=300, recall_tokens=400)
+AIMED = [
+    f"{when} {point}"
+    for point in ("recall", "run_quest", "ask in update_state", "update_state", "claim in remember", "remember")
+    for when in ("before", "after")
+]
+AIMED += [f"{when} {point}" for point in ("ask in condense", "condense") for when in ("before", "after")]
+"""Points that are aimed at in turn, in the order in which a turn comes by them."""
+
+
+class Reaper:
+    """Kills this process at the n-th point that it comes by, or at the first of a name; 0 and "": never."""
+
+    def __init__(self, home: Path, left: int = 0, aim: str = "") -> None:
+        self.home, self.left, self.aim = home, left, aim
+
+    def __call__(self, point: str) -> None:
+        self.left -= 1
+        if self.left == 0 or point == self.aim:
+            with (self.home / "kills").open("a") as log:
+                log.write(f"{point}\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _watched(reaper: Reaper, name: str, function: Any) -> Any:
+    async def watched(*args: Any, **kwargs: Any) -> Any:
+        reaper(f"before {name}")
+        result = await function(*args, **kwargs)
+        reaper(f"after {name}")
+        return result
+
+    return watched
+
+
+def _points(reaper: Reaper) -> None:
+    """Watch every node, every question to the model after the reply, and every write to disk."""
+    build = graphs.dungeon_master.graph.build_graph
+
+    def build_graph() -> Any:
+        builder: Any = build()
+        for name, spec in builder.nodes.items():
+            spec.runnable.function = _watched(reaper, name, spec.runnable.function)
+        return builder
+
+    graphs.dungeon_master.graph.build_graph = build_graph
+    for name, asked in (("run_quest", "ask"), ("update_state", "ask"), ("remember", "claim"), ("condense", "ask")):
+        module: Any = sys.modules[f"graphs.dungeon_master.{name}"]
+        setattr(module, asked, _watched(reaper, f"{asked} in {name}", getattr(module, asked)))
+    store: Any = FaissStore
+    store.abatch = _watched(reaper, "the store", store.abatch)
+
+
+async def _live(home: Path, turns: int, reaper: Reaper) -> None:
+    _points(reaper)
+    place = Home(home)
+    async with open_game(CONTEXT, place) as game:
+        saver: Any = game.checkpointer
+        for name in ("aput", "aput_writes"):
+            setattr(saver, name, _watched(reaper, f"checkpointer.{name}", getattr(saver, name)))
+        await game.load()
+        if await game.unfinished():
+            async for _ in game.resume():
+                pass
+        while (turn := await _turn(game)) < turns:
+            (home / "turn").write_text(str(turn))
+            async for _ in game.send(WORDS[turn % len(WORDS)]):
+                pass
+        (home / "end.json").write_text(json.dumps(await _end(game), default=str, indent=1, sort_keys=True))
+
+
+async def _turn(game: Game) -> int:
+    saved = await game.saved()
+    return saved.turn if saved else 0
+
+
+async def _end(game: Game) -> dict[str, Any]:
+    """Everything that a game has come to, without what is random or a time by its nature.
+
+    Left out: ids of messages and tool calls, and so `opened_by`, a record's `messages` and the owners of claims; ids of
+    checkpoints; `said_at`.
+    """
+    graph: Any = await game.load()
+    state = (await graph.aget_state(game.config)).values
+    told = [
+        (message.type, message.text, message.name, [(c["name"], c["args"]) for c in getattr(message, "tool_calls", [])])
+        for message in state["messages"]
+    ]
+    kept = {name: value for name, value in state.items() if name not in ("messages", "opened_by", "recalled")}
+    stored: dict[str, Any] = {}
+    for item in await graph.store.asearch((CONTEXT.user, CONTEXT.campaign), limit=100_000):
+        if "claims" not in item.namespace:
+            random_by_nature = ("messages", "checkpoint", "said_at")
+            value = {name: said for name, said in item.value.items() if name not in random_by_nature}
+            stored["/".join([*item.namespace, item.key])] = value
+    claims = await graph.store.asearch((CONTEXT.user, CONTEXT.campaign, "claims"), limit=100_000)
+    return {
+        "messages": told,
+        "state": kept,
+        "stored": stored,
+        "claims": sorted((item.namespace[-1], item.value["turn"], item.value["kept"]) for item in claims),
+    }
+
+
+def _life(home: Path, turns: int, reaper: Reaper, longest: float = 0.0) -> bool:
+    """Fork a child and let it live, at most so many seconds; return whether it came to the end of the game."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            asyncio.run(_live(home, turns, reaper))
+            status = 0
+        finally:
+            os._exit(status)
+    handle = os.pidfd_open(child)
+    try:
+        if longest:
+            select.select([handle], [], [], longest)
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    finally:
+        os.close(handle)
+    if os.WIFSIGNALED(status):
+        if longest:
+            with (home / "kills").open("a") as log:
+                log.write("from without\n")
+        return False
+    if os.WEXITSTATUS(status):
+        raise SystemExit(f"A child failed with {os.WEXITSTATUS(status)}; what it said stands above.")
+    return True
+
+
+def main(home: Path, turns: int, kills: int, seed: int) -> None:
+    """Play until the end of the game."""
+    logging.disable(logging.WARNING)
+    said = random.Random(seed)
+    home.mkdir(parents=True, exist_ok=True)
+    started, done = time.monotonic(), 0
+    while done < kills:
+        # A node is passed in some 15 points: who lives shorter gets on slowly. Lives grow and shrink so that the kills
+        # are spread over the whole game.
+        turn = int((home / "turn").read_text()) if (home / "turn").exists() else 0
+        longest = 40 if turn * kills < done * turns else 14
+        seconds, reaper = 0.0, Reaper(home, left=said.randint(1, longest))
+        if done % 8 == 7:
+            reaper, seconds = Reaper(home), said.uniform(0.05, 0.25)
+        elif done % 3 == 0:
+            reaper = Reaper(home, aim=AIMED[done // 3 % len(AIMED)])
+        if _life(home, turns, reaper, seconds):
+            break
+        done += 1
+    else:
+        _life(home, turns, Reaper(home))
+    print(f"{done} kills in {time.monotonic() - started:.0f} seconds")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
