@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 
+from graphs.dungeon_master.chronicle import Graph
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.history import Graph, History
+from graphs.dungeon_master.history import History
 from graphs.errors import HistoryError
 from graphs.phrase import Phrase
 from memory.namespaces import campaign_namespace

@@ -17,9 +17,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
+from graphs.dungeon_master.chronicle import Graph
 from graphs.dungeon_master.condense import fold
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.history import Graph, History
+from graphs.dungeon_master.history import History
 from graphs.dungeon_master.provenance import leaves, visible_records
 from graphs.dungeon_master.turn import notice
 from graphs.errors import HistoryError

@@ -6,9 +6,10 @@ import difflib
 from datetime import datetime
 from typing import Any
 
-from graphs.errors import HistoryError
+from graphs.errors import ForgettingError, HistoryError
 from graphs.events import REPLIES
 from graphs.terminal.campaigns import list_campaigns
+from graphs.terminal.keeping import KEEPING
 from graphs.terminal.table import Command, Outcome, Table, Then
 from graphs.terminal.text import one_line
 from graphs.terminal.travel import TRAVEL
@@ -27,7 +28,7 @@ async def run_command(table: Table, line: str) -> Outcome:
         return Then.PROMPT
     try:
         return await command.run(table, rest.strip())
-    except HistoryError as error:
+    except (HistoryError, ForgettingError) as error:
         table.screen.complain(str(error))
         return Then.PROMPT
 
@@ -155,4 +156,4 @@ _REST: dict[str, Command] = {
     "/quit": Command("", "leave; the campaign goes on where you stopped", _quit),
 }
 # Each idea brings its commands from a module of its own; /help lists them in this order.
-COMMANDS: dict[str, Command] = _LOOK | TRAVEL | _REST
+COMMANDS: dict[str, Command] = _LOOK | TRAVEL | KEEPING | _REST
