@@ -40,13 +40,14 @@ class Game:
         context: The settings.
         thread_id: The campaign's thread.
         checkpointer: Where its states are kept.
+        home: Where the data lives.
     """
 
     def __init__(self, context: Context, checkpointer: AsyncSqliteSaver, home: Home, resources: AsyncExitStack) -> None:
         self.context = context
         self.checkpointer = checkpointer
         self.thread_id = thread_id_of(context.user, context.campaign)
-        self._home = home
+        self.home = home
         self._resources = resources
         self._graph: CompiledStateGraph[DungeonState, Context, DungeonInput, DungeonState] | None = None
         self._loading = asyncio.Lock()
@@ -75,9 +76,7 @@ class Game:
         async with self._loading:
             if self._graph is None:
                 module = await asyncio.to_thread(import_module, "graphs.dungeon_master.graph")
-                store = await self._resources.enter_async_context(
-                    open_store(self._home.memory, self.context.embeddings)
-                )
+                store = await self._resources.enter_async_context(open_store(self.home.memory, self.context.embeddings))
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
 

@@ -5,6 +5,7 @@ QuestbookError
 ├── InputError        what the player sent cannot be played
 ├── ModelError        the chat model refused, failed, or said nothing
 ├── HistoryError      there is no such place in the game to go to
+├── ForgettingError   something could not be forgotten, or not everywhere
 └── PastUnknownError  the store could not say whether the campaign has a past
 """
 
@@ -25,6 +26,10 @@ class InputError(QuestbookError, ValueError):
 
 class HistoryError(QuestbookError):
     """There is no such place in the game; the message says what there is. Nothing was changed."""
+
+
+class ForgettingError(QuestbookError):
+    """Something could not be forgotten, or not everywhere; the message says what was done and what was not."""
 
 
 class PastUnknownError(QuestbookError):

@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -264,6 +264,20 @@ class Database:
                         self._readers.append(connection)
                 if not keep:
                     connection.close()
+
+    def vacuum(self) -> None:
+        """Write the file anew and empty the -wal file: no deleted byte is left in either.
+
+        Raises:
+            StoreUnavailableError: If somebody reads or writes the file and does not stop, or the disk is full.
+            StoreClosedError: After `close()`.
+        """
+        with self._write_lock, self._explained(), closing(self._connect()) as connection:
+            connection.execute("PRAGMA secure_delete = ON")  # pages that are taken anew hold no old bytes either
+            connection.execute("VACUUM")
+            (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise sqlite3.OperationalError("another program is reading it")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -23,6 +23,7 @@ from langgraph.store.base import (
 )
 
 from memory import rows
+from memory.compaction import compact
 from memory.database import Database
 from memory.expiry import Sweeper
 from memory.file_index import FileIndex
@@ -237,6 +238,13 @@ class FaissStore(BaseStore):
         self._prepare()
         with self._database.writing() as connection:
             return sweep(connection)
+
+    def compact(self) -> None:
+        """Write the file anew, so that nothing deleted is left: no text, word, vector or snapshot (`compaction`)."""
+        self._prepare()
+        if self._search.shards is not None:
+            self._search.shards.clear()
+        compact(self._database)
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> "Future[None]":
         """Sweep steadily in a daemon thread.

@@ -53,8 +53,10 @@ def spot_of(state: StateSnapshot) -> Spot:
 
 
 def due(state: StateSnapshot) -> tuple[str, ...]:
-    """Return the nodes that are to run; none if the turn is finished."""
-    # Not `next`: that leaves out a node that was killed after its writes were saved and before the checkpoint.
+    """Name the nodes that a state waits for; none if its turn is finished.
+
+    Not `state.next`, which leaves out a node that was killed after its writes were saved and before the checkpoint.
+    """
     return tuple(task.name for task in state.tasks)
 
 

@@ -33,19 +33,27 @@ async def condense(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
     """Summarise the turns that leave; if the model fails, sentences of theirs stand in, and a notice says so."""
     turns = leaving(state, runtime.context)
     told = transcript(state, turns[0][0], turns[-1][0])
-    budget = runtime.context.summary_tokens
-    update: dict[str, Any] = {}
-    try:
-        async with asyncio.timeout(runtime.context.update_timeout):
-            model = await chat_model(runtime.context)
-            prompt = condense_prompt(state.summary, told, budget)
-            reply = await ask(model, prompt, model_name=runtime.context.model, tags=[TAG_NOSTREAM])
-        summary = clip(reply.text, budget)
-    except (QuestbookError, TimeoutError) as error:
-        reason = str(error) or f"no answer within {runtime.context.update_timeout:g} seconds"
-        _log.warning("Turns to %d were summarised without the model: %s", turns[-1][0], reason)
-        summary = extract(state.summary, [f"{turn['player']}. {turn['reply']}" for turn in told], budget)
-        text = f"Older turns were summarised by taking sentences from them, not by the model. {reason}"
-        update["notices"] = [notice(state.turn, "condense", text)]
+    summary, failure = await fold(state.summary, told, runtime.context)
+    update: dict[str, Any] = {"notices": [notice(state.turn, "condense", failure)]} if failure else {}
     gone = [RemoveMessage(message.id) for _, turn in turns for message in turn if message.id]
     return update | {"summary": summary, "messages": gone}
+
+
+async def fold(summary: str, told: list[dict[str, Any]], context: Context) -> tuple[str, str]:
+    """Fold turns, as `transcript` tells them, into a summary.
+
+    Returns:
+        The new summary; and, if the model failed and sentences of the turns stand in, a line that says so.
+    """
+    budget = context.summary_tokens
+    try:
+        async with asyncio.timeout(context.update_timeout):
+            model = await chat_model(context)
+            prompt = condense_prompt(summary, told, budget)
+            reply = await ask(model, prompt, model_name=context.model, tags=[TAG_NOSTREAM])
+        return clip(reply.text, budget), ""
+    except (QuestbookError, TimeoutError) as error:
+        reason = str(error) or f"no answer within {context.update_timeout:g} seconds"
+        _log.warning("Turns to %d were summarised without the model: %s", told[-1]["turn"], reason)
+        extracted = extract(summary, [f"{turn['player']}. {turn['reply']}" for turn in told], budget)
+        return extracted, f"Older turns were summarised by taking sentences from them, not by the model. {reason}"

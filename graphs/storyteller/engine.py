@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphs.storyteller import acts, belongings, checks, choices, combat, plot, search, sight, talk, travel
+from graphs.storyteller import acts, belongings, checks, choices, combat, plot, search, sight, strangers, talk, travel
 from graphs.storyteller.phrases import filled, lower, spoken
 from graphs.storyteller.prune import prune
 from graphs.storyteller.puzzle import puzzle
@@ -99,8 +99,10 @@ def fold(
 def _tell(scene: Scene, intent: Intent) -> None:
     if scene.tale is None and intent.verb not in _WITHOUT_TALE:
         plot.open_tale(scene)
-        return
-    _ACTS.get(intent.verb, puzzle)(scene, intent)
+        return None
+    if scene.tale is not None and (called := strangers.called_for(scene, intent)):
+        return strangers.miss(scene, called)
+    return _ACTS.get(intent.verb, puzzle)(scene, intent)
 
 
 def _answered_here(scene: Scene, intent: Intent) -> bool:

@@ -246,12 +246,22 @@ def _ask_again(words: str, asked: str, open_fields: list[str], chance: random.Ra
         return f"{' '.join(_IDEAS[field] for field in listed if field in _IDEAS)} {_question(open_fields[:1], chance)}"
     hesitant = re.search(r"\b(?:don['’]?t\s+know|not\s+sure|dunno|idk|no\s+idea|hm+)\b", words, re.I)
     if hesitant and open_fields:
-        return f"No hurry. {_IDEAS[open_fields[0]]} {_question(open_fields[:1], chance)}"
+        return f"No hurry. {_in_other_words(asked, open_fields, chance)}"
     if re.match(
         r"\W*(?:hi|hello|hey|greetings|good\s+\w+|start|begin|play|let['’]s\s+(?:go|start|play|begin))\b", words, re.I
     ):
-        return f"Well met! {_question(open_fields, chance)}"
-    return f"{chance.choice(_AGAIN)} {_question(open_fields[:1], chance)}"
+        return f"Well met! {_in_other_words(asked, open_fields, chance)}"
+    return f"{chance.choice(_AGAIN)} {_in_other_words(asked, open_fields, chance)}"
+
+
+def _in_other_words(asked: str, open_fields: list[str], chance: random.Random) -> str:
+    """Ask for one thing that was asked for, with examples and not in the words of the last time."""
+    if not open_fields:
+        return _question(open_fields, chance)
+    fields = asked_fields(asked) & set(open_fields)
+    field = next((field for field in REQUIRED if field in fields), open_fields[0])
+    others = [question for question in _QUESTIONS[field] if question not in asked]
+    return f"{_IDEAS[field]} {chance.choice(others or _QUESTIONS[field])}"
 
 
 def _after_noting(result: str, page: JSON, open_fields: list[str], chance: random.Random) -> str:

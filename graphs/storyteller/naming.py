@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from graphs.storyteller.besides import beside, is_mood
 from graphs.storyteller.folk import ANCESTRY, CLASS
 from graphs.storyteller.likeness import LOOKS, TRAIT
 
@@ -41,6 +42,8 @@ _NOT_NAMES = {
     "who", "why", "how",
 }  # fmt: skip
 
+_NO_NAME_BEGINS = {"not", "no", "none", "nothing", "nobody", "what", "whatever", "my", "your", "later", "irrelevant"}
+
 
 def find_name(said: str, known: JSON) -> str:
     """Find the name that a message gives the character; "" if it gives none."""
@@ -61,6 +64,8 @@ def find_name(said: str, known: JSON) -> str:
         if (
             name
             and name.casefold() not in _NOT_NAMES
+            and name.split()[0].casefold() not in _NO_NAME_BEGINS
+            and not (beside(name) or (raw == raw.lower() and is_mood(name)))
             and not (
                 re.search(
                     r"\b(?:sister|brother|father|mother|friend|dog|horse|village|town|home|sword|master|enemy|wife|husband|son|daughter)\b[^.]{0,20}$",
@@ -79,9 +84,12 @@ def find_name(said: str, known: JSON) -> str:
 
 def nameable(text: str) -> bool:
     """Whether words may be a name: they are not a plain word, an ancestry, a class, or a trait."""
+    if re.match(r"(?:Old|Young)\s+[A-Z]", text):
+        text = text.split(maxsplit=1)[1]
     first = text.split()[0].casefold().strip("'’-")
     return not (
         first in _NOT_NAMES
+        or (len(text.split()) == 1 and is_mood(first))
         or ANCESTRY.fullmatch(first)
         or CLASS.fullmatch(first)
         or TRAIT.fullmatch(first)

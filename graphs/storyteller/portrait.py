@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from graphs.storyteller.besides import answer_in, beside, may_be_called, may_be_kind
 from graphs.storyteller.folk import ANCESTRY, CLASS, ancestry
 from graphs.storyteller.likeness import HABIT, TRAIT, appearance, join
 from graphs.storyteller.naming import find_name, nameable
@@ -41,9 +42,22 @@ _BACKGROUND = re.compile(
     + r"""(?P<background>(?:(?:my|her|his|their)\s+(?:background|past|backstory|story)\s*(?:is|was|:|=)\s*(?P<named>.+))|
     (?:background|backstory)\s*(?:is|:|=)\s*(?P<named2>.+)|
     (?:(?:was|were|am|is|['’]m|i['’]m|been)\s+)?(?:grew\s+up|grown\s+up|raised|born|brought\s+up|used\s+to|formerly|once|served|spent|worked|lived|trained|studied|escaped|orphaned|abandoned|
-       exiled|banished|apprenticed|came\s+from|comes?\s+from|from\s+(?:the|a|an|[A-Z])|left|ran\s+away|fled|(?:an?\s+)?(?:former|ex-)\s?\w+|an?\s+(?:former|ex[- ]|retired|runaway|disgraced|failed|deserter|orphan|outcast|exiled?|noble|sailor|farm|soldier|criminal|hermit|folk\s+hero|
+       exiled|banished|apprenticed|came\s+from|comes?\s+from|lives?\s+in|from\s+(?!(?:now|what|where|you|me|it|that|this|here|there|time)\b)\w[\w'’-]*|left|ran\s+away|fled|(?:an?\s+)?(?:former|ex-)\s?\w+|an?\s+(?:former|ex[- ]|retired|runaway|disgraced|failed|deserter|orphan|outcast|exiled?|noble|sailor|farm|soldier|criminal|hermit|folk\s+hero|
        sage|urchin|acolyte|charlatan|entertainer|guild|outlander|merchant|miner|fisher|blacksmith|smith|hunter['’]s|baker|innkeeper|temple|stable|street)|was\s+an?|used\s+to\s+be|had\s+been|has\s+been|years\s+ago)\b.*)$""",
     re.I | re.X | re.S,
+)
+_WHENCE = re.compile(r"^(?:(?:i|she|he)(?:['’]?(?:m|s)|\s+(?:am|is))\s+|(?:im|am|is)\s+)?(?=from\s)", re.I)
+_SET_RIGHT = re.compile(
+    r"^\W*(?:actually|no|sorry|wait|rather|correction|i\s+mean)\b|\bnot\s+from\b|\bbackground\b", re.I
+)
+_OF_OTHERS = re.compile(
+    r"^\W*(?:(?:my|our|the|an?|his|her|their|your|this|that)\s+(?:\w+\s+){1,3}?(?:is|was|are|were|has|had)\b|i\s+(?:\w+ly\s+)?(?:see|saw|hate|hated|like|liked|love|loved|"
+    r"know|knew|met|meet|kill\w*|fear|feared|fought|fight|hunt\w*|trust\w*|serve[ds]?|follow\w*|attack\w*|don['’]?t|do\s+not|am\s+not|never|used|have|had)\b|i['’]m\s+not\b|there\s+(?:is|was)\b|not\b|(?:kill|hunt|fight|find|avenge|save|protect|free|defeat|destroy|stop|rescue|revenge|meet|marry|help)\b)",
+    re.I,
+)
+_CHOICE = re.compile(
+    r"\b(?:be|play|playing|become|choose|pick|as|want|like|wish|will|go\s+with)\s+(?:(?:as|for)\s+)?(?:an?\s+)?(?:(?!to\b)[\w-]+\s+){0,2}$",
+    re.I,
 )
 _MINE = re.compile(
     r"^\W*(?:(?:hi|hello|hey|well|ok|okay|so|actually|no|sorry|wait|hmm+|yes|yeah|oh|then|and|maybe|perhaps|probably|rather)[\s,.!]+)*(?:i['’]?m\b|i\s+am\b|i['’]?d\b|i['’]?ll\b|i\s+(?:want|would|will|choose|pick|play)\b|she['’]?s\b|he['’]?s\b|let['’]s|make\s+(?:me|her|him|it)\b|playing\b|play\b|be\b|an?\b|the\b|as\b|my\s+(?:class|ancestry|race|character|people)\b|class\b|race\b|ancestry\b|level\b|(?-i:[A-Z])[\w'’-]*,)",
@@ -75,6 +89,9 @@ def read(words: str, asked: list[str], known: JSON) -> JSON:
     _labelled(said, found)
     numbers(said, found)
     _direct(said, asked, found)
+    whence = str(found.get("background", "")).casefold().startswith("from ")
+    if whence and known.get("background") and not _SET_RIGHT.search(said):
+        del found["background"]
     found = {
         field: value if not isinstance(value, str) else value[: 78 if field in ("name", "ancestry", "class") else 398]
         for field, value in found.items()
@@ -83,25 +100,26 @@ def read(words: str, asked: list[str], known: JSON) -> JSON:
 
 
 def _read_clause(clause: str, clauses: int, asked: list[str], found: JSON, name: str) -> None:
+    if beside(clause):
+        return
     goal, past = _GOAL.match(clause), _BACKGROUND.match(clause)
     mine = bool(_MINE.match(clause)) or len(clause.split()) <= 4 or bool(name and clause.startswith(name))
     kit = KIT.search(clause)
     if mine or (set(asked) & {"ancestry", "class"} and clauses == 1 and len(clause.split()) < 9):
         before = (
-            re.split(r"\b(?:from|of|by|with|hunting|against|to)\b", clause, maxsplit=1)[0] if not goal else clause[:40]
+            re.split(r"\b(?:from|of|by|with|on|over|hunting|against|to)\b", clause, maxsplit=1)[0]
+            if not goal
+            else clause[:40]
         )
         bare = clause if set(asked) & {"ancestry", "class"} and len(clause.split()) < 9 else before
-        if (
-            (people := ANCESTRY.search(bare))
-            and "ancestry" not in found
-            and not re.search(r"\bnot an?\s*$", bare[: people.start()], re.I)
-        ):
+        people, calling = (_own(pattern, bare, chosen_by_goal=bool(goal)) for pattern in (ANCESTRY, CLASS))
+        if people and "ancestry" not in found:
             found["ancestry"] = ancestry(people[1])
-        if (calling := CLASS.search(bare)) and "class" not in found:
-            whence = re.search(r"\bfrom\s+(?:the|an?|[A-Z])[^,.;]*", clause[calling.end() :])
-            if whence and "background" not in found:
-                found["background"] = neat(whence[0])
+        if calling and "class" not in found:
             found["class"] = calling[1].lower() if not calling[1][0].isupper() else calling[1]
+        if (last := calling or people) and "background" not in found and not past:
+            whence = re.search(r"\bfrom\s+(?:the|an?|[A-Z])[^,.;]*", clause[last.end() :])
+            found |= {"background": neat(whence[0])} if whence else {}
     chosen = re.fullmatch(
         r".*\b(?:to\s+(?:be|play)(?:\s+as)?|play(?:ing)?(?:\s+as)?|like\s+to\s+be)\s+an?\s+(.+)", clause, re.I
     )
@@ -114,7 +132,7 @@ def _read_clause(clause: str, clauses: int, asked: list[str], found: JSON, name:
     elif goal and "goal" not in found and len(clause.split()) > 1:
         found["goal"] = neat(goal["named"] or goal["named2"] or goal["goal"])
     elif past and len(clause.split()) > 1:
-        told = neat(past["named"] or past["named2"] or past["background"])
+        told = _WHENCE.sub("", neat(past["named"] or past["named2"] or past["background"]))
         found["background"] = f"{found['background']}; {told}" if found.get("background") else told
     if not goal or not found.get("goal"):
         appearance(clause, found)
@@ -123,6 +141,14 @@ def _read_clause(clause: str, clauses: int, asked: list[str], found: JSON, name:
         join(found, "personality", neat(habit["t"]))
     elif not goal and not past and (traits := [t[0] for t in TRAIT.finditer(clause)]) and mine:
         join(found, "personality", ", ".join(traits))
+
+
+def _own(pattern: re.Pattern[str], clause: str, *, chosen_by_goal: bool) -> re.Match[str] | None:
+    """Find an ancestry or a class that is the character's own: not one that they hunt, hate or are not."""
+    found = pattern.search(clause)
+    if found is None or _OF_OTHERS.search(clause) or re.search(r"\bnot an?\s*$", clause[: found.start()], re.I):
+        return None
+    return found if not chosen_by_goal or _CHOICE.search(clause[: found.start()]) else None
 
 
 def _labelled(said: str, found: JSON) -> None:
@@ -153,8 +179,9 @@ def _take(found: JSON, field: str, pattern: re.Pattern[str], text: str) -> None:
 
 def _direct(said: str, asked: list[str], found: JSON) -> None:
     """Take a short answer as the answer to what was asked."""
-    if said.endswith("?") or not asked or len(said) > 400 or _evasive(said):
+    if said.endswith("?") or not asked or len(said) > 400 or beside(said):
         return
+    said = answer_in(said)
     plain = re.sub(
         r"^\W*(?:(?:i\s+think|maybe|perhaps|probably|um+|well|hmm+|just|let['’]s\s+say|i['’]?d\s+say|how\s+about|say|it['’]?s|it\s+is|i['’]?m|i\s+am|a|an|the)\s+)*",
         "",
@@ -167,30 +194,27 @@ def _direct(said: str, asked: list[str], found: JSON) -> None:
         "name" in open_fields
         and not (set(found) - {"appearance", "personality"})
         and 0 < len(plain.split()) <= 4
+        and may_be_called(plain)
+        and not re.search(r"\ban?\s+" + re.escape(plain), said, re.I)
         and nameable(plain)
     ):
         found["name"] = plain if plain != plain.lower() else plain.title()
+        if (
+            "appearance" in found and found["appearance"].casefold() in plain.casefold()
+        ):  # "Old Kesh" may be as young as you like
+            del found["appearance"]
         return
     if len(asked) > 1 and found:
         return
     for field in open_fields:
-        if field in ("ancestry", "class") and 0 < len(plain.split()) <= 3 and not found:
+        if field in ("ancestry", "class") and not found and may_be_kind(plain):
             found[field] = plain
             return
         if (
             field in ("background", "goal")
             and not set(found) & {"background", "goal", "name", "kit"}
             and len(said_plainly) > 2
+            and not set(found) & ({"ancestry"} if field == "background" else {"ancestry", "class"})
         ):
             found[field] = neat(said_plainly)
             return
-
-
-def _evasive(said: str) -> bool:
-    return bool(
-        re.match(
-            r"\W*(?:i\s+(?:do\s+not|don['’]t|dont)\s+(?:know|care)|no(?:pe)?|yes|yeah|ok(?:ay)?|dunno|idk|not\s+sure|hi|hello|hey|help|thanks?(?:\s+you)?|maybe|hm+|um+|sure|what|why|none|nothing|skip|pass|whatever)\b[\s.!…]*$",
-            said,
-            re.I,
-        )
-    )

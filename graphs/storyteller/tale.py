@@ -12,7 +12,7 @@ from typing import Any
 
 JSON = dict[str, Any]
 
-_TITLES = {
+TITLES = {
     "old",
     "sister",
     "brother",
@@ -26,6 +26,7 @@ _TITLES = {
     "young",
     "dame",
 }
+"""Words before a name that are no name by themselves."""
 _SMALL = {"a", "an", "the", "of", "to", "at", "in", "on", "my", "and", "with", "that", "this", "some", "big", "little"}
 
 
@@ -112,12 +113,12 @@ def stem(word: str) -> str:
 def short(name: str) -> str:
     """Say a name as people say it: "Maren" for "Maren Holt", but "Old Tobb" whole."""
     first = name.split()[0] if name.split() else name
-    return name if first.casefold() in _TITLES else first
+    return name if first.casefold() in TITLES else first
 
 
 def called(name: str, words: str) -> bool:
     """Whether words call somebody by name: "Tobb" will do for "Old Tobb", but "old" will not."""
-    return bool((stems(short(name)) - _TITLES) & stems(words))
+    return bool((stems(short(name)) - TITLES) & stems(words))
 
 
 def keys() -> list[str]:

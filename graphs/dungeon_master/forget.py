@@ -1,0 +1,298 @@
+"""Forgetting: taking words, a campaign or a player out of everything that is kept.
+
+Undo and branches lose nothing, which is their point; forgetting is the opposite. Words leave every branch: records
+that say them are removed with their words and vectors; checkpoints, pages, summaries and the campaign's head say
+"[forgotten]" in their place, ids and structure stay, and the game plays on. Then the databases are written anew, so
+that no deleted byte stays in a file. Each step can be done again, and a run that was stopped is completed by the next.
+
+Out of reach is what others keep: a model's provider, backups, logs, the shell's own history, what the file system
+leaves on freed blocks of the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore, Item, PutOp
+from langgraph.store.memory import InMemoryStore
+
+from graphs.dungeon_master.context import Context
+from graphs.engine import thread_id_of
+from graphs.erasure import Erasure, delete_threads, files_with
+from graphs.errors import ForgettingError
+from graphs.home import Home
+from graphs.phrase import Phrase
+from graphs.prompt_history import entries_that, remove_entries
+from memory.faiss_store import FaissStore
+from memory.namespaces import campaign_namespace, player_namespace, unescape_label
+
+_PAGE = 500
+_LINES = "lines"  # the last label of the namespace whose keys are names that people gave
+_SHOWN = ("character", "quest", "summary", "notices", "rolls", "line")
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Found(NamedTuple):
+    """What holds some words, or what was removed.
+
+    Attributes:
+        words: The words.
+        records: The records that say them, of every branch: removed as a whole.
+        items: How many other things in the store hold them: the campaign's head, names of lines, notes on where a
+            record came from. The words are cut out.
+        places: Where the pages and the summary as they stand hold them: dotted paths. The words are cut out.
+        checkpoints: How many checkpoints and pending writes hold them. The words are cut out.
+        typed: How many entries of the prompt's history hold them: removed.
+        left: After forgetting, the files in which the words can still be read: because another campaign says them,
+            or because they are words of the file's own structure. A word of three letters can be there by chance.
+    """
+
+    words: str
+    records: list[dict[str, Any]]
+    items: int
+    places: list[str]
+    checkpoints: int
+    typed: int
+    left: Sequence[str] = ()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the words stand nowhere."""
+        return not (self.records or self.items or self.places or self.checkpoints or self.typed)
+
+
+class Removed(NamedTuple):
+    """What was removed with a campaign or a player.
+
+    Attributes:
+        campaigns: Names of the campaigns.
+        threads: How many threads, with all their checkpoints.
+        items: How many records and other things in the store.
+        typed: How many entries of the prompt's history.
+    """
+
+    campaigns: list[str]
+    threads: int
+    items: int
+    typed: int
+
+
+class Forgetting:
+    """Forgets on one campaign, or all of a player's. Nobody may play it meanwhile: who calls this sees to that.
+
+    Args:
+        graph: The dungeon master, compiled with checkpointer and store.
+        config: Names a thread of the campaign.
+        context: The settings: user and campaign.
+        home: Where a terminal keeps its prompt's history and its locks; None: there is none.
+    """
+
+    def __init__(self, graph: Graph, config: RunnableConfig, context: Context, home: Home | None = None) -> None:
+        self.graph, self.config, self.context, self.home = graph, config, context, home
+
+    async def find(self, what: str) -> Found:
+        """Find everything of the campaign that holds the words, on every branch. Nothing is changed.
+
+        Raises:
+            ForgettingError: The words cannot be forgotten: too short, or words that the game itself is built on.
+        """
+        phrase = Phrase(what)
+        records, items = list[dict[str, Any]](), 0
+        async for item in self._items():
+            phrase.check_own(list(item.namespace))
+            if self._says(item, phrase):
+                records.append(item.value)
+            elif self._cut(item, phrase):
+                items += 1
+        values = (await self.graph.aget_state(self.config)).values
+        shown = {name: values[name] for name in _SHOWN if name in values}
+        places = [place for name, value in shown.items() for place in phrase.places(value, name)]
+        erasure = self._erasure()
+        return Found(
+            words=phrase.words,
+            records=sorted(records, key=lambda value: (value.get("turn", 0), str(value.get("said_at", "")))),
+            items=items,
+            places=places,
+            checkpoints=await erasure.holding(await self._threads(), phrase) if erasure else 0,
+            typed=entries_that(self.home.history, phrase.is_in) if self.home else 0,
+        )
+
+    async def forget(self, what: str) -> Found:
+        """Forget the words, on every branch and in every file; return what held them.
+
+        Done again, or after it was stopped, it does what is left to do. It makes the files anew also if nothing holds
+        the words any more.
+
+        Raises:
+            ForgettingError: The words cannot be forgotten, or not everywhere: with another checkpointer than
+                AsyncSqliteSaver only the store is cleaned. The message says what was and what was not done.
+        """
+        found, phrase = await self.find(what), Phrase(what)
+        threads = await self._threads()  # before the records go that name them
+        if (erasure := self._erasure()) is not None:
+            await erasure.cut(threads, phrase)
+        items = [item async for item in self._items()]
+        writes = [op for item in items for op in self._without(item, phrase)]
+        await self._write(writes)
+        if self.home is not None:
+            await asyncio.to_thread(remove_entries, self.home.history, phrase.is_in)
+        await self._compact(erasure, f"“{phrase.words}” was removed from the store ({len(writes)} items)", cut=True)
+        left = await asyncio.to_thread(files_with, self.home.path, phrase) if self.home else ()
+        return found._replace(left=left)
+
+    async def forget_campaign(self) -> Removed:
+        """Remove everything of the campaign: threads, records, head, lines, what was typed in it.
+
+        Raises:
+            ForgettingError: The checkpointer cannot delete threads; the message says what was done.
+        """
+        removed = await self._remove([self.context.campaign])
+        await self._compact(self._erasure(), f"Campaign {self.context.campaign!r} was removed")
+        return removed
+
+    async def campaigns(self) -> list[str]:
+        """Name every campaign of the user, as the store and the checkpoints know them."""
+        (user, player), spaces = player_namespace(self.context.user), list[tuple[str, ...]]()
+        while page := await self._store().alist_namespaces(prefix=(user,), limit=_PAGE, offset=len(spaces)):
+            spaces += page
+        erasure = self._erasure()
+        run = set((await erasure.threads_of(self.context.user)).values()) if erasure else set[str]()
+        return sorted({unescape_label(space[1]) for space in spaces if space[1:2] not in ((), (player,))} | run)
+
+    async def forget_player(self) -> Removed:
+        """Remove everything of the user: all campaigns, and what is known of the player across them.
+
+        When no game of anybody is left, the prompt's whole history goes too.
+
+        Raises:
+            ForgettingError: The checkpointer cannot delete threads; the message says what was done.
+        """
+        removed, erasure = await self._remove(await self.campaigns()), self._erasure()
+        known = [item async for item in self._items_under(player_namespace(self.context.user))]
+        await self._write([PutOp(item.namespace, item.key, None) for item in known])
+        if self.home is not None and erasure is not None and await erasure.nothing_left():
+            typed = await asyncio.to_thread(remove_entries, self.home.history, bool)
+            removed = removed._replace(typed=removed.typed + typed)
+        await self._compact(erasure, f"Everything of {self.context.user!r} was removed")
+        return removed._replace(items=removed.items + len(known))
+
+    async def _remove(self, campaigns: Sequence[str]) -> Removed:
+        threads, items, typed = 0, 0, 0
+        for campaign in campaigns:
+            one = self if campaign == self.context.campaign else self._of(campaign)
+            own = await one._threads()
+            kept = [item async for item in one._items_under(campaign_namespace(one.context.user, campaign))]
+            # In this order, because what is left names what is to be done: stopped, it can start again.
+            said = {str(item.value.get("player", "")) for item in kept} | await one._said(own)
+            if self.home is not None:
+                typed += await asyncio.to_thread(remove_entries, self.home.history, said.__contains__)
+            threads += await delete_threads(self.graph.checkpointer, own)
+            await self._write([PutOp(item.namespace, item.key, None) for item in kept])
+            for lock in [self.home.lock_of(thread) for thread in own] if self.home else []:
+                lock.unlink(missing_ok=True)
+            items += len(kept)
+        return Removed(list(campaigns), threads, items, typed)
+
+    def _of(self, campaign: str) -> Forgetting:
+        thread: RunnableConfig = {"configurable": {"thread_id": thread_id_of(self.context.user, campaign)}}
+        return Forgetting(self.graph, thread, self.context.model_copy(update={"campaign": campaign}), self.home)
+
+    async def _said(self, threads: Iterable[str]) -> set[str]:
+        """Return what the player said last on threads: not all of it need have become a record."""
+        said = set[str]()
+        for thread in threads:
+            values = (await self.graph.aget_state({"configurable": {"thread_id": thread}})).values
+            messages: list[BaseMessage] = values.get("messages", [])
+            said |= {message.text for message in messages if isinstance(message, HumanMessage)}
+        return said
+
+    async def _threads(self) -> set[str]:
+        """Return the threads of the campaign: those that its records name, and those whose checkpoints name it."""
+        named = {str(item.value["thread"]) async for item in self._items() if item.value.get("thread")}
+        named |= {thread_id_of(self.context.user, self.context.campaign), str(self.config["configurable"]["thread_id"])}
+        if (erasure := self._erasure()) is not None:
+            run = await erasure.threads_of(self.context.user)
+            named |= {thread for thread, campaign in run.items() if campaign == self.context.campaign}
+        return named
+
+    def _without(self, item: Item, phrase: Phrase) -> list[PutOp]:
+        """Return the writes that take a phrase out of an item; none if it does not hold it."""
+        if self._says(item, phrase):
+            return [PutOp(item.namespace, item.key, None)]
+        if (cut := self._cut(item, phrase)) is None:
+            return []
+        key, value = cut
+        moved = [PutOp(item.namespace, item.key, None)] if key != item.key else []
+        index: Literal[False] | None = None if isinstance(value.get("text"), str) else False
+        return [*moved, PutOp(item.namespace, key, value, index=index)]
+
+    @staticmethod
+    def _says(item: Item, phrase: Phrase) -> bool:
+        """Whether an item is a memory that says the phrase; what only notes it beside its text is not removed."""
+        texts = [item.value.get(name) for name in ("text", "player", "reply")]
+        return isinstance(texts[0], str) and any(isinstance(text, str) and phrase.is_in(text) for text in texts)
+
+    @staticmethod
+    def _cut(item: Item, phrase: Phrase) -> tuple[str, dict[str, Any]] | None:
+        value, key = phrase.cut(item.value), item.key
+        if item.namespace[-1] == _LINES:
+            key = phrase.cut_text(key)
+        else:
+            phrase.check_own(key)
+        return None if value is item.value and key == item.key else (key, value)
+
+    async def _items(self) -> AsyncIterator[Item]:
+        """Go through everything that the store has of the campaign and of the player."""
+        for place in (
+            campaign_namespace(self.context.user, self.context.campaign),
+            player_namespace(self.context.user),
+        ):
+            async for item in self._items_under(place):
+                yield item
+
+    async def _items_under(self, place: tuple[str, ...]) -> AsyncIterator[Item]:
+        offset = 0
+        while items := await self._store().asearch(place, limit=_PAGE, offset=offset):
+            for item in items:
+                yield item
+            offset += len(items)
+
+    async def _write(self, writes: Sequence[PutOp]) -> None:
+        for start in range(0, len(writes), _PAGE):
+            await self._store().abatch(writes[start : start + _PAGE])
+
+    async def _compact(self, erasure: Erasure | None, done: str, *, cut: bool = False) -> None:
+        """Write the files anew. What cannot be done here is said, and what was done."""
+        left: list[str] = []
+        store = self._store()
+        if isinstance(store, FaissStore):
+            await asyncio.to_thread(store.compact)
+        elif not isinstance(store, InMemoryStore):
+            left.append(
+                f"{type(store).__name__} may keep deleted rows in its files until it is vacuumed, by its own means"
+            )
+        if erasure is not None:
+            await erasure.compact()
+        elif cut:
+            left.append(
+                f"the checkpoints of {type(self.graph.checkpointer).__name__} were not touched and may still hold it: "
+                "only those of AsyncSqliteSaver can be changed; delete the threads there"
+            )
+        if left:
+            raise ForgettingError(f"{done}, but {'; '.join(left)}.")
+
+    def _erasure(self) -> Erasure | None:
+        try:
+            return Erasure(self.graph.checkpointer)
+        except ForgettingError:  # said at the end, with what could be done
+            return None
+
+    def _store(self) -> BaseStore:
+        if not isinstance(self.graph.store, BaseStore):
+            raise ForgettingError("The graph was compiled without a store. Nothing was changed.")
+        return self.graph.store

@@ -1,0 +1,148 @@
+"""Provenance: which message set a field of the quest's page, or left a memory.
+
+Each turn's record carries the patch that its notes made on the page (`noted`), so the answer is read, not guessed; the
+checkpoint's timeline says which records count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore
+
+from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.history import Graph, History
+from graphs.errors import HistoryError
+from graphs.phrase import Phrase
+from memory.namespaces import campaign_namespace
+from memory.timeline import Segment, sees
+from notebooks import StateNotebook
+
+JSON = dict[str, Any]
+MEMORY = "memory"
+_PAGE = 500
+_ABSENT = object()
+
+
+class Cause(NamedTuple):
+    """A message that set a field, or that a memory is made of.
+
+    Attributes:
+        field: Dotted path of the field; "memory" for a memory.
+        value: What it was set to, None if it was deleted; of a memory, its text.
+        stands: Whether the page still says so. What does not was changed later, by a turn or by a person.
+        turns: First and last turn that the notes were made of; the same, unless notes had to catch up.
+        turn: The turn after which it was noted.
+        branch: The branch of that turn.
+        player: What the player said in it.
+        reply: What was answered.
+        thread: The thread that played it.
+        checkpoint: The checkpoint at which it was noted.
+        said_at: When, ISO 8601 in UTC.
+    """
+
+    field: str
+    value: Any
+    stands: bool
+    turns: tuple[int, int]
+    turn: int
+    branch: str
+    player: str
+    reply: str
+    thread: str
+    checkpoint: str
+    said_at: str
+
+
+async def why(graph: Graph, config: RunnableConfig, context: Context, what: str) -> list[Cause]:
+    """Say which messages of this line set a field of the quest's page, or left a memory; the newest first.
+
+    Args:
+        graph: The dungeon master, compiled with checkpointer and store.
+        config: Names the thread.
+        context: The settings.
+        what: A field, such as `gold` or `people.Goran.attitude`, or what lies above it (`people.Goran`, `people`);
+            anything else is looked for in the memories' words.
+
+    Raises:
+        HistoryError: No turn of this line did.
+    """
+    what = " ".join(what.split())
+    now = await History(graph, config, context).now()
+    timeline: list[Segment] = [(branch, turn) for branch, turn in now.values["timeline"]]
+    records = await visible_records(graph, context, timeline)
+    if what.split(".")[0].casefold() in StateNotebook.model_fields:
+        page = StateNotebook.load(now.values["quest"]).as_json()
+        causes = [cause for record in reversed(records) for cause in _set_by(record, what.casefold(), page)]
+        if not causes:
+            raise HistoryError(
+                f"No turn of this line noted {what!r}: it stands as the story began, or a person wrote it."
+            )
+        return causes
+    phrase = Phrase(what)
+    causes = [_cause(record, MEMORY, record["text"], stands=True) for record in reversed(records)
+              if phrase.is_in(str(record.get("text", "")))]  # fmt: skip
+    if not causes:
+        fields = ", ".join(name for name in StateNotebook.model_fields if name != "version")
+        raise HistoryError(f"{what!r} is no field, and no memory of this line says it. Fields: {fields}.")
+    return causes
+
+
+async def visible_records(graph: Graph, context: Context, timeline: Sequence[Segment]) -> list[JSON]:
+    """Return the records of the turns that a timeline sees, by turn.
+
+    Raises:
+        HistoryError: The graph has no store.
+    """
+    if not isinstance(graph.store, BaseStore):
+        raise HistoryError("The graph was compiled without a store, so nothing says where anything came from.")
+    namespace, found = campaign_namespace(context.user, context.campaign, "exchanges"), list[JSON]()
+    while items := await graph.store.asearch(namespace, limit=_PAGE, offset=len(found)):
+        found += [item.value for item in items]
+    return sorted((v for v in found if sees(timeline, v["branch"], v["turn"])), key=lambda value: value["turn"])
+
+
+def leaves(patch: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Go through the values that a merge patch sets, each with its path."""
+    for key, value in patch.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+def _set_by(record: JSON, what: str, page: JSON) -> Iterator[Cause]:
+    for path, value in leaves((record.get("noted") or {}).get("patch") or {}):
+        field = ".".join(path).casefold()
+        # Names may hold dots, so paths are compared as they are written.
+        if field == what or field.startswith(f"{what}.") or (what.startswith(f"{field}.") and value is None):
+            now = _at(page, path)
+            stands = now is _ABSENT if value is None else now == value
+            yield _cause(record, ".".join(path), value, stands=stands)
+
+
+def _at(page: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        if not isinstance(page, Mapping) or key not in page:
+            return _ABSENT
+        page = page[key]
+    return page
+
+
+def _cause(record: JSON, field: str, value: Any, *, stands: bool) -> Cause:
+    noted = record["noted"] if field != MEMORY else {"from": record["turn"], "through": record["turn"]}
+    return Cause(
+        field=field,
+        value=value,
+        stands=stands,
+        turns=(noted["from"], noted["through"]),
+        turn=record["turn"],
+        branch=record["branch"],
+        player=record.get("player") or "",
+        reply=record.get("reply") or "",
+        thread=record.get("thread") or "",
+        checkpoint=record.get("checkpoint") or "",
+        said_at=record.get("said_at") or "",
+    )

@@ -1,0 +1,181 @@
+"""Taking things out of the files: no byte of what was deleted stays."""
+
+import sqlite3
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
+
+from graphs.engine import open_checkpointer
+from graphs.erasure import Erasure, delete_threads, files_with
+from graphs.errors import ForgettingError
+from graphs.phrase import FORGOTTEN, Phrase
+from graphs.prompt_history import entries_that, remove_entries
+from memory import FaissStore
+
+SECRET = "the Silver Heron"
+PHRASE = Phrase(SECRET)
+
+
+def bytes_of(directory):
+    return b"".join(path.read_bytes() for path in directory.rglob("*") if path.is_file()).lower()
+
+
+def at(thread):
+    return {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+
+
+async def put(saver, thread, text, **metadata):
+    values = {"messages": [HumanMessage(text, id="m")], "character": {"name": "Mira"}}
+    checkpoint = empty_checkpoint() | {"channel_values": values}
+    config = await saver.aput(at(thread), checkpoint, {"source": "loop", "step": 1, **metadata}, {})
+    await saver.aput_writes(config, [("messages", [HumanMessage(text, id="n")]), ("quest", {"scene": text})], "task")
+    return config
+
+
+async def test_words_leave_checkpoints_and_writes_of_the_named_threads_alone(tmp_path):
+    file = tmp_path / "checkpoints.db"
+    async with open_checkpointer(file) as saver:
+        for number in range(450):  # more than are read at once
+            config = await put(saver, "mine", f"I saw {SECRET} {number}" if number % 3 else "nothing")
+        await put(saver, "theirs", f"We saw {SECRET}")
+        everything = sqlite3.connect(file).execute("SELECT * FROM checkpoints").fetchall()
+        untouched = {row for row in everything if b"Heron" not in row[5]}
+        erasure = Erasure(saver)
+        assert await erasure.holding(["mine"], PHRASE) == 300 + 600
+        assert await erasure.cut(["mine"], PHRASE) == 900
+        assert await erasure.holding(["mine"], PHRASE) == 0
+        assert await erasure.holding(["theirs"], PHRASE) == 3
+        found = await saver.aget_tuple(config)
+        assert found.checkpoint["channel_values"]["messages"][0].text == f"I saw {FORGOTTEN} 449"
+        assert found.checkpoint["channel_values"]["messages"][0].id == "m"
+        assert [value for _, channel, value in found.pending_writes if channel == "quest"] == [
+            {"scene": f"I saw {FORGOTTEN} 449"}
+        ]
+        await delete_threads(saver, ["theirs"])
+        await erasure.compact()
+        assert b"heron" not in bytes_of(tmp_path)
+        rows = sqlite3.connect(file).execute("SELECT * FROM checkpoints").fetchall()
+        assert len(untouched) == 150
+        assert untouched <= set(rows)
+
+
+async def test_metadata_is_cut_too_and_names_are_found_in_it(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        await put(saver, "one", "hello", user="ann", campaign="isle", note=f"of {SECRET}")
+        await put(saver, "two", "hello", user="ann", campaign="cave")
+        await put(saver, "three", "hello", user="bob", campaign="isle")
+        erasure = Erasure(saver)
+        assert await erasure.threads_of("ann") == {"one": "isle", "two": "cave"}
+        assert await erasure.cut(["one"], PHRASE) == 1
+        await erasure.compact()
+        assert b"heron" not in bytes_of(tmp_path)
+        assert (await saver.aget_tuple(at("one"))).metadata["note"] == f"of {FORGOTTEN}"
+
+
+async def test_a_word_of_the_machinery_changes_nothing(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        await put(saver, "mine", "I am human")
+        before = sqlite3.connect(tmp_path / "checkpoints.db").execute("SELECT * FROM checkpoints").fetchall()
+        with pytest.raises(ForgettingError, match="built on"):
+            await Erasure(saver).cut(["mine"], Phrase("human"))
+        assert sqlite3.connect(tmp_path / "checkpoints.db").execute("SELECT * FROM checkpoints").fetchall() == before
+        await put(saver, "mine", "the connection is well")
+
+
+async def test_a_reader_that_does_not_go_is_told_of(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        await put(saver, "mine", SECRET)
+        await saver.conn.execute("PRAGMA busy_timeout = 50")
+        reader = sqlite3.connect(tmp_path / "checkpoints.db", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM checkpoints").fetchone()
+        with pytest.raises(ForgettingError, match=r"Another program|cannot be read or written"):
+            await Erasure(saver).compact()
+        reader.close()
+        await Erasure(saver).compact()
+
+
+async def test_other_checkpointers_are_refused_by_name():
+    with pytest.raises(ForgettingError, match="InMemorySaver"):
+        Erasure(InMemorySaver())
+    saver = InMemorySaver()
+    saver.put(at("x"), empty_checkpoint(), {}, {})
+    assert await delete_threads(saver, ["x", "never"]) == 1
+    assert saver.get_tuple(at("x")) is None
+
+
+def test_a_compacted_store_holds_no_word_of_what_was_deleted(tmp_path):
+    with FaissStore.open(tmp_path / "memory.db") as store:
+        for number in range(60):
+            store.put(("ann", "isle"), f"k{number}", {"text": f"{SECRET} number {number}", "n": number})
+            store.put(("ann", "cave"), f"k{number}", {"text": f"an ordinary evening {number}"})
+        store.search(("ann", "isle"), query="heron")
+        for number in range(0, 60, 2):
+            store.delete(("ann", "isle"), f"k{number}")
+        for number in range(1, 60, 2):
+            store.put(("ann", "isle"), f"k{number}", {"text": "a heronless shore"})
+        store.delete(("ann", "isle"), "k59")
+        store.compact()
+        assert b"silver" not in bytes_of(tmp_path)
+        assert len(store.search(("ann", "isle"), limit=100)) == 29
+        best = store.search(("ann",), query="ordinary evening 7", limit=3)
+        assert "k7" in {item.key for item in best}
+        assert store.search(("ann", "isle"), query="shore", limit=3)[0].value == {"text": "a heronless shore"}
+        store.put(("ann", "isle"), "new", {"text": "a new morning"})
+        assert store.search(("ann", "isle"), query="new morning")[0].key == "new"
+
+
+def test_an_emptied_namespace_leaves_no_name_and_another_store_sees_it_anew(tmp_path):
+    with FaissStore.open(tmp_path / "memory.db") as store, FaissStore.open(tmp_path / "memory.db") as other:
+        store.put(("ann", "silverheron"), "k", {"text": "gone soon"})
+        assert other.search(("ann",), query="gone")[0].key == "k"
+        store.delete(("ann", "silverheron"), "k")
+        store.compact()
+        assert b"silverheron" not in bytes_of(tmp_path)
+        assert other.search(("ann",), query="gone") == []
+        other.put(("ann", "silverheron"), "k2", {"text": "back again"})
+        assert store.search(("ann",), query="back")[0].key == "k2"
+        assert store.list_namespaces() == [("ann", "silverheron")]
+
+
+def test_snapshots_are_removed_with_what_they_were_made_of(tmp_path, monkeypatch):
+    monkeypatch.setattr("memory.shards._WORTH_A_SNAPSHOT", 10)
+    with FaissStore.open(tmp_path / "memory.db") as store:
+        for number in range(20):
+            store.put(("a",), str(number), {"text": f"{SECRET} {number}"})
+        store.search(("a",), query="heron")
+    shards = tmp_path / "memory.db.shards"
+    assert list(shards.iterdir())
+    with FaissStore.open(tmp_path / "memory.db") as store:
+        store.search(("a",), query="heron")
+        for number in range(19):
+            store.delete(("a",), str(number))
+        store.put(("a",), "19", {"text": "left"})
+        store.compact()
+        assert not shards.exists()
+        assert [item.key for item in store.search(("a",), query="heron left")] == ["19"]
+    assert not shards.exists(), "one vector is not worth a snapshot"
+
+
+def test_the_prompts_history_loses_whole_entries(tmp_path):
+    file = tmp_path / "history"
+    assert remove_entries(file, PHRASE.is_in) == 0
+    kept = "\n# 2026-01-01 10:00:00\n+look around\n"
+    file.write_text(
+        f"{kept}\n# 2026-01-01 10:01:00\n+I call\n+The Silver\n+Heron\n\n# 2026-01-01 10:02:00\n+go on\n", "utf-8"
+    )
+    assert entries_that(file, PHRASE.is_in) == 1
+    assert remove_entries(file, PHRASE.is_in) == 1
+    assert file.read_text("utf-8") == f"{kept}\n# 2026-01-01 10:02:00\n+go on\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert remove_entries(file, PHRASE.is_in) == 0
+
+
+def test_files_are_looked_through_across_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("graphs.erasure._BLOCK", 64)
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a").write_bytes(b"x" * 60 + SECRET.upper().encode() + b"y" * 200)
+    (tmp_path / "b").write_bytes(b"nothing" * 40)
+    assert files_with(tmp_path, PHRASE) == ["deep/a"]

@@ -1,0 +1,275 @@
+"""Forgetting, in a game as it is played: no byte stays in any file, and the game plays on."""
+
+import sqlite3
+
+import pytest
+from scripted import call, say
+
+from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.forget import Forgetting
+from graphs.dungeon_master.history import History
+from graphs.engine import open_game
+from graphs.errors import ForgettingError
+from graphs.home import Home
+from graphs.phrase import FORGOTTEN
+
+SECRET = "Silver Heron"
+MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "grew up at sea", "goal": "to get rich"}
+
+
+def everything(home):
+    return {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+
+def files_saying(home, words):
+    return [
+        name for name, content in everything(home).items() if words.lower() in content.decode("utf-8", "ignore").lower()
+    ]
+
+
+def rows(home, database, table):
+    with sqlite3.connect(f"file:{home / database}?mode=ro", uri=True) as connection:
+        return {tuple(row) for row in connection.execute(f"SELECT * FROM {table}")}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "data"))
+    return Home.find()
+
+
+@pytest.fixture
+def sit(model, home):
+    """Play turns of a campaign in a sitting of its own: (words, reply, what is noted) each."""
+
+    async def play(game, *turns):
+        for words, reply, noted in turns:
+            model.queue("quest", reply if not isinstance(reply, str) else say(reply))
+            model.queue("update", say("", call("StateNotebook", **noted)) if noted else say("no change"))
+            async for _ in game.send(words):
+                pass
+
+    async def open_and_play(*turns, campaign="isle", **settings):
+        context = Context(model="scripted", seed=7, user="ann", campaign=campaign, **settings)
+        async with open_game(context, home) as game:
+            if await game.saved() is None:
+                model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+                model.queue("update", say("", call("StateNotebook", scene="An inn at dusk.", location="The Bent Nail")))
+                async for _ in game.send("I'm Mira"):
+                    pass
+            await play(game, *turns)
+            return await game.saved()
+
+    open_and_play.play = play
+    return open_and_play
+
+
+@pytest.fixture
+def opened(model, home):
+    def game(campaign="isle", **settings):
+        return open_game(Context(model="scripted", seed=7, user="ann", campaign=campaign, **settings), home)
+
+    return game
+
+
+async def forgetting(game):
+    return Forgetting(await game.load(), game.config, game.context, game.home)
+
+
+LONG = "The tide comes in and goes out again, and nobody says a word about it for a long while. " * 8
+STORY = (
+    (f"I ask for the {SECRET}", f"The {SECRET.upper()}? She sailed at dawn.", {
+        "people": {SECRET: {"role": "ship"}, "Bo": {"role": f"sailor of the {SECRET}"}},
+        "facts": {"harbour": "is empty"}, "gold": 7,
+    }),
+    ("I walk on", LONG, {"objective": f"Find the\n{SECRET.lower()}"}),
+    ("I sleep", LONG, None),
+    ("I wake", "Morning.", {"gold": 9}),
+)  # fmt: skip
+
+
+async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home, model):
+    model.queue("condense", say(f"Mira looks for the {SECRET}; the harbour is empty."))
+    home.history.write_text(f"\n# 2026-01-01\n+I ask for the {SECRET}\n\n# 2026-01-01\n+I walk on\n", "utf-8")
+    await sit(*STORY, buffer_tokens=300)
+    async with opened() as game:  # another branch, in its own sitting
+        history = History(await game.load(), game.config, game.context)
+        await history.undo(2)
+        await history.name(f"{SECRET} road")
+        await sit.play(game, (f"Again: where is the silver  heron, {SECRET}?", "Gone.", {"gold": 8}))
+        head = await game.saved()
+        assert SECRET in head.values["summary"]
+        before = len(await history.places())
+
+        forget = await forgetting(game)
+        found = await forget.find(SECRET)
+        assert files_saying(home.path, SECRET), "finding changes nothing"
+        assert [record["turn"] for record in found.records] == [2, 4]
+        assert {"quest.people.Silver Heron", "quest.people.Bo.role", "quest.objective", "summary", "line"} <= set(
+            found.places
+        )
+        assert found.typed == 1
+        assert found.checkpoints > 20
+
+        done = await forget.forget(SECRET)
+        assert done.left == []
+        assert files_saying(home.path, SECRET) == []
+        assert files_saying(home.path, "heron") == []
+        saved = await game.saved()
+        assert saved.values["summary"] == f"Mira looks for the {FORGOTTEN}; the harbour is empty."
+        quest = saved.values["quest"]
+        assert set(quest["people"]) == {"Bo"}
+        assert quest["people"]["Bo"]["role"] == f"sailor of the {FORGOTTEN}"
+        assert quest["facts"] == {"harbour": "is empty"}
+        assert quest["gold"] == 8
+        assert saved.turn == 4
+        assert [m.id for m in saved.values["messages"]] == [m.id for m in head.values["messages"]]
+        assert len(await history.places()) == before - 2
+
+        await sit.play(game, ("What now?", "Onward.", {"gold": 10}))
+        assert (await game.saved()).values["quest"]["gold"] == 10
+        await history.go("main")
+        await sit.play(game, ("And here?", "Onward too.", None))
+        assert (await game.saved()).turn == 6
+    assert files_saying(home.path, SECRET) == []
+    assert "walk on" in home.history.read_text("utf-8")
+
+
+async def test_everything_else_stays_byte_for_byte(sit, opened, home):
+    await sit(*STORY, campaign="other")
+    await sit(*STORY)
+    kept = [
+        row for row in rows(home.path, "checkpoints.db", "checkpoints") if b"heron" not in (row[5] + row[6]).lower()
+    ]
+    others = {row for row in rows(home.path, "memory.db", "items") if "heron" not in row[3].lower()}
+    async with opened("other") as game:
+        state = (await game.saved()).values
+        theirs = game.thread_id
+    async with opened() as game:
+        done = await (await forgetting(game)).forget(SECRET)
+    assert set(done.left) == {"checkpoints.db", "memory.db"}, "the other campaign says it still"
+    assert len(kept) > 5
+    assert set(kept) <= rows(home.path, "checkpoints.db", "checkpoints")
+    assert others <= rows(home.path, "memory.db", "items")
+    async with opened("other") as game:
+        assert (await game.saved()).values == state
+    assert not [
+        row
+        for row in rows(home.path, "checkpoints.db", "checkpoints")
+        if b"heron" in row[5].lower() and row[0] != theirs
+    ]
+
+
+async def test_forgetting_twice_and_what_is_not_there(sit, opened, home):
+    await sit(*STORY[:1])
+    async with opened() as game:
+        forget = await forgetting(game)
+        assert (await forget.find("no such thing")).nothing
+        assert (await forget.forget("no such thing")).nothing
+        assert not (await forget.forget(SECRET)).nothing
+        assert (await forget.forget(SECRET)).nothing
+
+
+STEPS = (
+    "graphs.dungeon_master.forget.Forgetting._write",
+    "graphs.dungeon_master.forget.remove_entries",
+    "memory.faiss_store.FaissStore.compact",
+    "graphs.erasure.Erasure.compact",
+)
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_stopped_at_any_step_the_next_run_completes_it(sit, opened, home, monkeypatch, step):
+    home.history.write_text(f"\n# 2026-01-01\n+{SECRET}\n", "utf-8")
+    await sit(*STORY)
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    async with opened() as game:
+        forget = await forgetting(game)
+        with monkeypatch.context() as patch:
+            patch.setattr(step, stop)
+            with pytest.raises(KeyboardInterrupt):
+                await forget.forget(SECRET)
+        assert files_saying(home.path, SECRET)
+        await forget.forget(SECRET)
+        assert files_saying(home.path, SECRET) == []
+
+
+@pytest.mark.parametrize("words", ['the "Schwértfisch" 😀', "Zoë <of> Óbidos & co", "東京都の鷺"])
+async def test_quotes_and_other_scripts_inside_json(sit, opened, home, words):
+    noted = {"facts": {words: "is known", "note": f"she said: {words}"}}
+    roll = say("", call("roll_dice", expression="1d20", reason=f"for {words}"))
+    await sit((f"I speak of {words}!", roll, noted), (f"and {words}", f"Yes, {words.upper()}.", noted))
+    async with opened() as game:
+        assert files_saying(home.path, words)
+        await (await forgetting(game)).forget(words)
+        left = b"".join(everything(home.path).values()).decode("utf-8", "ignore").lower()
+        assert words.lower() not in left
+        assert words.lower().encode("unicode-escape").decode() not in left
+        assert set((await game.saved()).values["quest"]["facts"]) == {"note"}
+        await sit.play(game, ("On we go", "We do.", None))
+
+
+@pytest.mark.parametrize("words", ["isle", "ann", "human", "quest", "xy"])
+async def test_what_cannot_be_forgotten_changes_nothing(sit, opened, home, words):
+    await sit(*STORY[:2])
+    async with opened() as game:
+        before = rows(home.path, "checkpoints.db", "checkpoints"), rows(home.path, "memory.db", "items")
+        with pytest.raises(ForgettingError, match="Nothing was changed"):
+            await (await forgetting(game)).forget(words)
+        assert (rows(home.path, "checkpoints.db", "checkpoints"), rows(home.path, "memory.db", "items")) == before
+
+
+async def test_a_campaign_goes_without_its_neighbours(sit, opened, home):
+    home.history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
+    await sit(("I stay", "You stay.", None), campaign="other")
+    await sit(*STORY)
+    async with opened() as game:
+        thread = game.thread_id
+        home.lock_of(thread).touch()
+        removed = await (await forgetting(game)).forget_campaign()
+        assert (removed.campaigns, removed.threads, removed.typed) == (["isle"], 1, 1)
+        assert await game.saved() is None
+    for words in (SECRET, "isle", thread, "I sleep"):
+        assert files_saying(home.path, words) == [], words
+    assert not home.lock_of(thread).exists()
+    async with opened("other") as game:
+        assert (await game.saved()).turn == 2
+        await sit.play(game, ("On", "And on.", None))
+    assert (await sit()).turn == 1, "the name is free again"
+
+
+async def test_a_player_goes_with_all_campaigns(sit, opened, home):
+    home.history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
+    await sit(*STORY, campaign="Aarhus cove")
+    await sit(*STORY, campaign="Bergen bay")
+    async with open_game(Context(model="scripted", user="ben", campaign="isle"), home) as game:
+        async for _ in game.send("Hello"):
+            pass
+    async with opened() as game:
+        forget = await forgetting(game)
+        await forget.graph.store.aput(("ann", "player"), "likes", {"text": "herons"})
+        assert await forget.campaigns() == ["Aarhus cove", "Bergen bay"]
+        removed = await forget.forget_player()
+        assert removed.campaigns == ["Aarhus cove", "Bergen bay"]
+        assert removed.threads == 2
+    assert home.history.read_text("utf-8") == "\n# 2\n+elsewhere\n", "somebody else plays here"
+    for words in ("heron", "Aarhus", "Bergen", "Mira", '"ann"', "ann."):
+        assert files_saying(home.path, words) == [], words
+    assert files_saying(home.path, "ben")
+
+
+async def test_another_checkpointer_is_never_cleaned_in_silence(game):
+    await game.begin()
+    await game.play(f"I see the {SECRET}")
+    forget = Forgetting(game.app, game.config, Context.of(game.settings))
+    says = r"was removed from the store \(1 items\), but the checkpoints of InMemorySaver"
+    with pytest.raises(ForgettingError, match=says):
+        await forget.forget(SECRET)
+    assert (await forget.find(SECRET)).records == []
+    removed = await forget.forget_campaign()
+    assert removed.threads == 1
+    assert game.saver.get_tuple(game.config) is None
+    assert game.store.search(()) == []

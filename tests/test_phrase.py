@@ -1,0 +1,114 @@
+"""A phrase is found and cut in whatever spelling or encoding it stands."""
+
+import json
+import unicodedata
+from collections import namedtuple
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.types import Interrupt, Send
+
+from graphs.errors import ForgettingError
+from graphs.phrase import FORGOTTEN, Phrase
+from notebooks import CharacterNotebook, StateNotebook
+
+HERON = Phrase("Silver  Heron")
+
+
+@pytest.mark.parametrize(
+    "text", ["silver heron", "SILVER HERON", "a silver\n\theron!", r"silver\nheron", "quicksilver heronry"]
+)
+def test_case_and_white_space_do_not_count(text):
+    assert HERON.is_in(text)
+    assert FORGOTTEN in HERON.cut_text(text)
+
+
+def test_what_only_looks_alike_stays():
+    assert not HERON.is_in("silver, heron")
+    assert not HERON.is_in("silverheron")
+    assert HERON.cut("silver and heron") == "silver and heron"
+
+
+@pytest.mark.parametrize(
+    "words", ["Schwértfisch 😀", 'she said "friend"', "a<b>c & d's", "Größe", "東京都", "back\\slash"]
+)
+@pytest.mark.parametrize("times", [0, 1, 2])
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_json_in_json_and_both_unicode_forms_are_seen_through(words, times, ascii_only, form):
+    text = unicodedata.normalize(form, f"before {words.upper()} after")
+    for _ in range(times):
+        text = json.dumps({"said": text}, ensure_ascii=ascii_only)
+    cut = Phrase(words).cut_text(text)
+    for _ in range(times):
+        cut = json.loads(cut)["said"]
+    assert cut == f"before {FORGOTTEN} after"
+
+
+def test_a_name_goes_with_its_entry_and_structure_stays():
+    page = {"people": {"The Silver Heron": {"role": "ship"}, "Bo": {"role": "saw the silver heron"}}, "gold": 3}
+    assert HERON.cut(page) == {"people": {"Bo": {"role": f"saw the {FORGOTTEN}"}}, "gold": 3}
+    assert page["people"]["The Silver Heron"], "the original is left alone"
+    StateNotebook.load(HERON.cut(page))
+
+
+def test_what_does_not_hold_it_is_the_very_same():
+    value = {"messages": [HumanMessage("hello", id="1"), AIMessage("hi", id="2")], "timeline": [["a", 1]], "n": (1, 2)}
+    assert HERON.cut(value) is value
+
+
+def test_messages_keep_ids_and_shape():
+    call = {"name": "roll_dice", "args": {"reason": "silver heron"}, "id": "call_1", "type": "tool_call"}
+    asked = AIMessage(
+        [{"type": "text", "text": "The silver heron"}],
+        id="a",
+        tool_calls=[call],
+        additional_kwargs={"tool_calls": [{"function": {"arguments": '{"reason": "silver heron"}'}}]},
+    )
+    told = ToolMessage("silver heron: 7", tool_call_id="call_1", id="b")
+    new, answer = HERON.cut([asked, told])
+    assert (new.id, new.tool_calls[0]["id"], answer.tool_call_id) == ("a", "call_1", "call_1")
+    assert "heron" not in (new.model_dump_json() + answer.model_dump_json()).lower()
+    assert asked.tool_calls[0]["args"] == {"reason": "silver heron"}
+
+
+Pair = namedtuple("Pair", "left right")
+
+
+def test_what_langgraph_puts_around_values_is_opened():
+    cut = HERON.cut([Pair("silver heron", 1), Send("recall", {"x": "silver heron"}), Interrupt("silver heron", id="i")])
+    assert cut[0] == Pair(FORGOTTEN, 1)
+    assert cut[1].arg == {"x": FORGOTTEN}
+    assert cut[2].value == FORGOTTEN
+    assert HERON.cut(CharacterNotebook(goal="Find the silver heron")).goal == f"Find the {FORGOTTEN}"
+
+
+def test_the_characters_page_stays_within_its_limits():
+    page = CharacterNotebook(name="elf" * 26, background="elf " * 100, goal="g").as_json()
+    cut = Phrase("elf").cut(page, "character")
+    assert "elf" not in str(cut)
+    CharacterNotebook.load(cut)
+
+
+@pytest.mark.parametrize("words", ["", "  ", "a", "§§§", "é"])
+def test_what_is_too_short_is_refused(words):
+    with pytest.raises(ForgettingError, match="too short"):
+        Phrase(words)
+
+
+@pytest.mark.parametrize("value", [
+    {"quests": {}}, {"status": "open quests"}, [HumanMessage("hi")], {"step": 1, "source": "loop", "user": "questor"},
+])  # fmt: skip
+def test_words_of_the_machinery_are_refused(value):
+    with pytest.raises(ForgettingError, match="built on"):
+        Phrase("human" if isinstance(value, list) else "quest").cut(value)
+
+
+def test_an_id_holds_a_word_by_chance():
+    assert Phrase("dad").cut({"id": "0dad7704-4b6d-40ce-8530-755e0bad3f3c"})
+    with pytest.raises(ForgettingError, match="bytes"):
+        HERON.cut({"x": b"silver heron"})
+
+
+def test_forgetting_the_mark_itself_ends():
+    assert Phrase("forgotten").cut_text("what was forgotten") == "what was …"

@@ -1,0 +1,176 @@
+"""`questbook forget`, as a program: shown, asked for, done, and done again after it was killed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from filelock import FileLock
+from test_terminal_pipe import ROOT, one_line_of, start
+
+from graphs.dungeon_master.context import Context
+from graphs.engine import open_game, thread_id_of
+from graphs.errors import HistoryError
+from graphs.home import Home
+from graphs.terminal.forget import run_forget, run_retract, run_why
+
+WORDS = (
+    "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.\n"
+    "look around\n"
+    "I tell Maren Holt that the password is swordfish\n"
+    "talk to Maren\n"
+    "go to the Drowned Cat\n"
+    "look around\n"
+)
+
+
+def files_saying(home, words):
+    return [
+        str(path.relative_to(home))
+        for path in home.rglob("*")
+        if path.is_file() and words.lower() in path.read_bytes().decode("utf-8", "ignore").lower()
+    ]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    home = tmp_path_factory.mktemp("played")
+    for campaign in ("default", "isle"):
+        run = start(home, "play", "--seed", "6", "--campaign", campaign, words=WORDS, QUESTBOOK_BUFFER_TOKENS="300")
+        assert run.returncode == 0, run.stderr
+    (home / "history").write_text(
+        "\n# 2026-01-01\n+I tell Maren Holt that the password is swordfish\n\n# 2026-01-01\n+talk to Maren\n", "utf-8"
+    )
+    return home
+
+
+@pytest.fixture
+def home(played, tmp_path):
+    return shutil.copytree(played, tmp_path / "copy")
+
+
+def forget(home, *arguments, words=""):
+    return start(home, "forget", *arguments, words=words)
+
+
+def test_it_is_shown_and_asked_for(home):
+    run = forget(home, "swordfish", words="no\n")
+    out = run.stdout.decode()
+    assert run.returncode == 2
+    for expected in ("turn 3 (main)", "password is swordfish", "1 typed line", "Type yes", "Nothing was forgotten."):
+        assert expected in out
+    assert forget(home, "swordfish").returncode == 2, "nobody there to say yes"
+    assert len(files_saying(home, "swordfish")) == 3
+    run = forget(home, "swordfish", words="Yes\n")
+    assert run.returncode == 0
+    assert "another campaign says them" in run.stdout.decode()
+    assert forget(home, "Swordfish", "--campaign", "isle", "--yes").returncode == 0
+    assert files_saying(home, "swordfish") == []
+    run = start(home, "play", "--seed", "6", words="look around\nWhat is the password?\n/quest\n")
+    assert run.returncode == 0
+    assert "swordfish" not in run.stdout.decode()
+
+
+def test_what_is_not_there_is_fine_and_said(home):
+    run = forget(home, "no such thing")
+    assert run.returncode == 0
+    assert run.stdout.decode() == "Nothing in campaign 'default' says “no such thing”.\n"
+
+
+def test_a_campaign_and_a_player(home):
+    run = forget(home, "--campaign", "isle", words="yes\n")
+    assert run.returncode == 0, run.stderr
+    assert "Everything of campaign 'isle' will be removed" in run.stdout.decode()
+    assert files_saying(home, "isle") == []
+    assert files_saying(home, "swordfish")
+    assert forget(home, "--campaign", "isle", "--yes").stdout.decode() == "Nothing was kept of campaign 'isle'.\n"
+    assert forget(home, "--player", "--yes").returncode == 0
+    for words in ("swordfish", "Mira", "adventurer", "talk to Maren"):
+        assert files_saying(home, words) == [], words
+    assert start(home, "play", "--seed", "6", words="hello\n").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("word", "--player"), ("--campaign", "x", "--player"), ("ab",), ("human",), ("",)]
+)
+def test_what_makes_no_sense_is_one_line_and_changes_nothing(home, arguments):
+    run = forget(home, *arguments, "--yes")
+    assert run.returncode == 2
+    assert one_line_of(run).startswith("questbook: ")
+    assert files_saying(home, "swordfish")
+
+
+@pytest.mark.parametrize("arguments", [("swordfish",), ("--campaign", "default"), ("--player",)])
+def test_a_campaign_that_is_being_played_is_left_alone(home, arguments):
+    with FileLock(home / "campaigns" / f"{thread_id_of('adventurer', 'default')}.lock"):
+        run = forget(home, *arguments, "--yes")
+    assert run.returncode == 2
+    assert "open in another terminal" in one_line_of(run)
+    assert files_saying(home, "swordfish")
+
+
+def test_another_campaign_of_the_player_that_is_being_played_stops_it_all(home):
+    with FileLock(home / "campaigns" / f"{thread_id_of('adventurer', 'isle')}.lock"):
+        assert forget(home, "--player", "--yes").returncode == 2
+    assert len(files_saying(home, "Mira")) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("arguments", [("swordfish",), ("--player",)])
+def test_killed_at_any_moment_the_next_run_completes_it(played, tmp_path, arguments):
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "graphs.terminal", "forget", *arguments, "--yes"]
+    began = time.monotonic()
+    whole = shutil.copytree(played, tmp_path / "whole")
+    subprocess.run(command, check=True, env=environment | {"QUESTBOOK_HOME": str(whole)}, stdout=subprocess.DEVNULL)
+    lasted = time.monotonic() - began
+    killed = 0
+    for number in range(8):
+        home = shutil.copytree(played, tmp_path / str(number))
+        with subprocess.Popen(
+            command, env=environment | {"QUESTBOOK_HOME": str(home)}, stdout=subprocess.DEVNULL
+        ) as run:
+            time.sleep(lasted * (0.5 + 0.06 * number))  # the imports take the first half
+            run.send_signal(signal.SIGKILL)
+        killed += run.returncode == -signal.SIGKILL
+        again = forget(home, *arguments, "--yes")
+        assert again.returncode == 0, again.stderr
+        if "--player" in arguments:
+            assert files_saying(home, "Mira") == []
+        else:
+            assert forget(home, *arguments, "--campaign", "isle", "--yes").returncode == 0
+        assert files_saying(home, "swordfish") == []
+        assert start(home, "play", "--seed", "6", words="look around\n").returncode == 0
+    assert killed >= 3
+
+
+async def test_the_same_in_a_game(home):
+    async with open_game(Context(seed=6), Home(home)) as game:
+        rows = await run_why(game, "location")
+        assert rows[0][0] == "5"
+        assert "Drowned Cat" in rows[0][2]
+        assert "Turn 5 is retracted" in (told := await run_retract(game, "5"))
+        assert "location" in told
+        assert (await game.saved()).quest.location == "Gull Quay"
+        with pytest.raises(HistoryError, match="Which turn"):
+            await run_retract(game, "x")
+        with pytest.raises(HistoryError, match="Why what"):
+            await run_why(game, " ")
+        shown = []
+
+        async def confirm(lines):
+            shown.extend(lines)
+            return True
+
+        assert (await run_forget(game, "swordfish", confirm)).startswith("Forgotten: 1 memory, ")
+        assert "turn 3" in "\n".join(shown)
+        assert (await run_forget(game, "swordfish", confirm)).startswith(
+            "Nothing in campaign 'default' says “swordfish”"
+        )
+        async for _ in game.send("look around"):
+            pass
+        assert (await game.saved()).turn == 7
