@@ -273,3 +273,24 @@ async def test_another_checkpointer_is_never_cleaned_in_silence(game):
     assert removed.threads == 1
     assert game.saver.get_tuple(game.config) is None
     assert game.store.search(()) == []
+
+
+async def test_a_forgotten_turn_is_still_a_place_in_the_story(game):
+    from graphs.dungeon_master.forget import Forgetting
+    from graphs.dungeon_master.history import History
+
+    await game.begin()
+    for words in ("I whisper swordfish", "I go on"):
+        game.model.queue("quest", say(f"You did: {words}."))
+        await game.play(words)
+    context = Context.of(game.settings)
+    try:
+        await Forgetting(game.app, game.config, context).forget("swordfish")
+    except ForgettingError as error:  # checkpoints in RAM are none of ours; the store is cleaned all the same
+        assert "checkpoints" in str(error)
+    history = History(game.app, game.config, context)
+    assert [(place.turn, place.player) for place in await history.places()][1] == (2, "[forgotten]")
+    assert (await history.find("2")).turn == 2
+    await history.rewind(2)
+    assert game.values["turn"] == 2
+    assert "swordfish" not in str([item.value async for item in Forgetting(game.app, game.config, context)._items()])

@@ -20,6 +20,7 @@ from memory.namespaces import campaign_namespace
 from memory.timeline import Segment, sees
 
 _PAGE = 500
+_KEPT = ("exchanges", "gaps", "retracted")  # a turn that was forgotten or retracted was played all the same
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
@@ -53,8 +54,10 @@ def spot_of(state: StateSnapshot) -> Spot:
 
 
 def due(state: StateSnapshot) -> tuple[str, ...]:
-    """Return the nodes that are to run; none if the turn is finished."""
-    # Not `next`: that leaves out a node that was killed after its writes were saved and before the checkpoint.
+    """Name the nodes that a state waits for; none if its turn is finished.
+
+    Not `state.next`, which leaves out a node that was killed after its writes were saved and before the checkpoint.
+    """
     return tuple(task.name for task in state.tasks)
 
 
@@ -111,11 +114,12 @@ class Chronicle:
     async def places(self) -> list[Place]:
         """Return every finished turn of the campaign, of all branches, the earliest first."""
         found: list[Place] = []
-        while True:
-            items = await self._store().asearch(self._namespace("exchanges"), limit=_PAGE, offset=len(found))
-            found += [Place.of(item.value) for item in items]
-            if len(items) < _PAGE:
-                return sorted(found, key=lambda place: (place.turn, place.age))
+        for kept in _KEPT:
+            offset = 0
+            while items := await self._store().asearch(self._namespace(kept), limit=_PAGE, offset=offset):
+                found += [Place.of(item.value) for item in items]
+                offset += len(items)
+        return sorted(found, key=lambda place: (place.turn, place.age))
 
     async def here(self) -> Segment | None:
         """Return branch and number of the last turn that is remembered where one stands; None before the first."""
@@ -184,8 +188,12 @@ class Chronicle:
 
     async def _on_this_line(self, turn: int) -> list[Place]:
         timeline = remembered((await self.graph.aget_state(self._thread())).values)
-        items = await self._store().asearch(self._namespace("exchanges"), filter={"turn": turn}, limit=_PAGE)
-        return [place for item in items if sees(timeline, *(place := Place.of(item.value)).key)]
+        found = [
+            Place.of(item.value)
+            for kept in _KEPT
+            for item in await self._store().asearch(self._namespace(kept), filter={"turn": turn}, limit=_PAGE)
+        ]
+        return [place for place in found if sees(timeline, *place.key)]
 
     async def _next_within(self, state: StateSnapshot) -> StateSnapshot | None:
         """Find what followed a state within its turn and line: the newest, if it was run or edited more than once."""

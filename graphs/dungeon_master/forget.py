@@ -22,12 +22,12 @@ from langgraph.store.base import BaseStore, Item, PutOp
 from langgraph.store.memory import InMemoryStore
 
 from graphs.dungeon_master.context import Context
-from graphs.engine import thread_id_of
 from graphs.erasure import Erasure, delete_threads, files_with
 from graphs.errors import ForgettingError
 from graphs.home import Home
-from graphs.phrase import Phrase
+from graphs.phrase import FORGOTTEN, Phrase
 from graphs.prompt_history import entries_that, remove_entries
+from graphs.saved import thread_id_of
 from memory.faiss_store import FaissStore
 from memory.namespaces import campaign_namespace, player_namespace, unescape_label
 
@@ -223,13 +223,23 @@ class Forgetting:
     def _without(self, item: Item, phrase: Phrase) -> list[PutOp]:
         """Return the writes that take a phrase out of an item; none if it does not hold it."""
         if self._says(item, phrase):
-            return [PutOp(item.namespace, item.key, None)]
+            return [PutOp(item.namespace, item.key, None), *self._gap(item, phrase)]
         if (cut := self._cut(item, phrase)) is None:
             return []
         key, value = cut
         moved = [PutOp(item.namespace, item.key, None)] if key != item.key else []
         index: Literal[False] | None = None if isinstance(value.get("text"), str) else False
         return [*moved, PutOp(item.namespace, key, value, index=index)]
+
+    def _gap(self, item: Item, phrase: Phrase) -> list[PutOp]:
+        """Keep that the turn was played, without a word of it: the tree of what was played must not fall apart."""
+        gaps = campaign_namespace(self.context.user, self.context.campaign, "gaps")
+        if item.namespace != campaign_namespace(self.context.user, self.context.campaign, "exchanges"):
+            return []
+        where = ("branch", "turn", "after", "line", "thread", "checkpoint", "said_at", "location")
+        kept = {name: item.value.get(name) for name in where}
+        value = kept if (cut := phrase.cut(kept)) is kept else cut
+        return [PutOp(gaps, item.key, value | {"player": FORGOTTEN, "reply": FORGOTTEN}, index=False)]
 
     @staticmethod
     def _says(item: Item, phrase: Phrase) -> bool:
