@@ -137,11 +137,11 @@ class Forgetting:
         if (erasure := self._erasure()) is not None:
             await erasure.cut(threads, phrase)
         items = [item async for item in self._items()]
-        writes = [op for item in items for op in self._without(item, phrase)]
-        await self._write(writes)
+        cuts = [writes for item in items if (writes := self._without(item, phrase))]
+        await self._write([write for writes in cuts for write in writes])
         if self.home is not None:
             await asyncio.to_thread(remove_entries, self.home.history, phrase.is_in)
-        await self._compact(erasure, f"“{phrase.words}” was removed from the store ({len(writes)} items)", cut=True)
+        await self._compact(erasure, f"“{phrase.words}” was removed from the store ({len(cuts)} items)", cut=True)
         left = await asyncio.to_thread(files_with, self.home.path, phrase) if self.home else ()
         return found._replace(left=left)
 
