@@ -11,9 +11,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphs.errors import UnreadableError
 from graphs.events import STREAM_MODES, Event, read_stream
 from graphs.home import Home, HomeError
 from graphs.saved import Saved as Saved
+from graphs.saved import read_saved
 from graphs.saved import thread_id_of as thread_id_of
 
 if TYPE_CHECKING:
@@ -62,8 +64,7 @@ class Game:
 
     async def saved(self) -> Saved | None:
         """Return the campaign as its last checkpoint has it, or None before the first message."""
-        found = await self.checkpointer.aget_tuple({"configurable": {"thread_id": self.thread_id}})
-        return Saved.of(found) if found else None
+        return await read_saved(self.checkpointer, self.thread_id)
 
     async def unfinished(self) -> bool:
         """Whether the last turn stopped before its end, so that `resume` has something to do."""
@@ -133,8 +134,18 @@ class Game:
             stream_mode=STREAM_MODES,
             durability="sync",
         )
-        async for event in read_stream(stream):
-            yield event
+        from pydantic import ValidationError  # here already: the graph is made of it
+
+        try:
+            async for event in read_stream(stream):
+                yield event
+        except ValidationError as error:  # an edit by hand that no edge has checked
+            problem = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(map(str, problem["loc"]))
+            raise UnreadableError(
+                f"The state of campaign {self.context.campaign!r} cannot be read: {field}: {problem['msg']}. "
+                "Go back to a turn before: questbook rewind --to TURN."
+            ) from error
 
 
 @asynccontextmanager

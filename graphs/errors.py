@@ -4,6 +4,7 @@ QuestbookError
 ├── SettingsError     a flag, an environment variable or a field of `Context` is wrong
 ├── InputError        what the player sent cannot be played
 ├── ModelError        the chat model refused, failed, or said nothing
+├── UnreadableError   what is kept of a campaign cannot be read
 ├── HistoryError      there is no such place in the game to go to
 ├── ForgettingError   something could not be forgotten, or not everywhere
 └── PastUnknownError  the store could not say whether the campaign has a past
@@ -22,6 +23,10 @@ class SettingsError(QuestbookError):
 
 class InputError(QuestbookError, ValueError):
     """What the player sent cannot be played; the state stands as it was."""
+
+
+class UnreadableError(QuestbookError):
+    """What is kept of a campaign cannot be read; the message says what, and it was left as it is."""
 
 
 class HistoryError(QuestbookError):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from graphs.errors import UnreadableError
+
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import CheckpointTuple
+    from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
     from notebooks import CharacterNotebook, StateNotebook
 
@@ -18,6 +21,23 @@ _THREADS = uuid.UUID("6f0d3b0e-5d0c-4c6e-9a3b-0c6d1f6f6e51")
 def thread_id_of(user: str, campaign: str) -> str:
     """Return the thread id of a user's campaign: a UUID, as LangGraph Server wants it, the same on every machine."""
     return str(uuid.uuid5(_THREADS, json.dumps([user, campaign])))
+
+
+async def read_saved(checkpointer: BaseCheckpointSaver[Any], thread_id: str, checkpoint_id: str = "") -> Saved | None:
+    """Read a thread's last checkpoint, or the one that is named; None if there is none.
+
+    Raises:
+        UnreadableError: There is one, but its bytes cannot be read.
+    """
+    one = {"checkpoint_id": checkpoint_id} if checkpoint_id else {}
+    try:
+        found = await checkpointer.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": "", **one}})
+        return Saved.of(found) if found else None
+    except (sqlite3.DatabaseError, ValueError, KeyError, TypeError, EOFError) as error:
+        raise UnreadableError(
+            f"The last checkpoint of thread {thread_id} cannot be read: {error!s:.120}. It was left as it is: put back "
+            "a copy of the data directory, or play another campaign."
+        ) from error
 
 
 class Saved(NamedTuple):

@@ -5,19 +5,22 @@ The list is read from the checkpoints themselves, so that it cannot differ from 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from graphs.engine import Saved, thread_id_of
-from graphs.errors import QuestbookError
+from graphs.errors import QuestbookError, UnreadableError
 from graphs.home import Home, HomeError
+from graphs.saved import Saved, read_saved, thread_id_of
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 # The primary key alone answers this; no checkpoint is read for it.
 _THREADS = "SELECT thread_id, MIN(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
+
+_log = logging.getLogger(__name__)
 
 
 class CampaignBusyError(QuestbookError):
@@ -40,9 +43,14 @@ async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str) -> list[Save
 
 
 async def _saved(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str = "") -> Saved | None:
-    one = {"checkpoint_id": checkpoint} if checkpoint else {}
-    found = await checkpointer.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": "", **one}})
-    return Saved.of(found) if found else None
+    try:
+        saved = await read_saved(checkpointer, thread, checkpoint)
+        if saved:
+            _ = saved.turn, saved.character, saved.quest
+    except (UnreadableError, ValueError, TypeError) as error:
+        _log.warning("Thread %s is left out of the list of campaigns: %s", thread, error)
+        return None
+    return saved
 
 
 @contextmanager

@@ -24,7 +24,7 @@ Settings come from the flags, then from the environment, then from defaults:
   NO_COLOR            no colours
 
 In the game: /sheet /quest /memories /prompt /campaigns /recap /help /quit, and to move about in the story
-  /undo /retry /edit /branch /branches /go /diff.
+  /undo /retry /edit /branch /branches /go /diff; and about what is kept: /forget /retract /why.
 Through a pipe each line is a message or a command; the game ends with the input:
   printf 'I am Mira, a halfling rogue\\n/sheet\\n' | questbook play
 Exit status: 0 fine, 2 error (one line on standard error).
@@ -67,6 +67,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
     # What a person should know of comes as a notice; log lines would only tear the picture.
     logging.getLogger().addHandler(logging.NullHandler())
+    if sys.stdin is None or sys.stdout is None or sys.stderr is None:
+        return FAILED  # closed by whoever started us: nothing can be read, or nobody would hear why
     live = sys.stdin.isatty() and sys.stdout.isatty()
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
