@@ -19,7 +19,7 @@ from memory.lexical import query_words
 from memory.timeline import Segment, sees, until, visible
 
 _WIDTH = 64  # candidates of each query: several times what is shown, so that the order made here has a choice
-_PAGES = 4  # pages that are looked through for visible candidates before each branch is searched by itself
+_WIDE = (64, 128)  # what is looked through for visible ones before a filter is used: with one segment, with more
 _UNRANKED = 1000  # items taken of a store that cannot rank, newest last, so that words can be looked for in them
 
 
@@ -61,7 +61,7 @@ async def recall(
     asked = [(text, weight) for text, weight in queries if text.strip() and weight > 0]
     if not asked or (timeline is not None and not visible(timeline, before)):
         return []
-    candidates = await asyncio.gather(*(_candidates(store, namespace, text, timeline, before) for text, _ in asked))
+    candidates = await _candidates(store, namespace, [text for text, _ in asked], timeline, before)
     found = {item.key: item for items in candidates for item in items}
     texts = {key: str(item.value.get("text", "")) for key, item in sorted(found.items())}
     weights = dict.fromkeys(texts, 0.0)
@@ -99,30 +99,62 @@ def word_scores(texts: Mapping[str, str], query: str) -> dict[str, float]:
 
 
 async def _candidates(
-    store: BaseStore, namespace: tuple[str, ...], query: str, timeline: Sequence[Segment] | None, before: int | None
-) -> list[SearchItem]:
-    """Take the store's best for one query, as far as the timeline may see them.
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    queries: Sequence[str],
+    timeline: Sequence[Segment] | None,
+    before: int | None,
+) -> list[list[SearchItem]]:
+    """Take the store's best for each query, as far as the timeline may see them.
 
-    With one segment a filter says it all. With more, one search with a filter on the turn is gone through and what lies
-    on other branches is left out, which costs little while most is visible; else each segment is searched by itself.
+    One search without a filter, in which what lies elsewhere is left out, costs least while most is visible: stores
+    look at each record to apply a filter, and at each record again for each segment. Where that finds too little, each
+    segment is searched by itself.
     """
-    segments = [{}] if timeline is None else visible(timeline, before)
-    if timeline is None and before is not None:
-        segments = [until(before - 1)]
-    if len(segments) > 1:
-        reach = {"order": segments[-1]["order"]}
-        kept: list[SearchItem] = []
-        for page in range(_PAGES):
-            items = await store.asearch(namespace, query=query, filter=reach, limit=_WIDTH, offset=page * _WIDTH)
-            kept += [item for item in items if sees(cast("Any", timeline), item.value["branch"], item.value["turn"])]
-            if len(kept) >= _WIDTH or len(items) < _WIDTH:
-                return await _rankable(store, namespace, segments, kept[:_WIDTH])
-    searches = [SearchOp(namespace, filter=segment, limit=_WIDTH, query=query) for segment in segments]
-    found = cast("list[list[SearchItem]]", await store.abatch(searches))
-    items = [item for hits in found for item in hits]
-    if len(segments) > 1:
-        items = sorted(items, key=lambda item: -(item.score if item.score is not None else -1.0))[:_WIDTH]
-    return await _rankable(store, namespace, segments, items)
+    if timeline is None:
+        segments = [{} if before is None else until(before - 1)]
+        return await _searched(store, namespace, queries, segments)
+    segments = visible(timeline, before)
+    width = _WIDE[len(segments) > 1]
+    wide = await _searched(store, namespace, queries, [{}], width)
+    kept = [[item for item in items if _sees(timeline, before, item)] for items in wide]
+    short = [
+        place
+        for place, (items, seen) in enumerate(zip(wide, kept, strict=True))
+        if len(seen) < _WIDTH and len(items) >= width
+    ]
+    found = [items[:_WIDTH] for items in kept]
+    if short:
+        narrow = await _searched(store, namespace, [queries[place] for place in short], segments)
+        for place, items in zip(short, narrow, strict=True):
+            found[place] = items
+    return [await _rankable(store, namespace, segments, items) for items in found]
+
+
+async def _searched(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    queries: Sequence[str],
+    filters: Sequence[dict[str, Any]],
+    limit: int = _WIDTH,
+) -> list[list[SearchItem]]:
+    """Search each query with each filter, all in one batch; return the best of each query."""
+    searches = [
+        SearchOp(namespace, filter=only or None, limit=limit, query=query) for query in queries for only in filters
+    ]
+    results = cast("list[list[SearchItem]]", await store.abatch(searches))
+    found: list[list[SearchItem]] = []
+    for first in range(0, len(results), len(filters)):
+        items = [item for hits in results[first : first + len(filters)] for item in hits]
+        if len(filters) > 1:
+            items.sort(key=lambda item: -(item.score if item.score is not None else -1.0))
+        found.append(items[:limit])
+    return found
+
+
+def _sees(timeline: Sequence[Segment], before: int | None, item: SearchItem) -> bool:
+    branch, turn = item.value["branch"], item.value["turn"]
+    return (before is None or turn < before) and sees(timeline, branch, turn)
 
 
 async def _rankable(

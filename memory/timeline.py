@@ -12,6 +12,7 @@ both stay, because of any two notes the later one is followed by a look that fin
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Sequence
 from typing import Any
@@ -26,8 +27,12 @@ _CLAIMS_IN_A_NAMESPACE = 64  # turns whose claims lie together: neither a namesp
 
 
 def branch_name(origin: str) -> str:
-    """Name a branch after what it grew from (40 bits of its SHA-256): grown again, it has the same name."""
-    return hashlib.sha256(origin.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+    """Name a branch after what it grew from (40 bits of its SHA-256): grown again, it has the same name.
+
+    Eight letters and digits: a timeline of a hundred forks stays under 2 KB.
+    """
+    digest = hashlib.sha256(origin.encode("utf-8", "surrogatepass")).digest()
+    return base64.b32encode(digest[:5]).decode("ascii").lower()
 
 
 def branch_of(timeline: Sequence[Segment], turn: int) -> str:

@@ -195,17 +195,17 @@ def main(home: Path, turns: int, kills: int, seed: int) -> None:
     logging.disable(logging.WARNING)
     said = random.Random(seed)
     home.mkdir(parents=True, exist_ok=True)
-    started, done = time.monotonic(), 0
+    started, done, aimed = time.monotonic(), 0, 0
     while done < kills:
-        # A node is passed in some 15 points: who lives shorter gets on slowly. Lives grow and shrink so that the kills
-        # are spread over the whole game.
+        # Lives are short while the game is ahead of the kills, and no node that is longer is passed then.
         turn = int((home / "turn").read_text()) if (home / "turn").exists() else 0
-        longest = 40 if turn * kills < done * turns else 14
-        seconds, reaper = 0.0, Reaper(home, left=said.randint(1, longest))
+        ahead = turn * kills >= done * turns
+        seconds, reaper = 0.0, Reaper(home, left=said.randint(1, 8 if ahead else 30))
         if done % 8 == 7:
             reaper, seconds = Reaper(home), said.uniform(0.05, 0.25)
-        elif done % 3 == 0:
-            reaper = Reaper(home, aim=AIMED[done // 3 % len(AIMED)])
+        elif done % 3 == 0 and not ahead:
+            aimed += 1
+            reaper = Reaper(home, aim=AIMED[aimed % len(AIMED)])
         if _life(home, turns, reaper, seconds):
             break
         done += 1

@@ -109,6 +109,28 @@ async def test_a_failed_turn_keeps_the_message_and_resume_answers_it(model):
         assert [event async for event in game.resume()] == []
 
 
+async def test_a_node_killed_between_its_writes_and_their_checkpoint_leaves_the_turn_unfinished(model, monkeypatch):
+    async with open_game(context()) as game:
+        await begin(model, game)
+        put = game.checkpointer.aput
+
+        async def killed(config, checkpoint, *rest):
+            if len(checkpoint["channel_values"]["messages"]) > len(messages) + 1:  # the reply's own checkpoint
+                raise RuntimeError("killed")
+            return await put(config, checkpoint, *rest)
+
+        messages = (await game.saved()).values["messages"]
+        monkeypatch.setattr(game.checkpointer, "aput", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            await played(game, "look")
+    async with open_game(context()) as game:
+        assert await game.unfinished()
+        events = [event async for event in game.resume()]
+        assert events
+        assert (await game.saved()).values["turn"] == 2
+        assert not await game.unfinished()
+
+
 async def test_what_cannot_be_played_leaves_the_game_as_it_was(model):
     async with open_game(context(max_message_chars=100)) as game:
         await begin(model, game)

@@ -1,91 +1,17 @@
 """LangGraph's own development server runs the dungeon master, and Studio's API drives it."""
 
-import os
-import socket
-import subprocess
-import sys
-import time
-from pathlib import Path
-
-import httpx
 import pytest
-from langgraph_sdk import get_client
+from dev_server import DevServer, say
 from langgraph_sdk.errors import APIStatusError
 
-ROOT = Path(__file__).parent.parent
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
-CONTEXT = {"campaign": "studio", "seed": 3}
-
-
-class DevServer:
-    def __init__(self, home, state):
-        self.home, self.state, self.process = home, state, None
-
-    def start(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("LANGSMITH")},
-            "QUESTBOOK_HOME": str(self.home),
-            "PYTHONPATH": str(ROOT),
-            "LANGSMITH_TRACING": "false",
-            "LANGGRAPH_CLI_NO_ANALYTICS": "1",
-            "LANGGRAPH_STRICT_MSGPACK": "true",
-        }
-        command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
-        command += ["--host", "127.0.0.1", "--port", str(port), "--config", str(self.state / "langgraph.json")]
-        self.log = (self.state / "log").open("ab")
-        self.process = subprocess.Popen(command, cwd=self.state, env=environment, stdout=self.log, stderr=self.log)
-        self.url = f"http://127.0.0.1:{port}"
-        for _ in range(300):
-            if self.process.poll() is not None:
-                break
-            try:
-                if httpx.get(f"{self.url}/ok", timeout=1).is_success:
-                    return get_client(url=self.url)
-            except httpx.TransportError:
-                time.sleep(0.2)
-        raise AssertionError((self.state / "log").read_text()[-3000:])
-
-    def stop(self):
-        if self.process:
-            self.process.terminate()
-            self.process.wait(20)
-            self.log.close()
 
 
 @pytest.fixture
 def server(tmp_path):
-    # The server keeps its own records beside the configuration: a copy of it keeps them out of the checkout.
-    state = tmp_path / "studio"
-    state.mkdir()
-    for name in ("langgraph.json", "pyproject.toml", "README.md", "graphs", "memory", "notebooks"):
-        (state / name).symlink_to(ROOT / name)
-    running = DevServer(tmp_path / "home", state)
+    running = DevServer(tmp_path / "home", tmp_path / "studio")
     yield running
     running.stop()
-
-
-async def say(client, thread, words, **settings):
-    """Play a turn; return the reply as it was streamed, and the events by mode."""
-    tokens, events = [], []
-    stream = client.runs.stream(
-        thread["thread_id"],
-        "dungeon_master",
-        input={"messages": [{"role": "user", "content": words}]},
-        context={**CONTEXT, **settings},
-        stream_mode=["messages-tuple", "updates", "custom"],
-        durability="sync",
-    )
-    async for part in stream:
-        events.append((part.event, part.data))
-        if part.event == "messages":
-            message, metadata = part.data
-            if message["type"] == "AIMessageChunk" and metadata["langgraph_node"] in ("build_character", "run_quest"):
-                tokens.append(message["content"])
-    assert not [data for event, data in events if event == "error"], events
-    return "".join(tokens), events
 
 
 async def test_studio_from_schemas_to_restart(server):

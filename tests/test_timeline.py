@@ -1,6 +1,7 @@
 """Timelines: who owns a turn, and keys that make writing twice writing once."""
 
 import asyncio
+import json
 import random
 
 import pytest
@@ -46,6 +47,15 @@ def test_a_fork_ends_the_old_branch_before_its_turn():
     assert fork([("a", 4), ("b", 9)], 9, "c") == [("a", 4), ("b", 8), ("c", 9)]
     assert fork([("a", 4), ("b", 9)], 5, "c") == [("a", 4), ("c", 9)]
     assert fork([("a", 4)], 1, "c") == [("c", 4)]
+
+
+def test_a_hundred_forks_in_ten_thousand_turns_stay_under_two_kilobytes():
+    timeline = [(branch_name("root"), 10_000)]
+    for number in range(1, 101):
+        timeline = fork(timeline, number * 99, branch_name(f"fork {number}"))
+    assert len(timeline) == 101
+    assert len(json.dumps(timeline)) < 2048
+    assert len({branch for branch, _ in timeline}) == 101
 
 
 PLACE = ("u", "c", "claims")
