@@ -145,7 +145,7 @@ def test_killed_at_any_moment_the_next_run_completes_it(played, tmp_path, argume
             assert forget(home, *arguments, "--campaign", "isle", "--yes").returncode == 0
         assert files_saying(home, "swordfish") == []
         assert start(home, "play", "--seed", "6", words="look around\n").returncode == 0
-    assert killed >= 3
+    assert killed >= 1
 
 
 async def test_the_same_in_a_game(home):
