@@ -106,6 +106,8 @@ def _points(reaper: Reaper) -> None:
     for name, asked in (("run_quest", "ask"), ("update_state", "ask"), ("remember", "claim"), ("condense", "ask")):
         module: Any = sys.modules[f"graphs.dungeon_master.{name}"]
         setattr(module, asked, _watched(reaper, f"{asked} in {name}", getattr(module, asked)))
+    recall: Any = sys.modules["graphs.dungeon_master.recall"]
+    recall.phrase_age = lambda *_: "a while ago"  # a killed game takes longer, and the storyteller tells ages
     store: Any = FaissStore
     store.abatch = _watched(reaper, "the store", store.abatch)
 
@@ -137,7 +139,7 @@ async def _end(game: Game) -> dict[str, Any]:
     """Everything that a game has come to, without what is random or a time by its nature.
 
     Left out: ids of messages and tool calls, and so `opened_by`, a record's `messages` and the owners of claims; ids of
-    checkpoints; `said_at`.
+    checkpoints; `said_at`. (How long ago something was said is fixed, see `_points`.)
     """
     graph: Any = await game.load()
     state = (await graph.aget_state(game.config)).values
