@@ -17,6 +17,11 @@ Namespace = tuple[str, ...]
 SHIFT = 32  # an id is namespace << 32 | counter
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+_VECTORS_BY_ID = "SELECT id, vector FROM vectors WHERE id IN (SELECT value FROM json_each(?))"
+_VECTORS_OF_ITEMS = (
+    "SELECT items.id, vectors.vector FROM json_each(?) AS wanted CROSS JOIN items ON items.id = wanted.value "
+    "CROSS JOIN vectors ON vectors.id >= items.first_vector AND vectors.id < items.first_vector + items.vectors"
+)
 _VALUES_BETWEEN = "SELECT id, value FROM items WHERE id >= ? AND id < ?"
 _WITHOUT_VECTOR = (
     "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
@@ -263,11 +268,20 @@ def vectors_of(connection: sqlite3.Connection, items: Sequence[int]) -> Iterator
     Yields:
         (item id, little-endian float32 bytes).
     """
-    for item in items:
-        span = connection.execute("SELECT first_vector, vectors FROM items WHERE id = ?", (item,)).fetchone()
-        for vector in range(span[0], span[0] + span[1]) if span else ():
-            if (found := vector_of(connection, vector)) is not None:
-                yield item, found
+    yield from connection.execute(_VECTORS_OF_ITEMS, (json.dumps(list(items)),))
+
+
+def vectors_by_id(connection: sqlite3.Connection, vectors: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    """Read vectors by their ids.
+
+    Args:
+        connection: In a read transaction.
+        vectors: Their ids.
+
+    Yields:
+        (vector id, little-endian float32 bytes) of those that are there.
+    """
+    yield from connection.execute(_VECTORS_BY_ID, (json.dumps(list(vectors)),))
 
 
 def ids_with(

@@ -109,11 +109,11 @@ class Search:
             width *= 2  # in steps, so that neighbouring pages are cut from the same order
         with self.shards.shard(ask.connection, space) as shard:
             if shard.exact:
-                return shard.scored(query, width), shard.covers(space.items)
+                return shard.scored(ask.connection, query, width), shard.covers(space.items)
             allowed = self.allowed(ask, space) if ask.filter else None
             if allowed is not None and len(allowed) <= _READ_EXACTLY:
                 return _compared(ask.connection, allowed.tolist(), query), False
-            scored, whole = shard.scored(query, width, allowed), shard.covers(space.items)
+            scored, whole = shard.scored(ask.connection, query, width, allowed), shard.covers(space.items)
         best = sorted((item for item in words if item >> rows.SHIFT == space.id), key=lambda i: -words[i])
         extra = _compared(ask.connection, best[:width], query)
         return merged(scored, extra.items.tolist(), extra.cosines.tolist()), whole
@@ -237,5 +237,6 @@ def _compared(connection: sqlite3.Connection, items: Sequence[int], query: "Vect
 
     best: dict[int, float] = {}
     for item, blob in rows.vectors_of(connection, items):
-        best[item] = max(best.get(item, -2.0), float(np.frombuffer(blob, "<f4") @ query))
+        if isinstance(blob, bytes) and len(blob) == 4 * len(query):  # or it is damaged
+            best[item] = max(best.get(item, -2.0), float(np.frombuffer(blob, "<f4") @ query))
     return Scored(np.array(list(best), np.int64), np.array(list(best.values()), np.float32), True)

@@ -36,7 +36,8 @@ class ShardCache:
 
     def fits(self, space: NamespaceRow) -> bool:
         """Whether a namespace may be loaded at all."""
-        return space.items * self.dims * 4 <= self.budget
+        # An approximate shard holds a byte for each dimension instead of four.
+        return space.items * self.dims * (1 if space.items > self._exact_limit else 4) <= self.budget
 
     @contextmanager
     def shard(self, connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[Shard]:

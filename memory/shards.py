@@ -134,10 +134,13 @@ class Shard:
             new = len(self._vectors) - len(self._alive)
             self._alive = np.concatenate([self._alive, np.ones(new, np.bool_)])
 
-    def scored(self, query: "Vector", count: int, allowed: "Ids | None" = None) -> Scored:
+    def scored(
+        self, connection: sqlite3.Connection, query: "Vector", count: int, allowed: "Ids | None" = None
+    ) -> Scored:
         """Items by their best vector's cosine to a query.
 
         Args:
+            connection: In a read transaction; an approximate shard reads the cosines of what it finds from rows.
             query: Unit vector.
             count: How many of the best are needed; an exact shard gives all it has.
             allowed: If given, the sorted ids of the only items that are wanted from an approximate shard.
@@ -157,6 +160,8 @@ class Shard:
             return Scored(items, scores, True)
         alive = self._alive if allowed is None else self._alive & np.isin(self._items, allowed)
         found, scores = self._index.nearest(query, count, alive)
+        scores = _exactly(connection, self._vectors[found], query, scores)
+        found, scores = found[best := np.argsort(-scores, kind="stable")], scores[best]
         items, first = np.unique(self._items[found], return_index=True)  # best first, so the first is the best
         return Scored(items, scores[first], False)
 
@@ -199,6 +204,21 @@ class Shard:
                 self._mark,
             )
             self._saved = count
+
+
+def _exactly(connection: sqlite3.Connection, vectors: "Ids", query: "Vector", scores: "Vector") -> "Vector":
+    """Cosines from the rows; for a row that is gone or damaged, what the index said."""
+    import numpy as np
+
+    known = rows.vectors_by_id(connection, vectors.tolist())
+    read = [(number, blob) for number, blob in known if isinstance(blob, bytes) and len(blob) == 4 * len(query)]
+    if not read:
+        return scores
+    order = np.argsort(vectors)
+    places = order[np.searchsorted(vectors, [number for number, _ in read], sorter=order)]
+    exact = scores.copy()
+    exact[places] = np.frombuffer(b"".join([blob for _, blob in read]), "<f4").reshape(-1, len(query)) @ query
+    return exact
 
 
 class StreamedShard:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Loaded = tuple[ExactIndex | InvertedIndex, Ids, Ids, NDArray[np.bool_], int]
 
 _log = logging.getLogger(__name__)
-_FORMAT = 1
+_FORMAT = 2
 _PROBES = 32  # vectors that are compared with their rows, in case the database was replaced by a copy
 
 
