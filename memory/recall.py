@@ -113,9 +113,9 @@ async def _candidates(
     """
     if timeline is None:
         segments = [{} if before is None else until(before - 1)]
-        return await _searched(store, namespace, queries, segments)
-    segments = visible(timeline, before)
-    if len(segments) == 1:
+    else:
+        segments = visible(timeline, before)
+    if timeline is None or len(segments) == 1:
         found = await _searched(store, namespace, queries, segments)
         return [await _rankable(store, namespace, segments, items) for items in found]
     wide = await _searched(store, namespace, queries, [{}], _WIDE)
