@@ -111,10 +111,8 @@ async def _candidates(
     out, costs least while most is visible: stores look at each record to apply a filter, and again for each segment.
     Where that finds too little, each segment is searched by itself.
     """
-    if timeline is None:
-        segments = [{} if before is None else until(before - 1)]
-    else:
-        segments = visible(timeline, before)
+    everything = [{} if before is None else until(before - 1)]
+    segments = everything if timeline is None else visible(timeline, before)
     if timeline is None or len(segments) == 1:
         found = await _searched(store, namespace, queries, segments)
         return [await _rankable(store, namespace, segments, items) for items in found]
