@@ -19,7 +19,7 @@ from memory.lexical import query_words
 from memory.timeline import Segment, sees, until, visible
 
 _WIDTH = 64  # candidates of each query: several times what is shown, so that the order made here has a choice
-_WIDE = (64, 128)  # what is looked through for visible ones before a filter is used: with one segment, with more
+_WIDE = 2 * _WIDTH  # what is looked through for visible candidates before each of many segments is searched by itself
 _UNRANKED = 1000  # items taken of a store that cannot rank, newest last, so that words can be looked for in them
 
 
@@ -107,21 +107,21 @@ async def _candidates(
 ) -> list[list[SearchItem]]:
     """Take the store's best for each query, as far as the timeline may see them.
 
-    One search without a filter, in which what lies elsewhere is left out, costs least while most is visible: stores
-    look at each record to apply a filter, and at each record again for each segment. Where that finds too little, each
-    segment is searched by itself.
+    With one segment a filter says it all. With more, one search without a filter, in which what lies elsewhere is left
+    out, costs least while most is visible: stores look at each record to apply a filter, and again for each segment.
+    Where that finds too little, each segment is searched by itself.
     """
-    if timeline is None:
-        segments = [{} if before is None else until(before - 1)]
-        return await _searched(store, namespace, queries, segments)
-    segments = visible(timeline, before)
-    width = _WIDE[len(segments) > 1]
-    wide = await _searched(store, namespace, queries, [{}], width)
+    everything = [{} if before is None else until(before - 1)]
+    segments = everything if timeline is None else visible(timeline, before)
+    if timeline is None or len(segments) == 1:
+        found = await _searched(store, namespace, queries, segments)
+        return [await _rankable(store, namespace, segments, items) for items in found]
+    wide = await _searched(store, namespace, queries, [{}], _WIDE)
     kept = [[item for item in items if _sees(timeline, before, item)] for items in wide]
     short = [
         place
         for place, (items, seen) in enumerate(zip(wide, kept, strict=True))
-        if len(seen) < _WIDTH and len(items) >= width
+        if len(seen) < _WIDTH and len(items) >= _WIDE
     ]
     found = [items[:_WIDTH] for items in kept]
     if short:
