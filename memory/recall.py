@@ -1,8 +1,9 @@
 """Recall: what a timeline remembers that fits, over any LangGraph store.
 
 The store finds candidates; the order is made here, from nothing but what the timeline may see: a sum of the cosine and
-of BM25 over the candidates, each divided by its maximum. So a checkpoint recalls the same today and after any number of
-other futures have been written beside it, and a store that only knows vectors finds names and numbers too.
+of BM25 over the candidates, each divided by its maximum. So what other futures have written weighs nothing, and a
+store that only knows vectors finds names and numbers too. A checkpoint recalls the same for ever while it sees no more
+records than there are candidates, or the store proposes them by cosine; FaissStore also weighs words, by namespace.
 """
 
 from __future__ import annotations
