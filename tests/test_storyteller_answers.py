@@ -11,6 +11,7 @@ from test_storyteller_interview import tell
 
 from graphs.storyteller import besides, portrait
 from graphs.storyteller.interview import _IDEAS, REQUIRED, answer
+from graphs.storyteller.portrait import read
 from graphs.storyteller.tables import table
 from graphs.storyteller.tale import keys, tale
 
@@ -226,3 +227,18 @@ def test_everybody_of_the_tale_is_still_met_by_name_role_or_pronoun(key):
             game = Game(luck=15).start(key)
             reply = game.say(f"Ask {called} about the news")
             assert not any(reply.endswith(text) for text in strange), (called, reply)
+
+
+@pytest.mark.parametrize(
+    ("words", "known", "noted"),
+    [
+        ("I was a soldier and now I tend a shrine", {"class": "cleric"}, {"background": "was a soldier"}),
+        ("I used to be a smuggler", {}, {"background": "used to be a smuggler"}),
+        ("She was once a knight of the realm.", {"class": "bard"}, {"background": "was once a knight of the realm"}),
+        ("I was a soldier", {"background": "grew up on the docks"}, {}),
+    ],
+)
+def test_what_they_were_is_where_they_come_from_not_what_they_are(words, known, noted):
+    for asked in (["background", "goal"], ["class"], []):
+        found = read(words, asked, known)
+        assert {name: value for name, value in found.items() if name in ("class", "background")} == noted

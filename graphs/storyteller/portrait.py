@@ -46,6 +46,10 @@ _BACKGROUND = re.compile(
        sage|urchin|acolyte|charlatan|entertainer|guild|outlander|merchant|miner|fisher|blacksmith|smith|hunter['’]s|baker|innkeeper|temple|stable|street)|was\s+an?|used\s+to\s+be|had\s+been|has\s+been|years\s+ago)\b.*)$""",
     re.I | re.X | re.S,
 )
+_ONCE = re.compile(
+    r"^(?:(?:i|she|he|they)\s+)(?:once\s+)?(?P<what>(?:was|used\s+to\s+be|had\s+been)\s+(?:once\s+)?(?:an?|the)\s+.+)",
+    re.I,
+)
 _WHENCE = re.compile(r"^(?:(?:i|she|he)(?:['’]?(?:m|s)|\s+(?:am|is))\s+|(?:im|am|is)\s+)?(?=from\s)", re.I)
 _SET_RIGHT = re.compile(
     r"^\W*(?:actually|no|sorry|wait|rather|correction|i\s+mean)\b|\bnot\s+from\b|\bbackground\b", re.I
@@ -89,7 +93,7 @@ def read(words: str, asked: list[str], known: JSON) -> JSON:
     _labelled(said, found)
     numbers(said, found)
     _direct(said, asked, found)
-    whence = str(found.get("background", "")).casefold().startswith("from ")
+    whence = str(found.get("background", "")).casefold().startswith(("from ", "was ", "used to be ", "had been "))
     if whence and known.get("background") and not _SET_RIGHT.search(said):
         del found["background"]
     found = {
@@ -101,6 +105,9 @@ def read(words: str, asked: list[str], known: JSON) -> JSON:
 
 def _read_clause(clause: str, clauses: int, asked: list[str], found: JSON, name: str) -> None:
     if beside(clause):
+        return
+    if once := _ONCE.match(clause):  # what they were is where they come from, not what they are
+        found.setdefault("background", once["what"].strip(" ."))
         return
     goal, past = _GOAL.match(clause), _BACKGROUND.match(clause)
     mine = bool(_MINE.match(clause)) or len(clause.split()) <= 4 or bool(name and clause.startswith(name))
