@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphs.dungeon_master.rules import modifier
 from notebooks import CharacterNotebook, StateNotebook
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def sheet_rows(page: CharacterNotebook) -> Rows:
     rows = [(_label(field), str(value)) for field, value in view.items()]
     if scores:
         rows.append(
-            ("Abilities", "  ".join(f"{name[:3].upper()} {n} ({(n - 10) // 2:+d})" for name, n in scores.items()))
+            ("Abilities", "  ".join(f"{name[:3].upper()} {n} ({modifier(n):+d})" for name, n in scores.items()))
         )
     if kit:
         rows.append(("Kit", _items(kit)))
