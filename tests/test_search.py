@@ -280,3 +280,4 @@ def test_the_environment_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "environ", {})
     with FaissStore.open(tmp_path / "s.db") as store:
         store.put(("a",), "k", {"text": "x"})
+        assert [item.key for item in store.search(("a",), query="x")] == ["k"]

@@ -99,16 +99,17 @@ def kill_writers(path, times, seed):
         found = store.search(("a",), query="wrote number", limit=10**6)
         assert {item.key for item in found} == keys
     check_sound(path)
+    return len(promised)
 
 
 def test_a_killed_writer_loses_nothing_that_returned(tmp_path):
-    kill_writers(tmp_path / "store.db", times=4, seed=1)
+    assert kill_writers(tmp_path / "store.db", times=4, seed=1) == 4
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_two_hundred_killed_writers_lose_nothing_that_returned(tmp_path):
-    kill_writers(tmp_path / "store.db", times=200, seed=2)
+    assert kill_writers(tmp_path / "store.db", times=200, seed=2) == 200
 
 
 def test_processes_write_at_once_and_lose_nothing(tmp_path):
