@@ -203,11 +203,10 @@ def main(home: Path, turns: int, kills: int, seed: int) -> None:
         turn = int((home / "turn").read_text()) if (home / "turn").exists() else 0
         ahead = turn * kills >= done * turns
         seconds, reaper = 0.0, Reaper(home, left=said.randint(1, 8 if ahead else 30))
-        if done % 4 == 3 and not ahead:  # a life by the clock may be many turns long on a fast machine
+        if done % 18 == 9:  # each point in turn, so that none is left to chance; such a life may be several turns long
+            reaper, aimed = Reaper(home, aim=AIMED[aimed % len(AIMED)]), aimed + 1
+        elif done % 4 == 3 and not ahead:  # a life by the clock may be many turns long on a fast machine
             reaper, seconds = Reaper(home), said.uniform(0.05, 0.25)
-        elif done % 3 == 0 and not ahead:
-            aimed += 1
-            reaper = Reaper(home, aim=AIMED[aimed % len(AIMED)])
         if _life(home, turns, reaper, seconds):
             break
         done += 1
