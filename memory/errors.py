@@ -7,7 +7,8 @@ StoreError
 │   └── CorruptStoreError      the file is not a store, or is damaged; it is left untouched
 ├── StoreClosedError        the store was used after `close()`
 ├── EmbeddingError          the embedder failed or returned something else than promised
-└── UnstorableValueError    a value is not JSON (also a ValueError)
+├── UnstorableValueError    a value is not JSON (also a ValueError)
+└── BadQueryError           a search asks for something that there is not: a page, a day (also a ValueError)
 """
 
 
@@ -41,3 +42,7 @@ class EmbeddingError(StoreError):
 
 class UnstorableValueError(StoreError, ValueError):
     """A value cannot be kept as JSON. Nothing was written."""
+
+
+class BadQueryError(StoreError, ValueError):
+    """A search asks for something that there is not; the message names the argument and what is allowed."""

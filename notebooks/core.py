@@ -136,9 +136,10 @@ class CoreNotebook(Notebook):
         """Hold each changed value to its section's limit; one that is over it already may still be shortened."""
         for label, section in self.sections.items():
             old = before.sections.get(label)
-            if (old is None or old.value != section.value) and section.used > section.limit:
-                if old is None or section.used >= old.used:
-                    raise SectionFullError(label, section.used, section.limit)
+            written = old is None or old.value != section.value
+            shortened = old is not None and section.used < old.used
+            if written and not shortened and section.used > section.limit:
+                raise SectionFullError(label, section.used, section.limit)
         kept = list(dict.fromkeys(label for label in self.order if label in self.sections))
         return Change(self if kept == self.order else self.model_copy(update={"order": kept}), [])
 

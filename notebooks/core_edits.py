@@ -234,4 +234,3 @@ def _clean(value: Any) -> Any:
 
 def _short(text: str) -> str:
     return render_value(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
-
