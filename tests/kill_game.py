@@ -64,7 +64,7 @@ AIMED = [
     for point in ("recall", "run_quest", "ask in update_state", "update_state", "claim in remember", "remember")
     for when in ("before", "after")
 ]
-AIMED += [f"{when} {point}" for point in ("ask in condense", "condense") for when in ("before", "after")]
+AIMED += [f"{when} {point}" for point in ("fold in condense", "condense") for when in ("before", "after")]
 """Points that are aimed at in turn, in the order in which a turn comes by them."""
 
 
@@ -103,7 +103,7 @@ def _points(reaper: Reaper) -> None:
         return builder
 
     graphs.dungeon_master.graph.build_graph = build_graph
-    for name, asked in (("run_quest", "ask"), ("update_state", "ask"), ("remember", "claim"), ("condense", "ask")):
+    for name, asked in (("run_quest", "ask"), ("update_state", "ask"), ("remember", "claim"), ("condense", "fold")):
         module: Any = sys.modules[f"graphs.dungeon_master.{name}"]
         setattr(module, asked, _watched(reaper, f"{asked} in {name}", getattr(module, asked)))
     recall: Any = sys.modules["graphs.dungeon_master.recall"]

@@ -53,7 +53,7 @@ def test_a_limit_counts_what_is_rendered_and_holds(text, limit):
     page = CoreNotebook.of({"human": {"limit": limit}})
     used = Section(value=text).used
     if used > limit:
-        with pytest.raises(SectionFullError, match=f"{used} of {limit} characters"):
+        with pytest.raises(SectionFullError, match=f"{used:,} of {limit} characters"):
             page.with_value("human", text)
     else:
         assert page.with_value("human", text).sections["human"].used == used

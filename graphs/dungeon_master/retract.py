@@ -17,13 +17,14 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
+from graphs.dungeon_master import prompts
 from graphs.dungeon_master.chronicle import Graph
-from graphs.dungeon_master.condense import fold
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.history import History
 from graphs.dungeon_master.provenance import leaves, visible_records
 from graphs.dungeon_master.turn import notice
 from graphs.errors import HistoryError
+from graphs.summarize import fold, summarizer_of
 from memory.buffer import ASIDE
 from memory.namespaces import campaign_namespace
 from memory.summary import extract
@@ -94,7 +95,8 @@ async def retract(graph: Graph, config: RunnableConfig, context: Context, turn: 
     gone = [m.id for m in now.values["messages"] if m.id in found["messages"] and m.name != ASIDE]
     update: JSON = {"quest": Overwrite(page), "messages": [RemoveMessage(id) for id in gone]}  # noqa: A001
     notices = [notice(now.values["turn"], "retract", f"Turn {turn} was retracted.")]
-    if summarised := bool(not gone and now.values.get("summary")):
+    told_of = not gone or turn <= now.values.get("summarised_through", 0)
+    if summarised := bool(told_of and now.values.get("summary")):
         update["summary"], failure = await _summary(_folded(rest, now), context)
         notices += [notice(now.values["turn"], "retract", failure)] if failure else []
     thread: RunnableConfig = {**config, "configurable": {"thread_id": config["configurable"]["thread_id"]}}
@@ -159,10 +161,10 @@ def _covers(record: JSON, turn: int) -> bool:
 
 
 def _folded(records: Sequence[JSON], now: StateSnapshot) -> list[JSON]:
-    """Return the records of the turns that have left the buffer, which the summary tells of."""
+    """Return the records of the turns that the summary tells of: they left the buffer, or are folded in already."""
     buffered = {message.id for message in now.values["messages"]}
     first = min((r["turn"] for r in records if buffered & set(r["messages"])), default=now.values["turn"] + 1)
-    return [record for record in records if record["turn"] < first]
+    return [r for r in records if r["turn"] < first or r["turn"] <= now.values.get("summarised_through", 0)]
 
 
 async def _summary(records: Sequence[JSON], context: Context) -> tuple[str, str]:
@@ -180,7 +182,7 @@ async def _summary(records: Sequence[JSON], context: Context) -> tuple[str, str]
     summary = extract("", early, context.summary_tokens) if early else ""
     failed = ""
     for portion in filter(None, portions[-_MOST_CALLS:]):
-        summary, failure = await fold(summary, portion, context)
+        summary, failure = await fold(summary, portion, context, summarizer_of(context, prompts.CONDENSE))
         failed = failure or failed
     return summary, failed
 

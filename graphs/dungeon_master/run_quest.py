@@ -8,12 +8,12 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.model import chat_model
 from graphs.dungeon_master.recall import memories_for
 from graphs.dungeon_master.roll_dice import ROLL_DICE
-from graphs.dungeon_master.sections import quest_prompt, system_message, weigh
+from graphs.dungeon_master.sections import quest_prompt
 from graphs.dungeon_master.state import DungeonState
 from graphs.errors import ModelError
+from graphs.model import chat_model
 from graphs.models import ask
 from graphs.tool_calls import calls_of
 from memory.buffer import turns_of
@@ -28,12 +28,12 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> dict[str,
     """
     if state.recalled is None:  # the run was resumed here, and what was recalled is not checkpointed
         state = state.model_copy(update={"recalled": await memories_for(state, runtime)})
-    sections, conversation = quest_prompt(state, runtime.context)
-    runtime.stream_writer({"prompt": weigh(sections, conversation), "node": "run_quest"})
+    prompt = quest_prompt(state, runtime.context)
+    runtime.stream_writer(prompt.told("run_quest", state.turn))
     model = (await chat_model(runtime.context)).bind_tools([ROLL_DICE])
     reply = await ask(
         model,
-        [system_message(sections), *conversation],
+        prompt.messages,
         model_name=runtime.context.model,
         timeout=runtime.context.model_timeout,
     )

@@ -72,6 +72,7 @@ class DungeonState(BaseModel):
         notices: The last 10 things that a person should know of: {"turn", "node", "text"}.
         noted: What the last notes changed on the quest's page: {"from", "through", "patch"}, for provenance.
         noted_through: Last turn that `quest` takes account of.
+        summarised_through: Last turn that `summary` covers, as far as this thread knows.
         remembered_through: Last turn that stands in the store.
         turn: Number of the current turn, from 1; 0 before the first.
         opened_by: Id of the player's message that opened the current turn.
@@ -88,6 +89,7 @@ class DungeonState(BaseModel):
     notices: Annotated[list[JSON], keep_notices] = Field(default_factory=list)
     noted: JSON = Field(default_factory=dict)
     noted_through: int = 0
+    summarised_through: int = 0
     remembered_through: int = 0
     turn: int = 0
     opened_by: str = ""

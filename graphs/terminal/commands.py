@@ -85,13 +85,15 @@ async def _prompt(table: Table, rest: str) -> Then:
             "No turn has been played since the start; /prompt shows what the model saw in the last one."
         )
         return Then.PROMPT
-    node, sections = shown[0]
+    node, sections, fidelity = shown[0]
     names = [str(section["section"]) for section in sections]
     if not rest:
         rows = [(str(section["section"]), f"{section['tokens']:,}") for section in sections]
         rows.append(("total", f"{sum(section['tokens'] for section in sections):,}"))
         title = f"What the model saw last ({node}); /prompt SECTION or /prompt all shows the text"
         table.screen.table(title, ("Section", "Tokens"), rows, right="Tokens")
+        if fidelity:
+            table.screen.answer(f"Word for word: {fidelity['turns']} of {fidelity['of']} earlier turns.")
     elif rest != "all" and rest not in names:
         near = difflib.get_close_matches(rest, names, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)} and all."
