@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -75,7 +75,7 @@ class Settings(BaseModel):
         description="Names of the prompt's sections in the order wanted, 'instructions' among them; the rest follow. "
         "What is named after 'messages' stands behind the conversation.",
     )
-    prompt_sections: dict[str, Extra] = Field(
+    prompt_sections: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")], Extra] = Field(
         default={}, description="Sections to add to the prompt: name to text and place, before or after instructions."
     )
     recall_tokens: int = Field(default=800, ge=0, description="Tokens of recalled memories in the prompt; 0: none.")
