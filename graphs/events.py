@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 JSON = dict[str, Any]
 
-REPLIES = frozenset({"build_character", "run_quest"})
+REPLIES = frozenset({"build_character", "run_quest", "respond"})
 """Nodes whose words are for the player; what other nodes make the model say is not."""
 
 STREAM_MODES: list[Literal["messages", "updates", "custom"]] = ["messages", "updates", "custom"]

@@ -6,7 +6,6 @@ away is seen by nobody else; until then searches are given it beside the store.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,8 +13,9 @@ from langgraph.store.base import BaseStore, PutOp
 
 from memory.days import Days
 from memory.errors import BadQueryError
-from memory.paging import Page, page_of
-from memory.recall import recall, word_scores
+from memory.matching import matched
+from memory.recall import recall
+from memory.result_page import Page, page_of
 from memory.seen import all_seen
 from memory.timeline import Segment, branch_of, record_key, stamp
 
@@ -103,7 +103,7 @@ async def search_archive(
     newest = list(reversed(kept))
     if not query.strip():
         return page_of([kept[key] for key in newest], page, size)
-    words = await asyncio.to_thread(word_scores, {key: str(kept[key]["text"]) for key in kept}, query)
+    words = await matched({key: str(kept[key]["text"]) for key in kept}, query)
     best = await _best(store, namespace, query, timeline) if store else []
     ranked = {key: place for place, key in enumerate(best)}
     # What waits has no vector yet: its words alone say whether it fits, and if so it comes first, being the newest.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,8 +9,8 @@ from langgraph.store.base import BaseStore
 
 from memory.days import Days
 from memory.errors import BadQueryError
-from memory.paging import Page, page_of
-from memory.recall import word_scores
+from memory.matching import matched
+from memory.result_page import Page, page_of
 from memory.seen import all_seen
 from memory.timeline import Segment
 
@@ -56,7 +55,7 @@ async def search_conversation(
     texts = {key: _words(value, roles) for key, value in kept.items()}
     order = [key for key, text in texts.items() if text.strip()]
     if query.strip():
-        scores = await asyncio.to_thread(word_scores, texts, query)
+        scores = await matched(texts, query)
         order = sorted((key for key in order if scores[key] > 0), key=lambda key: -scores[key])
     return page_of([_shown(kept[key], roles) for key in order], page, size)
 

@@ -13,7 +13,7 @@ from memory.conversation import search_conversation
 from memory.days import Days, days_of, zone_of
 from memory.errors import BadQueryError
 from memory.index_config import DEFAULT_INDEX
-from memory.paging import page_of
+from memory.result_page import page_of
 from memory.timeline import record_key, stamp
 from notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core
 

@@ -15,10 +15,10 @@ from graphs.dungeon_master.entrance import enter
 from graphs.dungeon_master.sections import interview_prompt
 from graphs.dungeon_master.session import join
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import notice, open_turn
 from graphs.model import chat_model
 from graphs.models import ask
 from graphs.tool_calls import write_page
+from graphs.turn import notice, open_turn
 from notebooks import CharacterNotebook, diff_patch
 
 _ROUNDS = 3

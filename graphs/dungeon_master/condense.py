@@ -11,8 +11,8 @@ from graphs.dungeon_master import prompts
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.sections import transcript
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import notice
 from graphs.summarize import fold, policy_of
+from graphs.turn import notice
 from memory.buffer_policies import Due
 
 

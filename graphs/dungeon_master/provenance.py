@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 
-from graphs.dungeon_master.chronicle import Graph
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.history import History
+from graphs.chronicle import Graph
 from graphs.errors import HistoryError
+from graphs.history import History
 from graphs.phrase import Phrase
+from graphs.settings import Settings
 from memory.namespaces import campaign_namespace
 from memory.timeline import Segment, sees
 from notebooks import StateNotebook
@@ -57,7 +57,7 @@ class Cause(NamedTuple):
     said_at: str
 
 
-async def why(graph: Graph, config: RunnableConfig, context: Context, what: str) -> list[Cause]:
+async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str) -> list[Cause]:
     """Say which messages of this line set a field of the quest's page, or left a memory; the newest first.
 
     Args:
@@ -91,7 +91,7 @@ async def why(graph: Graph, config: RunnableConfig, context: Context, what: str)
     return causes
 
 
-async def visible_records(graph: Graph, context: Context, timeline: Sequence[Segment]) -> list[JSON]:
+async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Segment]) -> list[JSON]:
     """Return the records of the turns that a timeline sees, by turn.
 
     Raises:

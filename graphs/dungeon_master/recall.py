@@ -13,7 +13,7 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.entrance import enter
 from graphs.dungeon_master.sections import memory_line
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import notice, open_turn
+from graphs.turn import notice, open_turn
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
 from memory.namespaces import campaign_namespace

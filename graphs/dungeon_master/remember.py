@@ -17,7 +17,7 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.sections import transcript
 from graphs.dungeon_master.session import head_op
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import notice
+from graphs.turn import notice
 from memory.buffer import turns_of
 from memory.namespaces import campaign_namespace
 from memory.timeline import Segment, branch_of, claim, record_key, stamp

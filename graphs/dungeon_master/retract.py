@@ -17,14 +17,14 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
+from graphs.chronicle import Graph
 from graphs.dungeon_master import prompts
-from graphs.dungeon_master.chronicle import Graph
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.history import History
 from graphs.dungeon_master.provenance import leaves, visible_records
-from graphs.dungeon_master.turn import notice
 from graphs.errors import HistoryError
+from graphs.history import History
+from graphs.settings import Settings
 from graphs.summarize import fold, summarizer_of
+from graphs.turn import notice
 from memory.buffer import ASIDE
 from memory.namespaces import campaign_namespace
 from memory.summary import extract
@@ -57,7 +57,7 @@ class Retracted(NamedTuple):
     summarised: bool
 
 
-async def retract(graph: Graph, config: RunnableConfig, context: Context, turn: int) -> Retracted:
+async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn: int) -> Retracted:
     """Undo what was derived from a turn of this line.
 
     Args:
@@ -167,7 +167,7 @@ def _folded(records: Sequence[JSON], now: StateSnapshot) -> list[JSON]:
     return [r for r in records if r["turn"] < first or r["turn"] <= now.values.get("summarised_through", 0)]
 
 
-async def _summary(records: Sequence[JSON], context: Context) -> tuple[str, str]:
+async def _summary(records: Sequence[JSON], context: Settings) -> tuple[str, str]:
     """Summarise turns from their records, a buffer's worth at a time as `condense` does; also say what failed."""
     portions: list[list[JSON]] = [[]]
     room = context.buffer_tokens
@@ -187,7 +187,7 @@ async def _summary(records: Sequence[JSON], context: Context) -> tuple[str, str]
     return summary, failed
 
 
-async def _set_aside(graph: Graph, context: Context, record: JSON, now: StateSnapshot, update: JSON) -> None:
+async def _set_aside(graph: Graph, context: Settings, record: JSON, now: StateSnapshot, update: JSON) -> None:
     """Take the record out of recall, on every branch that saw it, and correct the campaign's head if it is here."""
     store: Any = graph.store
     key = record_key(record["branch"], record["turn"], "exchange")

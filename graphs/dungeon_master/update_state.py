@@ -13,11 +13,11 @@ from langgraph.runtime import Runtime
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.sections import transcript, update_prompt
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import notice
 from graphs.errors import QuestbookError
 from graphs.model import chat_model
 from graphs.models import ask
 from graphs.tool_calls import write_page
+from graphs.turn import notice
 from notebooks import NotebookError, StateNotebook, diff_patch, render_value
 
 _ATTEMPTS = 2
