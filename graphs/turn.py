@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from graphs.errors import InputError
 from graphs.settings import Settings
 from graphs.turn_state import TurnState
-from memory.buffer import turns_of
+from memory.buffer import spoken, turns_of
 from memory.timeline import branch_name
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -47,6 +47,16 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> dict[str, Any]:
     turn = state.turn + (opened_by != state.opened_by)
     *past, (branch, _) = state.timeline or [(_first_branch(runtime), turn)]
     return {"turn": turn, "opened_by": opened_by, "timeline": [*map(list, past), [branch, turn]]}
+
+
+def spoken_turns(state: TurnState, first: int, last: int) -> list[dict[str, Any]]:
+    """Tell turns `first` to `last`, those that still stand in the buffer, each as {"turn", "player", "reply"}."""
+    told = []
+    for turn, messages in turns_of(state.messages, state.turn):
+        if first <= turn <= last:
+            player, reply = spoken(messages)
+            told.append({"turn": turn, "player": player, "reply": reply})
+    return told
 
 
 def notice(turn: int, node: str, text: str) -> dict[str, Any]:

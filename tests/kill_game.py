@@ -64,7 +64,7 @@ AIMED = [
     for point in ("recall", "run_quest", "ask in update_state", "update_state", "claim in remember", "remember")
     for when in ("before", "after")
 ]
-AIMED += [f"{when} {point}" for point in ("fold in condense", "condense") for when in ("before", "after")]
+AIMED += [f"{when} {point}" for point in ("ask in condense", "condense") for when in ("before", "after")]
 """Points that are aimed at in turn, in the order in which a turn comes by them."""
 
 
@@ -103,9 +103,15 @@ def _points(reaper: Reaper) -> None:
         return builder
 
     graphs.dungeon_master.graph.build_graph = build_graph
-    for name, asked in (("run_quest", "ask"), ("update_state", "ask"), ("remember", "claim"), ("condense", "fold")):
-        module: Any = sys.modules[f"graphs.dungeon_master.{name}"]
-        setattr(module, asked, _watched(reaper, f"{asked} in {name}", getattr(module, asked)))
+    inside = {
+        "run_quest": ("graphs.dungeon_master.run_quest", "ask"),
+        "update_state": ("graphs.dungeon_master.update_state", "ask"),
+        "remember": ("graphs.exchanges", "claim"),
+        "condense": ("graphs.summarize", "ask"),
+    }
+    for node, (path, asked) in inside.items():
+        module: Any = sys.modules[path]
+        setattr(module, asked, _watched(reaper, f"{asked} in {node}", getattr(module, asked)))
     recall: Any = sys.modules["graphs.dungeon_master.recall"]
     recall.phrase_age = lambda *_: "a while ago"  # a killed game takes longer, and the storyteller tells ages
     store: Any = FaissStore

@@ -12,7 +12,7 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
 from graphs.prompt_stack import Prompt, Section, escaped, stack, system_message, tagged
 from graphs.summarize import policy_of
-from memory.buffer import spoken, turns_of
+from graphs.turn import spoken_turns
 from notebooks import render_value
 
 JSON = dict[str, Any]
@@ -57,11 +57,11 @@ def transcript(state: DungeonState, first: int, last: int) -> list[JSON]:
     Each is {"turn", "player", "rolls", "reply"}; rolls are left out where there were none.
     """
     told = []
-    for turn, messages in turns_of(state.messages, state.turn):
-        if first <= turn <= last:
-            player, reply = spoken(messages)
-            rolls = [{k: v for k, v in roll.items() if k != "turn"} for roll in state.rolls if roll.get("turn") == turn]
-            told.append({"turn": turn, "player": player} | ({"rolls": rolls} if rolls else {}) | {"reply": reply})
+    for said in spoken_turns(state, first, last):
+        rolled = [roll for roll in state.rolls if roll.get("turn") == said["turn"]]
+        rolls = [{name: value for name, value in roll.items() if name != "turn"} for roll in rolled]
+        reply = said.pop("reply")
+        told.append(said | ({"rolls": rolls} if rolls else {}) | {"reply": reply})
     return told
 
 

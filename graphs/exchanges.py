@@ -1,0 +1,124 @@
+"""Exchanges: the record that each turn leaves in the store, written once, whatever the application says in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore, PutOp
+
+from graphs.session import head_op
+from graphs.settings import Settings
+from graphs.turn import notice
+from graphs.turn_state import TurnState
+from memory.buffer import turns_of
+from memory.namespaces import campaign_namespace
+from memory.timeline import Segment, branch_of, claim, record_key, stamp
+
+JSON = dict[str, Any]
+SettingsT = TypeVar("SettingsT", bound=Settings)
+
+_log = logging.getLogger(__name__)
+
+
+async def write_turns(
+    state: TurnState,
+    runtime: Runtime[SettingsT],
+    turns: Sequence[JSON],
+    content: Callable[[JSON], JSON],
+    also: Callable[[list[Segment], JSON], list[PutOp]] = lambda *_: [],
+) -> JSON:
+    """Write the turns that are not stored yet, one record each; return the channels to write.
+
+    A record's key follows from its branch and turn, and a record that stands is never written again, so that running
+    the node twice is running it once. A turn that another future has taken already goes on a branch of its own. If the
+    store fails, the turn stays in the buffer, a notice says so, and the next turn writes it too.
+
+    Args:
+        state: The thread's state.
+        runtime: The run's.
+        turns: The turns as {"turn", "player", "reply", …}, oldest first; the last one is the present one.
+        content: What the application says of a turn, beside what was said; the same if the node is run again.
+        also: Makes further writes, once the turns have their places: of the timeline, and the record's provenance.
+    """
+    if runtime.store is None:
+        first = [] if state.remembered_through else [notice(state.turn, "remember", "No store: nothing is recalled.")]
+        return {"remembered_through": state.turn, "notices": first}
+    campaign = (runtime.context.user, runtime.context.campaign)
+    exchanges, claims = (campaign_namespace(*campaign, what) for what in ("exchanges", "claims"))
+    timeline = list(state.timeline)
+    origin = origin_of(runtime)
+    try:
+        records: list[PutOp] = []
+        for told in turns:
+            turn, said = told["turn"], _said(told, state) | content(told)
+            if turn < state.turn and await _stands_already(runtime.store, exchanges, timeline, said, turn):
+                continue
+            timeline = await claim(runtime.store, claims, timeline, turn, _digest(said))
+            key = record_key(branch_of(timeline, turn), turn, "exchange")
+            if await runtime.store.aget(exchanges, key) is None:
+                after = {"after": branch_of(timeline, turn - 1) if turn > 1 else None}
+                records.append(PutOp(exchanges, key, said | stamp(branch_of(timeline, turn), turn) | after | origin))
+        records += also(timeline, origin)
+        await runtime.store.abatch([*records, head_op(state, timeline, runtime.context, origin["thread"])])
+    except Exception as error:  # noqa: BLE001 (any store may stand behind this; the reply must outlive its failure)
+        _log.warning("Turn %d was not remembered: %s", state.turn, error, exc_info=True)
+        text = f"The turn was not written to memory; the next turn will write it. {error}"
+        return {"notices": [notice(state.turn, "remember", text)]}
+    return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]}
+
+
+def origin_of(runtime: Runtime[SettingsT]) -> JSON:
+    """Return the fields that tell where and when a record is written: thread, checkpoint, said_at."""
+    info = runtime.execution_info
+    checkpoint = info.checkpoint_id if info else None
+    return {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": _said_at(checkpoint)}
+
+
+def _said(told: JSON, state: TurnState) -> JSON:
+    buffered = dict(turns_of(state.messages, state.turn))
+    return {
+        "kind": "exchange",
+        "text": f"{told['player']}\n{told['reply']}",
+        "player": told["player"],
+        "reply": told["reply"],
+        "line": state.line,
+        "messages": [message.id for message in buffered[told["turn"]]],
+    }
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """Tell this attempt at a turn from every other, by all that its record says.
+
+    The reply's id would not do: a person who rewrites a reply or a page before it is remembered, and runs on from
+    there, has made another future, whose messages keep their ids.
+    """
+    told = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(told.encode("ascii")).hexdigest()[:32]
+
+
+async def _stands_already(
+    store: BaseStore, exchanges: tuple[str, ...], timeline: list[Segment], content: dict[str, Any], turn: int
+) -> bool:
+    """Whether an earlier turn's exchange was written on this timeline, though no checkpoint says so.
+
+    The run was killed between the store's write and the checkpoint, and the player has gone on with another message.
+    Where the story stood when it was written is past, so the exchange alone is compared.
+    """
+    found = await store.aget(exchanges, record_key(branch_of(timeline, turn), turn, "exchange"))
+    return found is not None and all(found.value.get(name) == content[name] for name in ("text", "messages"))
+
+
+def _said_at(checkpoint: str | None) -> str:
+    """When the reply stood in a checkpoint, ISO 8601 in UTC: the same if the node is run again."""
+    # A checkpoint id is a UUID of version 6, which begins with its time in 100 ns since 15 October 1582 (RFC 9562).
+    if checkpoint and (made := uuid.UUID(checkpoint)).version == 6:
+        ticks = int(made.hex[:12] + made.hex[13:16], 16)
+        return (datetime(1582, 10, 15, tzinfo=UTC) + timedelta(microseconds=ticks // 10)).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="seconds")
