@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from memory.faiss_store import FaissStore
 
 _WAIT = 30.0
+_DOORS = {"dungeon_master": "questbook play", "companion": "questbook chat"}
 _SQLITE = b"SQLite format 3\x00"
 
 
@@ -72,8 +73,18 @@ class Game:
         }
 
     async def saved(self) -> Saved | None:
-        """Return the campaign as its last checkpoint has it, or None before the first message."""
-        return await read_saved(self.checkpointer, self.thread_id)
+        """Return the campaign as its last checkpoint has it, or None before the first message.
+
+        Raises:
+            UnreadableError: Another graph wrote it.
+        """
+        saved = await read_saved(self.checkpointer, self.thread_id)
+        if saved and saved.machine not in ("", self.machine):
+            raise UnreadableError(
+                f"Campaign {self.context.campaign!r} belongs to the graph {saved.machine}, not to {self.machine}: "
+                "choose another name, or open it with " + _DOORS.get(saved.machine, "its own door") + "."
+            )
+        return saved
 
     async def unfinished(self) -> bool:
         """Whether the last turn stopped before its end, so that `resume` has something to do."""

@@ -29,4 +29,5 @@ async def chat_model(context: Settings) -> BaseChatModel:
         seed=context.seed if context.seed is not None else _seed_of(context.user, context.campaign),
         temperature=context.temperature,
         timeout=context.model_timeout,
+        offline=context.STAND_IN,
     )

@@ -80,6 +80,12 @@ class Saved(NamedTuple):
         return int(self.values.get("turn", 0))
 
     @property
+    def machine(self) -> str:
+        """Name of the graph that wrote it; "" before the first turn."""
+        channels = {"core": "companion", "quest": "dungeon_master", "character": "dungeon_master"}
+        return next((machine for channel, machine in channels.items() if channel in self.values), "")
+
+    @property
     def character(self) -> CharacterNotebook:
         """Who plays."""
         from notebooks import CharacterNotebook  # pydantic, which a list of commands does not need

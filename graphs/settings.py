@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -36,10 +36,13 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
+    STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "storyteller"
+    """Who answers when the model is 'offline'."""
+
     model: str = Field(
         default=OFFLINE,
         min_length=1,
-        description="Chat model as provider:name, such as openai:gpt-4.1-mini; 'offline' is the built-in storyteller.",
+        description="Chat model as provider:name, such as openai:gpt-4.1-mini; 'offline' is a built-in one.",
     )
     user: str = Field(default="adventurer", max_length=200, description="Who plays: memories are kept apart by user.")
     campaign: str = Field(

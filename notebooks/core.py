@@ -18,6 +18,8 @@ from notebooks.render import render_value
 
 DEFAULT_LIMIT = 2000
 """Characters of a section's value as rendered; that of MemGPT 0.3."""
+MOST_CHARS = 100_000
+"""The highest limit that a section may have."""
 MOST_SECTIONS = 24
 
 _LABEL = re.compile(r"\w[\w ./-]{0,49}")
@@ -60,7 +62,7 @@ class Section(Entry):
 
     description: str = Field(default="", max_length=500)
     value: Annotated[str, AfterValidator(writable)] = ""
-    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=100_000)
+    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=MOST_CHARS)
     read_only: bool = False
     shared: str = Field(default="", max_length=80)
 
@@ -133,12 +135,15 @@ class CoreNotebook(Notebook):
         return super().patched(patch, by_model=by_model)
 
     def settle(self, before: Self) -> Change[Self]:
-        """Hold each changed value to its section's limit; one that is over it already may still be shortened."""
+        """Hold each changed value to its section's limit; one that is over it already may still be shortened.
+
+        What several assistants write at once may pass the limit of a shared section: each held it when it wrote.
+        """
         for label, section in self.sections.items():
             old = before.sections.get(label)
             written = old is None or old.value != section.value
             shortened = old is not None and section.used < old.used
-            if written and not shortened and section.used > section.limit:
+            if written and not shortened and not section.shared and section.used > section.limit:
                 raise SectionFullError(label, section.used, section.limit)
         kept = list(dict.fromkeys(label for label in self.order if label in self.sections))
         return Change(self if kept == self.order else self.model_copy(update={"order": kept}), [])

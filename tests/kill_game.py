@@ -104,7 +104,7 @@ def _points(reaper: Reaper) -> None:
 
     graphs.dungeon_master.graph.build_graph = build_graph
     inside = {
-        "run_quest": ("graphs.dungeon_master.run_quest", "ask"),
+        "run_quest": ("graphs.reply", "ask"),
         "update_state": ("graphs.dungeon_master.update_state", "ask"),
         "remember": ("graphs.exchanges", "claim"),
         "condense": ("graphs.summarize", "ask"),

@@ -42,7 +42,7 @@ async def _retry(table: Table, rest: str) -> Outcome:
     if await table.game.unfinished():
         table.screen.say(f"Turn {turn} goes on.")
         return Play(table.game.resume())
-    table.screen.answer(f"Turn {turn} again, " + ("and the dice too." if rest else "in other words; the dice stand."))
+    table.screen.answer(f"Turn {turn} again, " + ("and the dice too." if rest else table.again))
     return Play(table.game.retry(dice=bool(rest)))
 
 
@@ -87,7 +87,7 @@ async def _branches(table: Table, rest: str) -> Outcome:  # noqa: ARG001
     history = await table.game.history()
     places = await history.places()
     if not places:
-        table.screen.answer("No branches yet: they begin with the quest.")
+        table.screen.answer("No branches yet: they begin with the first turn that is remembered.")
         return Then.PROMPT
     branches = len({place.branch for place in places})
     count = f"{_count(len(places), 'turn')} on {_count(branches, 'branch', 'branches')}"
