@@ -69,6 +69,7 @@ async def search_archive(
     query: str,
     *,
     timeline: Sequence[Segment],
+    before: int | None = None,
     waiting: Sequence[JSON] = (),
     tags: Sequence[str] = (),
     every_tag: bool = False,
@@ -86,6 +87,8 @@ async def search_archive(
         namespace: Where the archive is.
         query: What to look for.
         timeline: Only what it may see is found.
+        before: Only what was written before this turn: a turn under way has no place yet, and what stands under its
+            number may be another's.
         waiting: Entries of turns that are not written yet, oldest first.
         tags: Only entries with one of these tags; case does not count.
         every_tag: Only entries with all of them.
@@ -96,7 +99,7 @@ async def search_archive(
     Raises:
         BadQueryError: There is no such page.
     """
-    seen = {item.key: dict(item.value) for item in await all_seen(store, namespace, timeline)} if store else {}
+    seen = {item.key: dict(item.value) for item in await all_seen(store, namespace, timeline, before)} if store else {}
     seen |= {f"{_WAITING}{place}": dict(kept) for place, kept in enumerate(waiting)}
     wanted = {tag.strip().casefold() for tag in tags if tag.strip()}
     kept = {key: value for key, value in seen.items() if _tagged(value, wanted, every_tag) and _within(value, days)}
@@ -104,7 +107,7 @@ async def search_archive(
     if not query.strip():
         return page_of([kept[key] for key in newest], page, size)
     words = await matched({key: str(kept[key]["text"]) for key in kept}, query)
-    best = await _best(store, namespace, query, timeline) if store else []
+    best = await _best(store, namespace, query, timeline, before) if store else []
     ranked = {key: place for place, key in enumerate(best)}
     # What waits has no vector yet: its words alone say whether it fits, and if so it comes first, being the newest.
     order = sorted(
@@ -114,9 +117,11 @@ async def search_archive(
     return page_of([kept[key] for key in order], page, size)
 
 
-async def _best(store: BaseStore, namespace: tuple[str, ...], query: str, timeline: Sequence[Segment]) -> list[str]:
+async def _best(
+    store: BaseStore, namespace: tuple[str, ...], query: str, timeline: Sequence[Segment], before: int | None
+) -> list[str]:
     """Return the keys of the best fitting records, best first: the one place that knows how to ask for them."""
-    found = await recall(store, namespace, [(query, 1.0)], timeline=timeline, limit=_RANKED)
+    found = await recall(store, namespace, [(query, 1.0)], timeline=timeline, before=before, limit=_RANKED)
     return [record.key for record in found]
 
 

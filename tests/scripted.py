@@ -32,7 +32,7 @@ def malformed(tool: str, arguments: str, text: str = "") -> AIMessage:
 
 
 class ScriptedModel(BaseChatModel):
-    """Answers from a queue for each job: "interview", "quest", "update", "condense"; else with a stock answer.
+    """Answers from a queue for each job: "interview", "quest", "update", "condense", "companion"; else a stock answer.
 
     An entry is a message, an exception to raise, or a function of the messages that returns either.
     """
@@ -45,6 +45,7 @@ class ScriptedModel(BaseChatModel):
             "quest": say("The wind turns. What do you do?"),
             "update": say("no change"),
             "condense": say("They walked on."),
+            "companion": say("I see."),
         }
     )
     job: str = "condense"
@@ -61,7 +62,12 @@ class ScriptedModel(BaseChatModel):
         return [messages for done, messages in self.calls if done == job]
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
-        jobs = {"CharacterNotebook": "interview", "roll_dice": "quest", "StateNotebook": "update"}
+        jobs = {
+            "CharacterNotebook": "interview",
+            "roll_dice": "quest",
+            "StateNotebook": "update",
+            "core_memory_append": "companion",
+        }
         bound = self.model_copy(update={"job": jobs[tools[0]["function"]["name"]]})
         bound.script, bound.calls, bound._stock = self.script, self.calls, self._stock
         return bound

@@ -147,6 +147,7 @@ async def _search(asked: _Search, state: CompanionState, runtime: Runtime[Contex
         campaign_namespace(runtime.context.user, runtime.context.campaign, "archive"),
         asked.query,
         timeline=state.timeline,
+        before=state.remembered_through + 1,
         waiting=state.archived,
         tags=asked.tags,
         every_tag=asked.match == "all",
