@@ -114,7 +114,7 @@ async def remember_message(
     if not text or len(text) < config.ltm_writes.min_message_length or off_record(text):
         return None
     when = said_at or datetime.now(UTC)
-    at = (when if when.tzinfo else when.replace(tzinfo=UTC)).isoformat(timespec="seconds")
+    at = (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
     key = key or memory_key(speaker, text, at)
     place = character_namespace(character, MEMORIES, user=user)
     if await store.aget(place, key) is None:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from langgraph.store.base import BaseStore, PutOp, SearchItem
+from langgraph.store.base import BaseStore, Item, PutOp, SearchItem
 
 from memory.characters import EVERYONE, MEMORIES, memory_key, memory_record
 from memory.errors import NoSuchMemoryError, StoreConfigError
@@ -69,7 +68,7 @@ async def add(
     Raises:
         StoreConfigError: The text is empty.
     """
-    at = (said_at or datetime.now(UTC)).isoformat(timespec="seconds")
+    at = (said_at or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds")
     key = memory_key(speaker, _text(text), at)
     place = character_namespace(character, MEMORIES, user=user)
     await store.abatch([PutOp(place, key, memory_record(speaker, text.strip(), at, by="hand"), index=["text"])])
@@ -91,7 +90,7 @@ async def edit(store: BaseStore, namespace: tuple[str, ...], key: str, text: str
     return item.key
 
 
-async def delete(store: BaseStore, namespace: tuple[str, ...], keys: Sequence[str]) -> list[SearchItem]:
+async def delete(store: BaseStore, namespace: tuple[str, ...], keys: Sequence[str]) -> list[Item]:
     """Delete memories on every branch; return them. Either all of the keys are found, or nothing is changed.
 
     Raises:
@@ -115,7 +114,7 @@ async def delete_all(store: BaseStore, character: str, user: str | None = None) 
     return count
 
 
-async def find(store: BaseStore, namespace: tuple[str, ...], key: str) -> SearchItem | Any:
+async def find(store: BaseStore, namespace: tuple[str, ...], key: str) -> Item:
     """Return the memory with this key, or the only one whose key begins so.
 
     Raises:

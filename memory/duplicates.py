@@ -13,8 +13,10 @@ from memory.lexical import split_words
 
 _Text = TypeVar("_Text")
 
+# Contradictions hang on the smallest words ("not", "he", "before"), so that only these few count as filler.
 _FILLER = frozenset(
-    "a ah actually an haha hello hey hi hm hmm just lol oh ok okay please quite really so the uh um very well".split()
+    {"a", "ah", "actually", "an", "haha", "hello", "hey", "hi", "hm", "hmm", "just", "lol", "oh", "ok", "okay"}
+    | {"please", "quite", "really", "so", "the", "uh", "um", "very", "well"}
 )
 _ALIKE = 0.8  # share of the words of two texts that they have in common, from which on they are much alike
 
