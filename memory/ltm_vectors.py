@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,7 @@ class KnownVectors(Embeddings):
         known: Vectors by text.
     """
 
-    def __init__(self, embedder: Embeddings, known: dict[str, list[float]]) -> None:
+    def __init__(self, embedder: Embeddings, known: Mapping[str, list[float]]) -> None:
         self._embedder, self._known = embedder, known
 
     @property
