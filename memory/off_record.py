@@ -16,7 +16,7 @@ _KEEP = (
 )
 _ASKS = re.compile(
     r"(?:^|[.!?;:,(\n–—-]\s*|\b(?:and|but|so|then|just)\s+)"  # a request begins a clause
-    r"(?:(?:please|pls|hey|ok(?:ay)?|oh|also|now|btw|by\s+the\s+way)[\s,]+)*"
+    r"(?:(?:please|pls|hey|ok(?:ay)?|oh|also|now|btw|by\s+the\s+way)[\s,]+){0,3}"
     r"(?:"
     rf"(?:do\s+not|don['’]?t|never|you\s+(?:must\s+not|mustn['’]t|should\s+not|shouldn['’]t)|(?:can|could|would)\s+you"
     rf"\s+(?:please\s+)?not|i\s+(?:do\s+not|don['’]?t)\s+want\s+you\s+to|i['’]d\s+rather\s+you\s+did(?:n['’]t|\s+not))"

@@ -12,7 +12,12 @@ import numpy as np
 ROWS = [
     (0, "Anon", "I grew up by the sea, in a small town where my father repaired boats and my mother taught music.", ""),
     (1, "Chiharu", "That sounds lovely. I once took a boat to the islands, and I was sick for the whole journey!", ""),
-    (2, "Anon", 'My cat is called "Miso", she is nine years old,\nand she sleeps on my keyboard when I want to work.', ""),
+    (
+        2,
+        "Anon",
+        'My cat is called "Miso", she is nine years old,\nand she sleeps on my keyboard when I want to work.',
+        "",
+    ),
 ]
 
 

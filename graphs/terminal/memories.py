@@ -106,7 +106,7 @@ def _list(items: Iterable[Item], scores: dict[str, Any] | None = None, *, delete
         who = item.value.get("speaker") or item.value.get("subject") or item.value.get("kind") or ""
         age = phrase_age(str(item.value.get("said_at") or item.value.get("real_time") or ""), now)
         text = one_line(str(item.value.get("text", "")))
-        _say(f"{'deleted: ' if deleted else ''}{item.key}  {age}, {one_line(str(who), 40)}{distance}: {text}")
+        _say(f"{'deleted: ' if deleted else ''}{item.key} {age}, {one_line(str(who), 40)}{distance}: {text}")
     return True
 
 
