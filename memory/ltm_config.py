@@ -22,7 +22,7 @@ Location = Literal["BEFORE_NORMAL_CONTEXT", "AFTER_NORMAL_CONTEXT_BUT_BEFORE_MES
 CONTEXT_FIELDS = ("name1", "name2", "all_memories")
 MEMORY_FIELDS = ("time_difference", "memory_name", "memory_message", "memory_date", "memory_times")
 
-SPELLING_DISTANCE = 0.85
+SPELLING_DISTANCE = 0.80
 """A `max_cosine_distance` for `HashEmbeddings`, whose cosine knows spelling only: `docs/ltm.md` has the measurement."""
 
 _SETTINGS = ConfigDict(frozen=True, extra="forbid", strict=True)

@@ -2,9 +2,12 @@
 
 import pytest
 from langgraph.store.memory import InMemoryStore
+from scripted import say
 
+from graphs.phrase import FORGOTTEN
 from memory.characters import remember_message
 from memory.ltm_config import LtmConfig
+from memory.namespaces import campaign_namespace
 from memory.off_record import off_record
 
 ASK = """
@@ -67,3 +70,15 @@ async def test_such_a_message_is_not_remembered():
     assert await remember_message(store, "Miku", "Anon", "Don't remember this: my PIN is 4711.", config) is None
     assert await remember_message(store, "Miku", "Anon", "My birthday is in May.", config) is not None
     assert "4711" not in str(store._data)
+
+
+async def test_the_dungeon_master_keeps_that_the_turn_was_played_and_none_of_its_words(game):
+    await game.begin()
+    game.model.queue("quest", say("Maren nods and says that 4711 is a fine number."))
+    await game.play("Don't remember this: my PIN is 4711.")
+    exchanges = campaign_namespace("adventurer", "default", "exchanges")
+    kept = {item.value["turn"]: item.value for item in game.store.search(exchanges)}
+    assert kept[2]["player"] == kept[2]["reply"] == FORGOTTEN
+    assert "4711" not in str(kept)
+    assert "sister" in kept[1]["player"]
+    assert game.values["remembered_through"] == 2
