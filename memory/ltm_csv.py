@@ -30,6 +30,10 @@ def read_csv(path: Path) -> Rows:
             for cells in reader:
                 if not cells or cells == _COLUMNS:
                     continue
+                if not read.rows and not read.skipped and not (cells[0].isdecimal() and len(cells) == len(_COLUMNS)):
+                    raise ImportFailedError(
+                        f"{path} is no export of the extension: its first line is no {', '.join(_COLUMNS)}."
+                    )
                 if len(cells) != len(_COLUMNS):
                     reason = f"line {reader.line_num}: {len(cells)} columns; expected {', '.join(_COLUMNS)}"
                     read.skipped.append(reason)

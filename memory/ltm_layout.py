@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -13,6 +14,8 @@ from memory.namespaces import unescape_label
 DATABASE = "long_term_memory.db"
 VECTORS = "long_term_memory_embeddings.zarr"
 _ROOT = "bot_memories"  # in the host's directory user_data
+_EXPORTS = "bot_csv_outputs"  # beside it
+_EXPORT = re.compile(r"\d{8}_\d{6}")  # one export in there
 
 
 class Source(NamedTuple):
@@ -62,16 +65,23 @@ def sources(directory: Path) -> list[Source]:
     return found
 
 
-def _found(directory: Path) -> Iterable[Source]:
+def _found(directory: Path) -> Iterator[Source]:
     root = directory.resolve()
-    for path in sorted(directory.rglob(DATABASE)):
-        if path.is_file():
-            yield Source(path, "database", _owner(path, root))
-    for path in sorted(directory.rglob(VECTORS)):
-        if path.is_dir() and not (path.parent / DATABASE).exists():
+    paths = sorted(path for path in directory.rglob("*") if path.name in (DATABASE, VECTORS) or _is_csv(path))
+    databases = [path for path in paths if path.name == DATABASE and path.is_file()]
+    yield from (Source(path, "database", _owner(path, root)) for path in databases)
+    for path in paths:
+        if path.name == VECTORS and path.is_dir() and path.with_name(DATABASE) not in databases:
             yield Source(path, "vectors", _owner(path, root))
-    for path in sorted(path for path in directory.rglob("*") if path.suffix.lower() == ".csv" and path.is_file()):
-        yield Source(path, "csv", _label(path.stem))
+    for path in paths:
+        # A host's directory has many a CSV file: only where exports are written, or what was pointed at.
+        exported = _EXPORTS in path.parts or _EXPORT.fullmatch(path.parent.name)
+        if _is_csv(path) and (exported or (path.parent == directory and not databases)):
+            yield Source(path, "csv", _label(path.stem))
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() == ".csv" and path.is_file()
 
 
 def _owner(path: Path, root: Path) -> str:

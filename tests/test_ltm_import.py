@@ -121,6 +121,18 @@ async def test_csv_exports_bring_the_same_memories_once(tmp_path, root, store):
     assert brought[2].notes == ("the file is empty",)
 
 
+async def test_csv_files_of_others_are_left_alone(tmp_path, root, store):
+    write_database(root / "chiharu")
+    for place in (tmp_path, root, root / "chiharu"):
+        (place / "tags.csv").write_text("0,Anon,four columns by chance,2023-05-01 10:00:00\r\n")
+    exports = root.parent / "bot_csv_outputs" / "20230821_101112"
+    exports.mkdir(parents=True)
+    (exports / "prices.csv").write_text("item;price\nlamp oil;1\n")
+    brought = {one.path.name: one for one in await import_ltm(store, tmp_path, user="ada")}
+    assert set(brought) == {"long_term_memory.db", "prices.csv"}
+    assert "is no export" in brought["prices.csv"].skipped[0]
+
+
 async def test_csv_lines_that_are_none_are_told_and_the_others_go_in(tmp_path, store):
     path = tmp_path / "chiharu.csv"
     long = "x" * 200_000
