@@ -15,6 +15,7 @@ from graphs.engine import open_store
 from graphs.terminal.cli import main
 from memory.characters import MEMORIES
 from memory.curation import listed
+from memory.embeddings import HashEmbeddings
 from memory.namespaces import campaign_namespace, character_namespace, player_namespace
 
 
@@ -184,3 +185,23 @@ def test_it_is_a_program(home):
     ran = start_program(home, "memories", "list")
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert b"questbook import ltm DIR" in ran.stdout
+
+
+def test_with_the_extensions_embedder_its_vectors_are_taken_over(told, tmp_path, monkeypatch):
+    class Mpnet(HashEmbeddings):
+        asked = []
+
+        def embed_documents(self, texts):
+            Mpnet.asked += texts
+            return super().embed_documents(texts)
+
+    monkeypatch.setenv("QUESTBOOK_EMBEDDINGS", "huggingface:sentence-transformers/all-mpnet-base-v2")
+    monkeypatch.setattr("memory.embeddings.load_embeddings", lambda _: Mpnet(768))
+    write_database(tmp_path / "bot_memories" / "chiharu", vectors=2)
+    broken = write_database(tmp_path / "bot_memories" / "rin", [(0, "Anon", "Rin's own message", "")]).parent
+    (broken / "long_term_memory_embeddings.zarr" / "0.0").write_bytes(b"cut off")
+    out = told("import", "ltm", str(tmp_path))
+    assert "2 vectors of all-mpnet-base-v2 were taken over." in out
+    assert "Vectors were made anew: " in out
+    assert sorted(text[:8] for text in Mpnet.asked) == ["My cat i", "Rin's ow"]
+    assert "3 memories" in told("memories", "list")
