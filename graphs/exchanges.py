@@ -17,6 +17,7 @@ from graphs.session import head_op
 from graphs.settings import Settings
 from graphs.turn import notice
 from graphs.turn_state import TurnState
+from graphs.withheld import withheld
 from memory.buffer import turns_of
 from memory.namespaces import campaign_namespace
 from memory.timeline import Segment, branch_of, claim, record_key, stamp
@@ -83,6 +84,7 @@ def origin_of(runtime: Runtime[SettingsT]) -> JSON:
 
 def _said(told: JSON, state: TurnState) -> JSON:
     buffered = dict(turns_of(state.messages, state.turn))
+    told = withheld(told)
     return {
         "kind": "exchange",
         "text": f"{told['player']}\n{told['reply']}",
