@@ -6,7 +6,6 @@ for the person who gave it.
 
 from __future__ import annotations
 
-import csv
 import importlib
 import os
 import re
@@ -31,7 +30,6 @@ _LEVELS = [level for _, level in _HEADINGS]
 _WORDS_ONLY = ["a", "b", "em", "i", "img", "strong"]  # tags of which the text stays
 _INSTALL = "Install what lore needs: pip install 'questbook[lore]' (in a checkout: pip install -e '.[lore]')."
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
-_SAMPLE = 8192
 
 
 class Piece(NamedTuple):
@@ -87,6 +85,8 @@ def read_bytes(path: Path) -> bytes:
     try:
         if not path.exists():
             raise UnreadableDocumentError("there is no such file")
+        if path.is_dir():
+            raise UnreadableDocumentError("there is no file in it that can be read")
         if not path.is_file():
             raise UnreadableDocumentError("it is no regular file")
         if (size := path.stat().st_size) > LARGEST:
@@ -164,12 +164,8 @@ def _csv(path: Path, data: bytes) -> Iterator[Piece]:
     from langchain_community.document_loaders.csv_loader import CSVLoader
 
     encoding = _encoding(data)
-    given: dict[str, Any] = {"restkey": "more", "restval": ""}
-    try:
-        sample = data[:_SAMPLE].decode(encoding, "ignore")
-        given["delimiter"] = csv.Sniffer().sniff(sample, ",;\t|").delimiter
-    except csv.Error:  # one column, or too little to tell: a comma
-        pass
+    header = data.decode(encoding, "replace").lstrip().partition("\n")[0]
+    given: dict[str, Any] = {"delimiter": max(",;\t|", key=header.count), "restkey": "more", "restval": ""}
     for row in CSVLoader(path, csv_args=given, encoding=encoding).lazy_load():
         if any(line.partition(": ")[2] for line in row.page_content.splitlines()):
             yield from _pieces(row.page_content, {"row": row.metadata["row"] + 1})
