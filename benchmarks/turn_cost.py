@@ -6,8 +6,9 @@
 
 Ours is the dungeon master as the terminal runs it (`graphs.engine`: SQLite checkpoints, FaissStore, default settings),
 all nodes at work: dice every fourth turn, notes on the quest's page and one exchange into the store every turn, the
-buffer folded into the summary when it is full. The others are graphs as their documentation shows them, on the same
-checkpointer. All are answered by one model of tables: replies of 600 characters to messages of about 80, no network.
+buffer folded into the summary when it is full. The others are graphs as their documentation shows them, on
+AsyncSqliteSaver as it comes. All are answered by one model of tables: replies of 600 characters to messages of about
+80, no network.
 
 Time is the process's CPU time (all threads), which other work on the machine hardly changes: the median turn of a
 window. Bytes are what the database has grown by, and tokens what all prompts of the turn came to (four characters each,
@@ -30,7 +31,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -48,17 +48,18 @@ from langchain_core.messages import (  # noqa: E402
     trim_messages,
 )
 from langchain_core.messages.tool import tool_call_chunk  # noqa: E402
-from langchain_core.messages.utils import count_tokens_approximately, get_buffer_string  # noqa: E402
+from langchain_core.messages.utils import count_tokens_approximately  # noqa: E402
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult  # noqa: E402
 from langgraph.channels import DeltaChannel  # noqa: E402
-from langgraph.graph import END, START, MessagesState, StateGraph  # noqa: E402
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver  # noqa: E402
+from langgraph.graph import START, MessagesState, StateGraph  # noqa: E402
 from langgraph.graph.message import add_messages  # noqa: E402
 from pydantic import Field  # noqa: E402
 from typing_extensions import TypedDict  # noqa: E402
 
 import graphs.dungeon_master.model  # noqa: E402
 from graphs.dungeon_master.context import Context  # noqa: E402
-from graphs.engine import open_checkpointer, open_game  # noqa: E402
+from graphs.engine import open_game  # noqa: E402
 from graphs.home import Home  # noqa: E402
 
 REPLY_CHARS = 600
@@ -105,7 +106,10 @@ def notes(turn: int) -> dict[str, Any]:
     if turn % 5 == 0:
         new, old = entry("person", turn), entry("person", turn - 50)
         somebody = {"role": words(turn, "role", 20), "attitude": "wary", "last_seen": words(turn, "seen", 30)}
-        patch |= {"people": {new: somebody, old: None}, "inventory": {entry("item", turn): 1, entry("item", turn - 50): 0}}
+        patch |= {
+            "people": {new: somebody, old: None},
+            "inventory": {entry("item", turn): 1, entry("item", turn - 50): 0},
+        }
     if turn % 20 == 0:
         quest = {"status": "open", "notes": words(turn, "quest", 80)}
         patch |= {"quests": {entry("quest", turn): quest, entry("quest", turn - 100): None}}
@@ -126,6 +130,7 @@ class Tables(BaseChatModel):
         return "tables"
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:  # noqa: ARG002
+        """Bind tools: by them it knows its job."""
         bound = self.model_copy(update={"tools": tuple(tool["function"]["name"] for tool in tools)})
         bound.spent, bound.jobs, bound.turn = self.spent, self.jobs, self.turn
         return bound
@@ -296,7 +301,7 @@ class BotState(MessagesState):
 
 
 def opengpts(model: Tables, saver: Any) -> Compiled:
-    """OpenGPTs' dungeon master (2023): a reply, then an update, each over the whole history, which keeps the updates."""
+    """OpenGPTs' dungeon master (2023): a reply, then an update; the history holds all, also the updates."""
     told = "You are a dungeon master leading one player on a quest. Character: {}. The state of the quest: {}"
 
     def prompt(state: BotState) -> list[AnyMessage]:
@@ -317,10 +322,10 @@ def opengpts(model: Tables, saver: Any) -> Compiled:
 
 
 async def peer(build: Builder, model: Tables, turns: int, home: Path) -> list[Turn]:
-    """One of the others, on the same checkpointer."""
-    home.mkdir(parents=True)
+    """One of the others, on LangGraph's checkpointer for SQLite."""
+    await asyncio.to_thread(home.mkdir, parents=True)
     checkpoints = home / "checkpoints.db"
-    async with open_checkpointer(checkpoints) as saver:
+    async with AsyncSqliteSaver.from_conn_string(str(checkpoints)) as saver:
         graph, config = build(model, saver), {"configurable": {"thread_id": "1"}}
 
         async def play(text: str) -> None:
@@ -393,7 +398,9 @@ async def measure(arguments: argparse.Namespace) -> dict[str, list[Turn]]:
             else:
                 measured[name] = await peer(PEERS[name], model, turns, home)
             size = size_of(home / "checkpoints.db") / 2**20
-        print(f"# {name}: {turns:,} turns, {size:,.0f} MB of checkpoints, {time.perf_counter() - begun:.0f} s", flush=True)
+        print(
+            f"# {name}: {turns:,} turns, {size:,.0f} MB of checkpoints, {time.perf_counter() - begun:.0f} s", flush=True
+        )
     return measured
 
 

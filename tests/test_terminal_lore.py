@@ -1,9 +1,9 @@
-"""`questbook lore`, as a program: what goes in, what is named with a reason, and what of it is recalled and forgotten."""
+"""`questbook lore`, as a program: what goes in, what is refused and why, what is forgotten."""
 
 import pytest
 from filelock import FileLock
 from paper import files, pdf
-from test_terminal_forget import files_saying
+from stored_bytes import files_saying
 from test_terminal_pipe import one_line_of, start
 
 from graphs.dungeon_master.context import Context
@@ -64,7 +64,9 @@ def test_added_again_removed_and_listed(home, books):
     run = start(home, "lore", "remove", "gods.md", "gods.md")
     assert run.returncode == 2
     assert out(run) == ["gods.md: removed, 1 piece"]
-    assert one_line_of(run) == "questbook: There is no lore of the name 'gods.md' in campaign 'default'. There is: none."
+    assert (
+        one_line_of(run) == "questbook: There is no lore of the name 'gods.md' in campaign 'default'. There is: none."
+    )
     assert out(start(home, "lore", "list")) == ["No lore in campaign 'default'. Add files: questbook lore add FILE…"]
 
 
@@ -105,9 +107,8 @@ def test_it_goes_with_its_campaign_and_words_of_it_are_forgotten(home, books):
     assert "  gods.md, Tide: Tide The Tide King wakes." in out(run)
     assert "Tide King" not in run.stdout.decode().partition("Forgotten:")[2]
     run = start(home, "forget", "--campaign", "isle", "--yes")
-    assert out(run) == [
-        "Forgotten: campaign 'isle'. Threads, with all their checkpoints: 0; memories and other items: 4; typed lines: 0."
-    ]
+    assert out(run)[0].startswith("Forgotten: campaign 'isle'.")
+    assert "memories and other items: 4;" in out(run)[0], "two pieces and two notes on files are left"
     assert "No lore" in out(start(home, "lore", "list", "--campaign", "isle"))[0]
     assert files_saying(home, "owlbear") == ["memory.db"], "the other campaign's"
     assert start(home, "forget", "--campaign", "moor", "--yes").returncode == 0
