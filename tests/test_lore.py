@@ -2,12 +2,14 @@
 
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from langgraph.store.memory import InMemoryStore
 from paper import files, pdf
 
 from graphs.dungeon_master.sections import memory_line
+from graphs.terminal.commands import COMMANDS
 from memory import FaissStore
 from memory.citation import citation
 from memory.documents import PIECE_CHARS, documents_in
@@ -300,3 +302,16 @@ async def test_it_is_recalled_with_source_and_page_in_the_prompts_line(tmp_path)
         (best, *_) = await recall(store, LORE, [("Who is the ash mother?", 1.0)])
         assert memory_line(best.value) == '{"source": "gods.md, Ash", "text": "The Ash Mother sleeps."}'
         assert await store.asearch(campaign_namespace("u", "other", "lore")) == []
+
+
+async def test_the_command_memories_tells_source_and_page():
+    class Screen:
+        def table(self, title, columns, rows, **named):
+            self.rows = rows
+
+    lore = {"kind": "lore", "text": "The owlbear fears bells.", "source": "bestiary.pdf", "page": 3, "score": 0.5}
+    exchange = {"turn": 2, "age": "just now", "score": 0.4, "player": "I look.", "reply": "You see."}
+    table = SimpleNamespace(recalled=[lore, exchange], screen=Screen())
+    await COMMANDS["/memories"].run(table, "")
+    assert ["bestiary.pdf, page 3" in " ".join(row) for row in table.screen.rows] == [True, False]
+    assert "The owlbear fears bells." in " ".join(table.screen.rows[0])
