@@ -5,10 +5,10 @@
     python benchmarks/turn_cost.py --only ours --turns 5000
 
 Ours is the dungeon master as the terminal runs it (`graphs.engine`: SQLite checkpoints, FaissStore, default settings),
-all nodes at work: dice every fourth turn, notes on the quest's page and one exchange into the store every turn, the
-buffer folded into the summary when it is full. The others are graphs as their documentation shows them, on
-AsyncSqliteSaver as it comes. All are answered by one model of tables: replies of 600 characters to messages of about
-80, no network.
+all nodes at work: dice every fourth turn; notes on the quest's page, two facts (where the graph asks for facts) and one
+exchange into the store every turn; the buffer folded into the summary when it is full. The others are graphs as their
+documentation shows them, on AsyncSqliteSaver as it comes. All are answered by one model of tables: replies of 600
+characters to messages of about 80, no network.
 
 Time is the process's CPU time (all threads), which other work on the machine hardly changes: the median turn of a
 window. Bytes are what the database has grown by, and tokens what all prompts of the turn came to (four characters each,
@@ -117,6 +117,15 @@ def notes(turn: int) -> dict[str, Any]:
     return patch
 
 
+def facts(turn: int) -> list[dict[str, Any]]:
+    """Return what a model hands over as facts: two a turn, of which every seventh turn one ends an older one."""
+    somebody = words(turn // 50, "person", 14).rstrip(".").title()
+    event = {"text": words(turn, "event", 90), "subject": somebody, "kind": "event", "importance": 3 + turn % 5}
+    place = words(turn // 7, "whereabouts", 14).rstrip(".")
+    slot = {"attribute": "whereabouts", "value": place, "kind": "trait", "importance": 4}
+    return [event, {"text": f"{somebody} is at {place}.", "subject": somebody, **slot}]
+
+
 class Tables(BaseChatModel):
     """Answers by the tools that are bound: rolls now and then, notes always; without tools it tells 600 characters."""
 
@@ -145,6 +154,8 @@ class Tables(BaseChatModel):
             made = [("CharacterNotebook", {**page, "goal": "wants her sister back"})]
         elif "StateNotebook" in self.tools:
             made = [("StateNotebook", notes(turn))]
+            if "Facts" in self.tools:
+                made.append(("Facts", {"facts": facts(turn)}))
         elif "roll_dice" in self.tools and turn % DICE_EVERY == 0 and isinstance(messages[-1], HumanMessage):
             made = [("roll_dice", {"expression": "1d20+4", "reason": "to climb on", "dc": 12})]
         calls = [
