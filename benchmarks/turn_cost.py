@@ -30,6 +30,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -239,9 +240,12 @@ async def ours(model: Tables, turns: int, home: Path) -> list[Turn]:
         saved = await game.saved()
     if saved is None or saved.turn != turns or saved.values["noted_through"] != turns:
         raise SystemExit(f"The game did not get through its {turns} turns: {saved}")
+    jobs = {"roll_dice": "reply and rolls", "StateNotebook": "notes", "": "summary", "CharacterNotebook": "interview"}
+    told = ", ".join(f"{jobs.get(job, job)} {count / turns:.2f}" for job, count in Counter(model.jobs).items())
     noted = [notice["text"] for notice in saved.values["notices"] if notice["turn"] > 1]
     print(f"# ours: the quest's page has {len(saved.quest.render()):,} characters of {saved.quest.LIMIT:,}", end="")
     print(f"; notices: {noted}" if noted else "")
+    print(f"# ours: model calls a turn over the whole game: {told}")
     return measured
 
 
