@@ -28,7 +28,7 @@ _ENDS = ["\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ", ""]  # where to cut, t
 _HEADINGS = [("#" * level, str(level)) for level in range(1, 7)]
 _LEVELS = [level for _, level in _HEADINGS]
 _WORDS_ONLY = ["a", "b", "em", "i", "img", "strong"]  # tags of which the text stays
-_INSTALL = "Install what lore needs: pip install 'questbook[lore]' (in a checkout: pip install -e '.[lore]')."
+_INSTALL = "Install the extra `lore`, in the project's directory: pip install -c constraints.txt -e '.[lore]'"
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
