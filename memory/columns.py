@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Any
 
-from memory import rows
+from memory.changes import changed_after, last_removed, values_after, values_of
 from memory.filters import EITHER, look_up, meets
 from memory.rows import SHIFT, NamespaceRow
 
@@ -85,12 +85,12 @@ class Columns:
             self.ids = np.empty(0, np.int64)
             for column in self._columns.values():
                 column.clear()
-            self._mark = rows.last_removed(connection)
+            self._mark = last_removed(connection)
         else:
-            self._mark, changed = rows.changed_after(connection, self._namespace, self._mark)
+            self._mark, changed = changed_after(connection, self._namespace, self._mark)
             self._replace(connection, changed)
         after = int(self.ids[-1]) if len(self.ids) else self._namespace << SHIFT
-        self._append(rows.values_after(connection, self._namespace, after))
+        self._append(values_after(connection, self._namespace, after))
         self._masks.clear()
         self.version, self._epoch = space.version, space.epoch
 
@@ -113,7 +113,7 @@ class Columns:
         self.ids = self.ids[kept]
         for column in self._columns.values():
             column.keep(kept)
-        self._append(rows.values_of(connection, known))
+        self._append(values_of(connection, known))
         order = np.argsort(self.ids, kind="stable")
         self.ids = self.ids[order]
         for column in self._columns.values():

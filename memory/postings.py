@@ -5,13 +5,14 @@ FTS5 knows one collection, a store has many namespaces, and a search with a filt
 text usually is are those of the items that the search may find, so that what it may not find changes nothing.
 """
 
+import json
 import math
 import sqlite3
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory import rows
+from memory.changes import changed_after, last_removed
 from memory.rows import SHIFT, NamespaceRow
 from memory.shards import Allowed
 from memory.stems import stems
@@ -92,10 +93,10 @@ class Postings:
             return
         if self._version < 0 or space.epoch != self._epoch:
             self.ids, self.sizes = np.empty(0, np.int64), np.empty(0, np.float32)
-            self._mark = rows.last_removed(connection)
+            self._mark = last_removed(connection)
             self._forget()
         else:
-            self._mark, changed = rows.changed_after(connection, self._namespace, self._mark)
+            self._mark, changed = changed_after(connection, self._namespace, self._mark)
             self._replace(connection, changed)
         self._append(connection)
         self._version, self._epoch = space.version, space.epoch
@@ -112,7 +113,7 @@ class Postings:
         if not known:
             return
         kept = ~np.isin(self.ids, known)
-        ids, sizes = _sizes(rows.text_sizes(connection, known))
+        ids, sizes = _sizes(_text_sizes(connection, known))
         ids, sizes = np.concatenate([self.ids[kept], ids]), np.concatenate([self.sizes[kept], sizes])
         order = np.argsort(ids, kind="stable")
         self.ids, self.sizes = ids[order], sizes[order]
@@ -123,7 +124,7 @@ class Postings:
 
         low = self._namespace << SHIFT
         after = int(self.ids[-1]) if len(self.ids) else low
-        ids, sizes = _sizes(rows.text_sizes_after(connection, self._namespace, after))
+        ids, sizes = _sizes(_text_sizes_after(connection, self._namespace, after))
         if not len(ids):
             return
         first = len(self.ids)
@@ -134,7 +135,7 @@ class Postings:
             self._forget()
             return
         new: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-        texts = rows.texts_after(connection, self._namespace, after)
+        texts = _texts_after(connection, self._namespace, after)
         for place, columns in enumerate(texts, first):
             for word, often in self._counted(columns).items():
                 if self._found.get(word) is not None:
@@ -241,3 +242,25 @@ def _decoded(blob: bytes) -> int:
         if byte < 0x80:
             total, number = total + number, 0
     return total
+
+
+def _text_sizes_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, bytes]]:
+    """Item ids and FTS5's record of their length, of a namespace's indexed items newer than a given one."""
+    return connection.execute(
+        "SELECT id, sz FROM texts_docsize WHERE id > ? AND id < ? ORDER BY id", (after, (namespace + 1) << SHIFT)
+    ).fetchall()
+
+
+def _text_sizes(connection: sqlite3.Connection, items: Sequence[int]) -> list[tuple[int, bytes]]:
+    """Item ids and FTS5's record of their length, of those of some items that are in the word index."""
+    return connection.execute(
+        "SELECT id, sz FROM texts_docsize WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(items)),)
+    ).fetchall()
+
+
+def _texts_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[str, ...]]:
+    """What the word index holds of a namespace's items newer than a given one: its columns, oldest first."""
+    for row in connection.execute(
+        "SELECT * FROM texts WHERE rowid > ? AND rowid < ? ORDER BY rowid", (after, (namespace + 1) << SHIFT)
+    ):
+        yield tuple(text or "" for text in row)

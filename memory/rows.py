@@ -234,28 +234,6 @@ def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) ->
     )
 
 
-def removed_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, int]]:
-    """Vectors of a namespace that were removed since a mark.
-
-    Args:
-        connection: In a transaction.
-        namespace: Its id.
-        after: The mark, or 0.
-
-    Returns:
-        (mark, vector id), oldest first.
-    """
-    return connection.execute(
-        "SELECT id, vector FROM removed WHERE namespace = ? AND id > ? AND vector > 0 ORDER BY id", (namespace, after)
-    ).fetchall()
-
-
-def last_removed(connection: sqlite3.Connection) -> int:
-    """The newest mark in the list of removed vectors."""
-    (mark,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'removed'").fetchone()
-    return int(mark)
-
-
 def vector_of(connection: sqlite3.Connection, vector: int) -> bytes | None:
     """Read one vector's bytes, or None."""
     found = connection.execute("SELECT vector FROM vectors WHERE id = ?", (vector,)).fetchone()
@@ -286,68 +264,6 @@ def vectors_by_id(connection: sqlite3.Connection, vectors: Sequence[int]) -> Ite
         (vector id, little-endian float32 bytes) of those that are there.
     """
     yield from connection.execute(_VECTORS_BY_ID, (json.dumps(list(vectors)),))
-
-
-def changed_after(connection: sqlite3.Connection, namespace: int, after: int) -> tuple[int, list[int]]:
-    """Items of a namespace that were updated or deleted since a mark.
-
-    Args:
-        connection: In a transaction.
-        namespace: Its id.
-        after: The mark.
-
-    Returns:
-        The new mark, and item ids, each once.
-    """
-    found = connection.execute(
-        "SELECT id, -vector FROM removed WHERE namespace = ? AND id > ? AND vector < 0 ORDER BY id", (namespace, after)
-    ).fetchall()
-    return (found[-1][0], list({item: None for _, item in found})) if found else (after, [])
-
-
-def values_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, Any]]:
-    """Item ids and values of a namespace's items that are newer than a given one, oldest first."""
-    found = connection.execute(
-        "SELECT id, value FROM items WHERE id > ? AND id < ? ORDER BY id", (after, (namespace + 1) << SHIFT)
-    )
-    return [(item, _value_or_nothing(value)) for item, value in found]
-
-
-def values_of(connection: sqlite3.Connection, items: Sequence[int]) -> list[tuple[int, Any]]:
-    """Item ids and values of those of some items that are there."""
-    found = connection.execute(
-        "SELECT id, value FROM items WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(items)),)
-    )
-    return [(item, _value_or_nothing(value)) for item, value in found]
-
-
-def text_sizes_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, bytes]]:
-    """Item ids and FTS5's record of their length, of a namespace's indexed items newer than a given one."""
-    return connection.execute(
-        "SELECT id, sz FROM texts_docsize WHERE id > ? AND id < ? ORDER BY id", (after, (namespace + 1) << SHIFT)
-    ).fetchall()
-
-
-def text_sizes(connection: sqlite3.Connection, items: Sequence[int]) -> list[tuple[int, bytes]]:
-    """Item ids and FTS5's record of their length, of those of some items that are in the word index."""
-    return connection.execute(
-        "SELECT id, sz FROM texts_docsize WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(items)),)
-    ).fetchall()
-
-
-def texts_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[str, ...]]:
-    """What the word index holds of a namespace's items newer than a given one: its columns, oldest first."""
-    for row in connection.execute(
-        "SELECT * FROM texts WHERE rowid > ? AND rowid < ? ORDER BY rowid", (after, (namespace + 1) << SHIFT)
-    ):
-        yield tuple(text or "" for text in row)
-
-
-def _value_or_nothing(value: str) -> Any:
-    try:
-        return json.loads(value)
-    except (ValueError, TypeError):
-        return {}  # a damaged item is logged when it is read itself
 
 
 def items_without_vector(connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[ItemRow]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from memory import rows
+from memory.changes import last_removed, removed_after
 from memory.indexes import ExactIndex, InvertedIndex, vectors_in_blocks
 from memory.rows import SHIFT, NamespaceRow
 from memory.snapshots import Snapshot, read_snapshot, write_snapshot
@@ -112,7 +113,7 @@ class Shard:
         outgrown = self._loaded and self._index.outgrown(2 * self._exact_limit)
         if not self._loaded or space.epoch != self._epoch or too_dead or outgrown:
             self._load(connection, space, fresh=too_dead or outgrown)
-        self._bury(rows.removed_after(connection, self._namespace, self._mark))
+        self._bury(removed_after(connection, self._namespace, self._mark))
         self._append(connection)
         self._version, self._epoch, self._pool = space.version, space.epoch, None
 
@@ -132,7 +133,7 @@ class Shard:
             )
             self._vectors, self._items = np.empty(0, np.int64), np.empty(0, np.int64)
             self._alive = np.empty(0, np.bool_)
-            self._mark = rows.last_removed(connection)
+            self._mark = last_removed(connection)
             self._saved = 0
         self._dead = int(len(self._alive) - self._alive.sum())
         self._loaded = True
