@@ -13,6 +13,7 @@ from graphs.dungeon_master import prompts
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
 from memory.buffer import latest, spoken, turns_of
+from memory.citation import citation, lore_text
 from notebooks import render_value
 
 JSON = dict[str, Any]
@@ -81,7 +82,9 @@ def transcript(state: DungeonState, first: int, last: int) -> list[JSON]:
 
 
 def memory_line(memory: JSON) -> str:
-    """Render one recalled memory on one line."""
+    """Render one recalled memory on one line; lore with its source and page."""
+    if source := citation(memory):
+        return render_value({"source": source, "text": lore_text(memory)})
     return render_value({key: memory[key] for key in ("turn", "age", "player", "reply") if memory.get(key) is not None})
 
 

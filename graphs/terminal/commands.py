@@ -13,6 +13,7 @@ from graphs.terminal.keeping import KEEPING
 from graphs.terminal.table import Command, Outcome, Table, Then
 from graphs.terminal.text import one_line
 from graphs.terminal.travel import TRAVEL
+from memory.citation import citation, lore_text
 
 _REPLY_SHOWN = 160
 
@@ -66,7 +67,7 @@ async def _memories(table: Table, rest: str) -> Then:  # noqa: ARG001
                 str(memory.get("turn", "")),
                 str(memory.get("age") or ""),
                 _score(memory.get("score")),
-                one_line(str(memory.get("player") or memory.get("text") or ""), _REPLY_SHOWN),
+                one_line(_told(memory), _REPLY_SHOWN),
                 one_line(str(memory.get("reply") or ""), _REPLY_SHOWN),
             )
             for memory in table.recalled
@@ -131,6 +132,11 @@ async def _help(table: Table, rest: str) -> Then:  # noqa: ARG001
 
 async def _quit(table: Table, rest: str) -> Then:  # noqa: ARG001
     return Then.QUIT
+
+
+def _told(memory: dict[str, Any]) -> str:
+    source = citation(memory)
+    return f"[{source}] {lore_text(memory)}" if source else str(memory.get("player") or memory.get("text") or "")
 
 
 def _score(score: Any) -> str:

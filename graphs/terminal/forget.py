@@ -16,6 +16,7 @@ from graphs.errors import HistoryError, SettingsError
 from graphs.home import Home
 from graphs.terminal.campaigns import hold_campaign
 from graphs.terminal.text import one_line
+from memory.citation import citation
 
 Confirm = Callable[[Sequence[str]], Awaitable[bool]]
 """Shows lines to a person and asks whether to go on."""
@@ -164,7 +165,8 @@ def _lines(found: Found, campaign: str) -> list[str]:
     lines = [f"“{one_line(found.words, 80)}” in campaign {one_line(campaign, 60)!r}, on every branch:"]
     for value in found.records[:_SHOWN]:
         text = one_line(str(value.get("text", "")), _WIDTH)
-        lines.append(f"  turn {value.get('turn', '?')} ({one_line(str(value.get('line') or 'main'), 40)}): {text}")
+        where = f"turn {value.get('turn', '?')} ({one_line(str(value.get('line') or 'main'), 40)})"
+        lines.append(f"  {one_line(citation(value), _WIDTH) or where}: {text}")
     if len(found.records) > _SHOWN:
         lines.append(f"  … and {len(found.records) - _SHOWN} more memories")
     lines += [f"  {one_line(place, _WIDTH)}" for place in found.places]
