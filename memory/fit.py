@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from memory.when import When
@@ -41,8 +42,11 @@ def fit(when: When, value: Mapping[str, Any], anchor: int | None = None) -> floa
 def moment(value: Mapping[str, Any], name: str = "said_at") -> datetime | None:
     """Return a record's time with an offset; None if it has none that can be read."""
     text = value.get(name)
-    if not isinstance(text, str) or not text:
-        return None
+    return _read(text) if isinstance(text, str) and text else None
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> datetime | None:
     try:
         then = datetime.fromisoformat(text)
     except ValueError:

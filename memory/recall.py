@@ -36,7 +36,7 @@ __all__ = ["Present", "Reason", "Recalled", "recall"]
 Namespace = tuple[str, ...]
 Queries = str | Sequence[str | tuple[str, float]]
 _LATEST = 100  # records that generative_agents looks at for being recent, whatever they say
-_SAME = 0.9  # share of different words, of all that two texts have, from which they say the same
+_SAME = 0.9  # share of the words of two texts that both have, from which they say the same
 _WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
 
 
@@ -108,6 +108,8 @@ async def recall(
         return []
     question = max(asked, key=lambda one: one[1])[0]
     when = read_when(question, present.now or datetime.now(UTC), day=present.day, session=present.session)
+    if timeline is not None and not timeline and not lasting:
+        return []
     scopes = [Scope(space, timeline, before, _narrow(when)) for space in _several(namespaces)]
     scopes += [Scope(space) for space in lasting]
     callers = frozenset(word for words in named_in(question, speakers).values() for word in words)
@@ -115,8 +117,8 @@ async def recall(
 
     pool: dict[Place, Mapping[str, Any]] = {}
     cosines: list[dict[Place, float]] = [{} for _ in texts]
-    for scope in scopes:
-        for number, items in enumerate(await candidates(store, scope, texts)):
+    for scope, hits in zip(scopes, await candidates(store, scopes, texts), strict=True):
+        for number, items in enumerate(hits):
             for item in items:
                 if secrets or may_know(item.value, viewer):
                     pool[scope.namespace, item.key] = item.value
@@ -235,7 +237,7 @@ def _folded(found: Sequence[Recalled], limit: int) -> list[Recalled]:
     kept: list[Recalled] = []
     said: list[frozenset[str]] = []
     for one in found:
-        words = frozenset(split_words(str(one.value.get("text", ""))))
+        words = frozenset(str(one.value.get("text", "")).casefold().split())
         same = next((n for n, other in enumerate(said) if _alike(words, other)), None)
         if same is not None:
             kept[same] = kept[same]._replace(folded=(*kept[same].folded, one.key))

@@ -18,6 +18,7 @@ from memory.when import names_time
 
 _DECAY = 0.995  # for each hour, Park et al. 2023
 _LEAST = 1e-9
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 Scores = Mapping[Place, float]
 
@@ -119,20 +120,13 @@ def _recency(found: Evidence, accessed: Mapping[str, str]) -> dict[Place, float]
 
     Between any two records the ratio is that of 0.995 to the hours until now; dividing by the maximum takes "now" out.
     """
-    times: dict[Place, datetime] = {}
+    times: dict[Place, float] = {}
     for place, value in found.values.items():
         then = moment({"said_at": accessed[place[1]]}) if place[1] in accessed else moment(value)
         if then is not None:
-            times[place] = then
-    if not times:
-        return {}
-    latest = max(times.values(), key=_seconds)
-    return {place: _DECAY ** ((_seconds(latest) - _seconds(then)) / 3600) for place, then in times.items()}
-
-
-def _seconds(then: datetime) -> float:
-    # Not timestamp(), which is out of range for times near the year 1 in some zones.
-    return (then - datetime(2000, 1, 1, tzinfo=UTC)).total_seconds()
+            times[place] = (then - _EPOCH).total_seconds() / 3600
+    latest = max(times.values(), default=0.0)
+    return {place: _DECAY ** (latest - hours) for place, hours in times.items()}
 
 
 def _importance(value: Mapping[str, Any]) -> float:

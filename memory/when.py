@@ -82,6 +82,14 @@ _NEAR = (
     (re.compile(r"\byesterday\b|\blast\s+night\b", re.I), 1),
     (re.compile(r"\btoday\b|\btonight\b|\bthis\s+(?:morning|afternoon|evening)\b", re.I), 0),
 )
+# One pattern for many texts; which time is named is not asked.
+_TIME_WORD = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|(?:last|next|this|past|previous)\s+(?:few\s+)?"
+    r"(?:weekend|week|month|year|night|morning|spring|summer|autumn|fall|winter)s?"
+    rf"|{'|'.join(_WEEKDAYS)}|{'|'.join(month for month in _MONTHS if month not in ('may', 'march'))}"
+    r"|(?-i:May|March)|(?:1[89]|20|21)\d\d|day\s+\d+)\b",
+    re.I,
+)
 _ANCHOR = re.compile(
     r"\b(?P<relation>before|after|since|until|till)\s+(?P<what>(?:(?:i|we|he|she|they|you|it|the|my|our|his|her|their|that)"
     r"\b|(?-i:[A-Z]))[^?.!;,]{3,})",
@@ -110,7 +118,7 @@ def read_when(query: str, now: datetime, *, day: int | None = None, session: int
 
 def names_time(text: str) -> bool:
     """Whether a text names a time: a date, a weekday, "yesterday", "two weeks ago", "next month"."""
-    return _names_time(text) or re.search(r"\bnext\s+(?:week|month|year|summer|winter|spring)|\btomorrow\b", text, re.I) is not None
+    return _TIME_WORD.search(text) is not None
 
 
 def _names_time(text: str) -> bool:
