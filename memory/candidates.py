@@ -63,9 +63,7 @@ async def candidates(store: BaseStore, scopes: Sequence[Scope], queries: Sequenc
             best[0] += [item for item in items if item.key not in known]
         found.append(best)
     await _search_again(store, scopes, queries, again, found)
-    return [
-        [await _rankable(store, scope, items) for items in best] for scope, best in zip(scopes, found, strict=True)
-    ]
+    return [[await _rankable(store, scope, items) for items in best] for scope, best in zip(scopes, found, strict=True)]
 
 
 def _searches(scope: Scope, queries: Sequence[str], *, either: bool) -> list[SearchOp]:

@@ -28,7 +28,9 @@ def fit(when: When, value: Mapping[str, Any], anchor: int | None = None) -> floa
     """
     fits = [0.0]
     if when.start is not None and when.end is not None:
-        fits += [_near(when.start, when.end, then) for name in ("real_time", "said_at") if (then := moment(value, name))]
+        fits += [
+            _near(when.start, when.end, then) for name in ("real_time", "said_at") if (then := moment(value, name))
+        ]
     if when.days is not None and (day := story_day(value)) is not None:
         fits.append(_beside(when.days, day))
     if when.sessions is not None and isinstance(session := value.get("session"), int):
@@ -64,10 +66,7 @@ def story_day(value: Mapping[str, Any]) -> int | None:
 
 
 def _near(start: datetime, end: datetime, then: datetime) -> float:
-    if then < start:
-        gap = (start - then) * _BEFORE
-    else:
-        gap = max(then - end, timedelta(0))
+    gap = (start - then) * _BEFORE if then < start else max(then - end, timedelta(0))
     scale = min(timedelta(days=_SCALE_DAYS), (end - start) * _SCALE_DAYS)
     return math.exp(-gap / scale) if scale else float(not gap)
 

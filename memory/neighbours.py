@@ -7,7 +7,7 @@ after it, and a copy of what came before would have to be forgotten with it; bot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item
 
@@ -55,7 +55,7 @@ async def fetch(store: BaseStore, places: Sequence[Place]) -> dict[Place, Mappin
     """Read records, all in one batch; those that are not there are left out."""
     if not places:
         return {}
-    items: Sequence[Item | None] = await store.abatch([GetOp(*place, refresh_ttl=False) for place in places])
+    items = cast("list[Item | None]", await store.abatch([GetOp(*place, refresh_ttl=False) for place in places]))
     return {place: item.value for place, item in zip(places, items, strict=True) if item is not None}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages.utils import count_tokens_approximately
@@ -78,7 +78,8 @@ async def recall(
 
     Args:
         store: Any store; the records carry `text`, and what else they carry is made use of: the fields of
-            `memory.timeline.stamp`, `kind`, `speaker`, `subject`, `importance`, `said_at`, `real_time`, `day`, `session`.
+            `memory.timeline.stamp`, `kind`, `speaker`, `subject`, `importance`, `said_at`, `real_time`, `day`,
+            `session`.
         namespaces: Where the records of the timeline are, one namespace or several.
         query: One text or several, each alone or with its weight; blank ones are passed over. The heaviest one is the
             question: the time and the names in it count.
@@ -188,7 +189,7 @@ def _narrow(when: When) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if when.start is not None and when.end is not None:
         day = timedelta(days=1)  # the stamp is of the day in UTC, the span in the asker's zone
-        first, last = max(when.start.date(), datetime.min.date() + day) - day, when.end.date()
+        first, last = max(when.start.date(), date.min + day) - day, when.end.date()
         found.append({"date": {"$gte": f"{first:%Y%m%d}".zfill(8), "$lte": f"{last:%Y%m%d}".zfill(8)}})
     if when.days is not None and when.days[0] == when.days[1]:
         found.append({"day": when.days[0]})
@@ -219,7 +220,11 @@ def _anchor(scores: Mapping[Place, float], pool: Mapping[Place, Mapping[str, Any
         told = set(split_words(str(pool[place].get("text", ""))))
         turn = pool[place].get("turn")
         # Inflected words count by their first letters; the order above has stems.
-        known = sum(1 for word in asked if any(other[: max(4, len(word) - 2)] == word[: max(4, len(word) - 2)] for other in told))
+        known = sum(
+            1
+            for word in asked
+            if any(other[: max(4, len(word) - 2)] == word[: max(4, len(word) - 2)] for other in told)
+        )
         if isinstance(turn, int) and asked and 2 * known >= len(asked):
             return turn
     return None
@@ -254,7 +259,9 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return bool(least) and least >= _SAME * most and len(one & other) >= _SAME * len(one | other)
 
 
-def _fitting(found: Sequence[Recalled], limit: int, budget: int | None, cost: Callable[[Recalled], int]) -> list[Recalled]:
+def _fitting(
+    found: Sequence[Recalled], limit: int, budget: int | None, cost: Callable[[Recalled], int]
+) -> list[Recalled]:
     if budget is None:
         return list(found[:limit])
     kept: list[Recalled] = []

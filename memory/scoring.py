@@ -64,7 +64,9 @@ def order(found: Evidence, weights: Weights) -> list[tuple[Place, float, Reason]
     relevant = _by_maximum(relevance)
     if weights.scoring == "generative_agents":
         relevance = dict(meaning) if meaning else dict(words)
-        parts = [_between({place: part.get(place, 0.0) for place in places}) for part in (relevance, recency, importance)]
+        parts = [
+            _between({place: part.get(place, 0.0) for place in places}) for part in (relevance, recency, importance)
+        ]
         total = {place: sum(part[place] for part in parts) for place in places}
         relevant, recency = parts[0], parts[1]
     else:

@@ -41,20 +41,33 @@ class When(NamedTuple):
 _NUMBERS = {
     word: number
     for number, words in enumerate(
-        "- a,an,one,1st,first two,couple,2nd,second three,few,3rd,third four,4th,fourth five,several,5th,fifth "
-        "six,6th,sixth seven,7th,seventh eight,8th,eighth nine,9th,ninth ten,10th,tenth eleven,eleventh "
-        "twelve,twelfth".split()
+        (
+            ("a", "an", "one", "1st", "first"),
+            ("two", "couple", "2nd", "second"),
+            ("three", "few", "3rd", "third"),
+            ("four", "4th", "fourth"),
+            ("five", "several", "5th", "fifth"),
+            ("six", "6th", "sixth"),
+            ("seven", "7th", "seventh"),
+            ("eight", "8th", "eighth"),
+            ("nine", "9th", "ninth"),
+            ("ten", "10th", "tenth"),
+            ("eleven", "11th", "eleventh"),
+            ("twelve", "12th", "twelfth"),
+        ),
+        1,
     )
-    for word in words.split(",")
+    for word in words
 }
 _COUNT = rf"(?P<n>\d{{1,4}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})(?:\s+of)?"
 _UNIT = r"(?P<unit>minute|hour|day|night|week|month|year|session)s?"
-_MONTHS = "january february march april may june july august september october november december".split()
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+           "december")  # fmt: skip
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _PREPOSITION = r"(?:in|since|during|until|till|by|around|early|mid|late|last|this|end\s+of|start\s+of|beginning\s+of)"
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
@@ -76,7 +89,9 @@ _THIS = re.compile(
 _WEEKDAY = re.compile(rf"\b(?P<day>{'|'.join(_WEEKDAYS)})\b", re.I)
 _SESSION = re.compile(rf"\b(?:(?:the\s+)?{_COUNT}\s+session\b|session\s+(?:number\s+)?(?P<m>\d{{1,4}}))", re.I)
 _LAST_TIME = re.compile(r"\blast\s+time(?:\s+(?:we|i)\s+(?:played|met|spoke|talked|sat))?\b", re.I)
-_STORY_DAY = re.compile(rf"\b(?:(?:on|of)\s+(?:the\s+)?{_COUNT}\s+(?:day|night)|(?:day|night)\s+(?P<m>\d{{1,6}}))\b", re.I)
+_STORY_DAY = re.compile(
+    rf"\b(?:(?:on|of)\s+(?:the\s+)?{_COUNT}\s+(?:day|night)|(?:day|night)\s+(?P<m>\d{{1,6}}))\b", re.I
+)
 _NEAR = (
     (re.compile(r"\bday\s+before\s+yesterday\b", re.I), 2),
     (re.compile(r"\byesterday\b|\blast\s+night\b", re.I), 1),
@@ -209,8 +224,8 @@ def _counted(
     try:
         then = now - timedelta(minutes=30) if half else _later(now, unit, -count)
         if unit in ("minute", "hour"):
-            slack = (now - then) / 4
-            return found._replace(start=then - slack, end=now if reaches_now else then + slack)
+            about = (now - then) / 4
+            return found._replace(start=then - about, end=now if reaches_now else then + about)
         start = datetime.combine(then.date(), time.min, now.tzinfo)
         if reaches_now:
             end = now + timedelta(days=1)
@@ -229,7 +244,9 @@ def _this(match: re.Match[str], today: datetime, session: int | None, found: Whe
     back = 0 if match["which"].lower() in ("this", "current") else 1
     unit = match["unit"].lower()
     if unit in ("session", "game"):
-        return found if session is None or session <= back else found._replace(sessions=(session - back, session - back))
+        return (
+            found if session is None or session <= back else found._replace(sessions=(session - back, session - back))
+        )
     if unit == "weekend":
         start = today - timedelta(days=(today.weekday() - 5) % 7 + (7 * back if today.weekday() >= 5 else 0))
         return found._replace(start=start, end=start + timedelta(days=2))
@@ -265,5 +282,12 @@ def _number(word: str) -> int:
 def _later(then: datetime, unit: str, count: int) -> datetime:
     from dateutil.relativedelta import relativedelta
 
-    steps = {f"{unit}s": count}
-    return then + relativedelta(**steps)  # type: ignore[arg-type]
+    steps = {
+        "minute": relativedelta(minutes=count),
+        "hour": relativedelta(hours=count),
+        "day": relativedelta(days=count),
+        "week": relativedelta(weeks=count),
+        "month": relativedelta(months=count),
+        "year": relativedelta(years=count),
+    }
+    return then + steps[unit]

@@ -69,7 +69,9 @@ def _counts(texts: Sequence[str], queries: Sequence[Sequence[str]]) -> list[list
         for table in ("texts", "asked"):
             index.execute(f"CREATE VIRTUAL TABLE {table} USING fts5(text, content = '', tokenize = '{_TOKENIZER}')")
             index.execute(f"CREATE VIRTUAL TABLE {table}_words USING fts5vocab({table}, instance)")
-        index.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", ((n, _split(text)) for n, text in enumerate(texts)))
+        index.executemany(
+            "INSERT INTO texts (rowid, text) VALUES (?, ?)", ((n, _split(text)) for n, text in enumerate(texts))
+        )
         index.executemany(
             "INSERT INTO asked (rowid, text) VALUES (?, ?)", [(n, " ".join(words)) for n, words in enumerate(queries)]
         )

@@ -81,8 +81,12 @@ def transcript(state: DungeonState, first: int, last: int) -> list[JSON]:
 
 
 def memory_line(memory: JSON) -> str:
-    """Render one recalled memory on one line."""
-    return render_value({key: memory[key] for key in ("turn", "age", "player", "reply") if memory.get(key) is not None})
+    """Render one recalled memory on one line: an exchange as it was, anything else under the name of its kind."""
+    told = dict(memory)
+    if (kind := told.get("kind", "exchange")) != "exchange":
+        told[kind] = told.pop("text", None)
+    shown = ("turn", "age", "player", "reply", kind, "story_time", "claimed_by", "source", "page")
+    return render_value({key: told[key] for key in shown if told.get(key) is not None})
 
 
 def system_message(sections: Iterable[Section]) -> SystemMessage:
