@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from typing import Literal, NamedTuple
 
@@ -123,7 +124,8 @@ def read_when(query: str, now: datetime, *, day: int | None = None, session: int
     """
     found = When()
     for reader in (_dates, _spans, _sessions, _story):
-        found = reader(query, now, day, session, found)
+        with suppress(OverflowError, ValueError):  # beyond the calendar, where nothing can have been remembered
+            found = reader(query, now, day, session, found)
     anchor = next((match for match in _ANCHOR.finditer(query) if not _names_time(match["what"])), None)
     if anchor is not None:
         relation: Literal["before", "after"] = "after" if anchor["relation"].lower() in ("after", "since") else "before"
@@ -221,19 +223,16 @@ def _counted(
         if session is None:
             return found
         return found._replace(sessions=(max(1, session - count), session if reaches_now else max(1, session - count)))
-    try:
-        then = now - timedelta(minutes=30) if half else _later(now, unit, -count)
-        if unit in ("minute", "hour"):
-            about = (now - then) / 4
-            return found._replace(start=then - about, end=now if reaches_now else then + about)
-        start = datetime.combine(then.date(), time.min, now.tzinfo)
-        if reaches_now:
-            end = now + timedelta(days=1)
-        else:  # "two weeks ago" is no more exact than half a week
-            slack = {"day": 0, "week": 3, "month": 15, "year": 182}[unit]
-            start, end = start - timedelta(days=slack), start + timedelta(days=slack + 1)
-    except (ValueError, OverflowError):  # before the calendar begins
-        return found
+    then = now - timedelta(minutes=30) if half else _later(now, unit, -count)
+    if unit in ("minute", "hour"):
+        about = (now - then) / 4
+        return found._replace(start=then - about, end=now if reaches_now else then + about)
+    start = datetime.combine(then.date(), time.min, now.tzinfo)
+    if reaches_now:
+        end = now + timedelta(days=1)
+    else:  # "two weeks ago" is no more exact than half a week
+        slack = {"day": 0, "week": 3, "month": 15, "year": 182}[unit]
+        start, end = start - timedelta(days=slack), start + timedelta(days=slack + 1)
     story = None
     if unit == "day" and day is not None and count < day:
         story = (day - count, day if reaches_now else day - count)
