@@ -62,8 +62,8 @@ def campaign(
     """
     said = random.Random(seed)
     names = said.sample([start + end for start in _STARTS for end in _ENDS], 60)
-    odd = said.sample([a + b + c for a in ("zu", "vo", "ki", "ra", "pe", "lu", "to") for b in ("rin", "dak", "mol", "fes")
-                       for c in ("", "ta", "gor", "lis", "um")], 130)  # fmt: skip
+    firsts, seconds = ("zu", "vo", "ki", "ra", "pe", "lu", "to"), ("rin", "dak", "mol", "fes")
+    odd = said.sample([a + b + c for a in firsts for b in seconds for c in ("", "ta", "gor", "lis", "um")], 130)
     began, told, questions = datetime(2026, 1, 5, 19, tzinfo=UTC), list[dict[str, Any]](), list[Any]()
     for turn in range(1, turns + 1):
         session = (turn - 1) // 30
@@ -100,8 +100,9 @@ def campaign(
         told[turn - 1]["reply"] = _CAMPS.format(**words)
         mine, now = told[turn - 1], datetime.fromisoformat(last["said_at"])
         at = datetime.fromisoformat(mine["said_at"])
-        ways = [f"on day {mine['day']}", f"in session {mine['session']}", f"on {at.day} {at:%B}",
-                f"{(now.date() - at.date()).days} days ago", f"{last['session'] - mine['session']} sessions ago"]  # fmt: skip
+        days, sessions = (now.date() - at.date()).days, last["session"] - mine["session"]
+        ways = [f"on day {mine['day']}", f"in session {mine['session']}", f"on {at.day} {at:%B}", f"{days} days ago",
+                f"{sessions} sessions ago"]  # fmt: skip
         questions.append((f"Where did we make camp {said.choice(ways)}?", "time", frozenset({turn})))
     for _ in range(10):  # a tower, and a pedlar on either side of it
         x = odd.pop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -54,6 +54,14 @@ def _read(text: str) -> datetime | None:
     except ValueError:
         return None
     return then if then.tzinfo else then.replace(tzinfo=UTC)
+
+
+def utc_date(then: datetime) -> date:
+    """Return the day in UTC on which a time lies, as the field `date` of records has it."""
+    try:
+        return then.astimezone(UTC).date()
+    except OverflowError:  # within a day of the calendar's ends
+        return then.date()
 
 
 def story_day(value: Mapping[str, Any]) -> int | None:

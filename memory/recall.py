@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages.utils import count_tokens_approximately
@@ -19,7 +19,7 @@ from langgraph.store.base import BaseStore
 
 from memory.access import last_accesses
 from memory.candidates import Scope, candidates
-from memory.fit import fit
+from memory.fit import fit, utc_date
 from memory.lexical import split_words
 from memory.named import bonus, named_in, without
 from memory.neighbours import OFFSETS, Place, fetch, latest_of, neighbours_of
@@ -36,6 +36,7 @@ __all__ = ["Present", "Reason", "Recalled", "recall"]
 Namespace = tuple[str, ...]
 Queries = str | Sequence[str | tuple[str, float]]
 _LATEST = 100  # records that generative_agents looks at for being recent, whatever they say
+_MOST_DATES = 8  # days or months, each of which is searched by itself; a longer time needs no search of its own
 _SAME = 0.9  # share of the words of two texts that both have, from which they say the same
 _WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
 
@@ -185,12 +186,18 @@ def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:
 
 
 def _narrow(when: When) -> list[dict[str, Any]]:
-    """Return the conditions under which records of the time that is asked for are proposed besides."""
+    """Return the conditions under which records of the time that is asked for are proposed besides.
+
+    They compare for equality alone: InMemoryStore fails on a range if any record lacks the field.
+    """
     found: list[dict[str, Any]] = []
     if when.start is not None and when.end is not None:
-        day = timedelta(days=1)  # the stamp is of the day in UTC, the span in the asker's zone
-        first, last = max(when.start.date(), date.min + day) - day, when.end.date()
-        found.append({"date": {"$gte": f"{first:%Y%m%d}".zfill(8), "$lte": f"{last:%Y%m%d}".zfill(8)}})
+        first, last = (utc_date(then) for then in (when.start, when.end))
+        months = range(12 * first.year + first.month - 1, 12 * last.year + last.month)
+        if (days := (last - first).days + 1) <= _MOST_DATES:
+            found += [{"date": f"{first + timedelta(days=n):%Y%m%d}".zfill(8)} for n in range(days)]
+        elif len(months) <= _MOST_DATES:
+            found += [{"month": f"{month // 12:04}{month % 12 + 1:02}"} for month in months]
     if when.days is not None and when.days[0] == when.days[1]:
         found.append({"day": when.days[0]})
     if when.sessions is not None and when.sessions[0] == when.sessions[1]:
@@ -240,17 +247,18 @@ def _worth(store: BaseStore) -> float:
 def _folded(found: Sequence[Recalled], limit: int) -> list[Recalled]:
     """Fold records that say the same into the best of them; only as far down as is asked for, and a little more."""
     kept: list[Recalled] = []
-    said: list[frozenset[str]] = []
+    said: list[tuple[frozenset[str], object]] = []
     for one in found:
         words = frozenset(str(one.value.get("text", "")).casefold().split())
-        same = next((n for n, other in enumerate(said) if _alike(words, other)), None)
+        who = one.value.get("speaker")
+        same = next((n for n, (other, by) in enumerate(said) if by == who and _alike(words, other)), None)
         if same is not None:
             kept[same] = kept[same]._replace(folded=(*kept[same].folded, one.key))
         elif len(kept) >= 2 * limit:
             break
         else:
             kept.append(one)
-            said.append(words)
+            said.append((words, who))
     return kept
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memory.fit import moment
+from memory.fit import moment, utc_date
 from memory.timeline import Segment, branch_of, claim, record_key, stamp
 
 Exchange = str | Mapping[str, Any]
@@ -35,7 +35,8 @@ async def remember(
 
     A record's key follows from its branch and turn, and a record that stands is never written again, so that doing it
     twice is doing it once. A record says what the exchange says, the fields of `memory.timeline.stamp`, its
-    provenance, the `date` of its `said_at` and the number of its `session`, unless the exchange gives one.
+    provenance, the `date` and `month` of its `said_at` (digits, in UTC) and, unless the exchange gives one, the number
+    of its `session`.
 
     Args:
         store: Any store.
@@ -76,7 +77,8 @@ async def remember(
             past = before.value if before else None
         record = content | {"after": after} | dict(provenance or {}) | stamp(branch, number)
         if (said := moment(record)) is not None:
-            record["date"] = f"{said:%Y%m%d}".zfill(8)
+            record["date"] = f"{utc_date(said):%Y%m%d}".zfill(8)
+            record["month"] = record["date"][:6]
         record.setdefault("session", session_of(past, record))
         writes.append(PutOp(namespace, key, record))
         past = record
