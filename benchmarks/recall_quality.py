@@ -7,10 +7,10 @@
     python benchmarks/recall_quality.py --minilm DIR     where MiniLM's weights lie, if not where the game keeps them
 
 Recall@k of a question is the share of the turns that hold its answer among the first k recalled. No model is asked.
-Peers in the same run, over the same records and, as ours, without the speakers' names in the question: the store's
-Peers in the same run, over the same records and, as ours, without speakers' names in the question: the store's
-vectors alone, its words alone, reciprocal rank fusion of both (k = 60), its own fused order, and recall scored as in
-part is left out and named. Each figure is one line `name: value unit`.
+Peers in the same run, over the same records and, as ours, without speakers' names in the question: the store's vectors
+alone, its words alone, reciprocal rank fusion of both (k = 60), its own fused order, and recall scored as in Generative
+Agents. LoCoMo (Maharana et al. 2024) is not part of this project; without it, or without the weights, that part is left
+out and named. Each figure is one line `name: value unit`.
 """
 
 from __future__ import annotations

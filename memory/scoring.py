@@ -54,9 +54,10 @@ class Evidence(NamedTuple):
 def order(found: Evidence, weights: Weights) -> list[tuple[Place, float, Reason]]:
     """Return the candidates, best first, with the weighed sum and what it is made of."""
     places = sorted(found.values)
-    words, meaning = _asked(found.words, found.queries), _asked(found.cosines, found.queries)
+    words = _asked(found.words, found.queries)
+    meaning = _asked([_completed(part, places) for part in found.cosines], found.queries)
     spread = _spread(found, meaning, weights.spread)
-    by_words, by_meaning = _ranks(words), _ranks(meaning)
+    by_words, by_meaning = _ranks(words), _ranks(_asked(found.cosines, found.queries))
     recency = _recency(found, {} if weights.scoring == "sum" else found.accessed)
     importance = {place: _importance(value) for place, value in found.values.items()}
     worth = weights.of_meaning(found.worth)
@@ -105,6 +106,15 @@ def _asked(parts: Sequence[Scores], queries: Sequence[float]) -> dict[Place, flo
         for place, score in _by_maximum(part).items():
             total[place] = total.get(place, 0.0) + weight * score
     return total
+
+
+def _completed(cosines: Scores, places: Sequence[Place]) -> Scores:
+    """Give what the store did not propose, a neighbour of what it did, the least cosine of what it proposed.
+
+    Unknown is not far: between two texts of one conversation a sentence model's cosine is seldom near 0.
+    """
+    least = min(cosines.values(), default=0.0)
+    return {place: cosines.get(place, least) for place in places} if cosines else cosines
 
 
 def _spread(found: Evidence, meaning: Scores, shares: tuple[float, float]) -> dict[Place, float]:
