@@ -58,10 +58,16 @@ async def test_an_answer_is_found_by_the_question_before_it_and_brings_it_along(
         "You shiver.",
     ]
     await remember(store, HERE, [*said, *(f"The road goes on, mile {n}." for n in range(60))])
-    found = await recall(store, HERE, "Who has the swordfish bell?", timeline=[("main", 66)], limit=2)
-    assert [one.value["turn"] for one in found] == [4, 5]
-    assert [one.question for one in found] == [None, None], "the question was recalled itself"
-    (alone,) = await recall(store, HERE, "Was it the ferryman?", timeline=[("main", 66)], limit=1)
+
+    async def turns(weights):
+        found = await recall(store, HERE, "Who has the swordfish bell?", timeline=LINE, limit=3, weights=weights)
+        assert {one.question for one in found} == {None}, "the question was recalled itself"
+        return [one.value["turn"] for one in found]
+
+    assert (await turns(Weights()))[0] == 4
+    assert 5 in await turns(Weights())
+    assert 5 not in await turns(Weights().without("neighbours", "spread"))
+    (alone,) = await recall(store, HERE, "Was it the ferryman?", timeline=LINE, limit=1)
     assert alone.question["text"] == "Who stole the swordfish bell?"
 
 
