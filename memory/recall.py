@@ -35,6 +35,7 @@ __all__ = ["Present", "Reason", "Recalled", "recall"]
 
 Namespace = tuple[str, ...]
 Queries = str | Sequence[str | tuple[str, float]]
+_EXPANDED = 16  # candidates of each query whose neighbours are looked up, and so become candidates too
 _LATEST = 100  # records that generative_agents looks at for being recent, whatever they say
 _MOST_DATES = 8  # days or months, each of which is searched by itself; a longer time needs no search of its own
 _SAME = 0.9  # share of the words of two texts that both have, from which they say the same
@@ -119,15 +120,17 @@ async def recall(
 
     pool: dict[Place, Mapping[str, Any]] = {}
     cosines: list[dict[Place, float]] = [{} for _ in texts]
+    first: set[Place] = set()
     for scope, hits in zip(scopes, await candidates(store, scopes, texts), strict=True):
         for number, items in enumerate(hits):
-            for item in items:
+            for rank, item in enumerate(items):
                 if secrets or may_know(item.value, viewer):
                     pool[scope.namespace, item.key] = item.value
+                    first |= {(scope.namespace, item.key)} if rank < _EXPANDED else set()
                     if item.score is not None:
                         cosines[number][scope.namespace, item.key] = item.score
     near = {place: neighbours_of(place, value, timeline, before) for place, value in pool.items()}
-    wanted = {other for others in near.values() for other in others.values()}
+    wanted = {other for place in first for other in near[place].values()}
     accessed: Mapping[str, str] = {}
     if weights.scoring == "generative_agents" and timeline:
         accessed = await last_accesses(store, accesses, timeline, before or timeline[-1][1] + 1) if accesses else {}
