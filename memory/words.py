@@ -40,17 +40,23 @@ def word_scores(texts: Mapping[Key, str], queries: Sequence[Sequence[str]], near
     lengths = {key: texts[key].count(" ") + 1 for key in keys}  # in words, about
     sizes = {key: sum(lengths[other] for other, _ in others) for key, others in near.items()}
     usual = sum(sizes.values()) / len(sizes) if sizes else 1.0
+    counted: dict[Key, list[tuple[Key, float]]] = {key: [] for key in keys}
+    for key, others in near.items():
+        for other, weight in others:
+            counted[other].append((key, weight))
     found = []
     for stems in counts:
         scores = dict.fromkeys(near, 0.0)
         for by_row in stems:
-            hits = {keys[row]: count for row, count in by_row.items()}
-            having = sum(1 for key in near if key in hits)
+            frequency: dict[Key, float] = {}
+            for row, count in by_row.items():
+                for key, weight in counted[keys[row]]:
+                    frequency[key] = frequency.get(key, 0.0) + weight * count
+            having = sum(1 for row in by_row if keys[row] in near)
             rarity = math.log(1 + (len(near) - having + 0.5) / (having + 0.5))
-            for key, others in near.items():
-                if count := sum(weight * hits[other] for other, weight in others if other in hits):
-                    long = _K1 * (1 - _B + _B * sizes[key] / usual)
-                    scores[key] += rarity * count * (_K1 + 1) / (count + long)
+            for key, often in frequency.items():
+                long = _K1 * (1 - _B + _B * sizes[key] / usual)
+                scores[key] += rarity * often * (_K1 + 1) / (often + long)
         found.append(scores)
     return found
 
