@@ -27,7 +27,7 @@ from store_peers import PEERS
 
 SEARCHES, PUTS = 60, 40
 # What takes too long or too much memory to be worth waiting for, and says nothing new.
-MOST = {"inmemory": 100_000, "langchain-faiss": 100_000, "chroma": 10_000}
+MOST = {"inmemory": 100_000, "langchain-faiss": 100_000, "chroma": 100_000}
 
 
 def items(count, spaces):
