@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from graphs.errors import SettingsError
 from graphs.providers import OFFLINE
+from memory.weights import DEFAULT_WEIGHTS, Weights
 
 
 class Context(BaseModel):
@@ -41,6 +42,12 @@ class Context(BaseModel):
     )
     summary_tokens: int = Field(default=400, ge=50, description="Tokens that the running summary may have.")
     recall_tokens: int = Field(default=800, ge=0, description="Tokens of recalled memories in the prompt; 0: none.")
+    max_cosine_distance: float | None = Field(
+        default=None, ge=0, le=2, description="Leave out memories farther than this from the message; empty: none."
+    )
+    weights: Weights = Field(
+        default=DEFAULT_WEIGHTS, description="What recall goes by, as an object or its JSON; see memory/weights.py."
+    )
     max_message_chars: int = Field(default=8000, ge=100, description="Longest message that a player may send.")
     max_roll_rounds: int = Field(default=4, ge=1, le=20, description="Times the model may ask for dice in one turn.")
     model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
@@ -77,7 +84,8 @@ class Context(BaseModel):
             if name not in cls.model_fields:
                 known = ", ".join(cls.model_fields)
                 raise SettingsError(f"There is no setting {name!r}. Settings: {known}.") from error
+            inner = ".".join(map(str, problem["loc"]))
             raise SettingsError(
-                f"Setting {name} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {problem['msg']}. "
+                f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {problem['msg']}. "
                 f"{cls.model_fields[name].description}"
             ) from error

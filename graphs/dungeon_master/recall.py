@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.entrance import enter
@@ -16,12 +17,16 @@ from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import notice, open_turn
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
-from memory.namespaces import campaign_namespace
-from memory.recall import Recalled
+from memory.namespaces import campaign_namespace, player_namespace
+from memory.recall import Present, Recalled
 from memory.recall import recall as recall_records
+from memory.remember import session_of
+from memory.secrets import may_know
+from memory.timeline import branch_of, record_key
 from notebooks import NotebookError
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
+_MOST = 24  # records; the budget of tokens ends most recalls long before
 
 _log = logging.getLogger(__name__)
 
@@ -44,39 +49,76 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> dict[str, An
 
 
 async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
-    """Recall the exchanges that fit the player's message best, and the scene a little.
+    """Recall what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
 
     What still stands in the buffer is left out. The best come first until `recall_tokens` are full; they are returned
-    in story order, each as {"turn", "age", "score", "player", "reply", "said_at"}.
+    in story order, what has no turn first, each as `memory_of` tells it.
     """
-    if runtime.store is None or not runtime.context.recall_tokens:
+    context = runtime.context
+    if runtime.store is None or not context.recall_tokens:
         return []
     turns = turns_of(state.messages, state.turn)
     # What the buffer still holds need not be recalled. A turn that could not be written yet has no place on the
     # timeline either: there may be another's record in it.
     before = min(turns[0][0], state.remembered_through + 1)
-    if before <= 1:
-        return []
     query, _ = spoken(turns[-1][1])
+    exchanges, facts, lore, accesses = (
+        campaign_namespace(context.user, context.campaign, name) for name in ("exchanges", "facts", "lore", "accesses")
+    )
+    present = await _present(state, runtime.store, exchanges, runtime)
+
+    def told(one: Recalled) -> dict[str, Any]:
+        return memory_of(one, present, state.character.name or "")
+
     best = await recall_records(
         runtime.store,
-        campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges"),
+        [exchanges, facts] if before > 1 else [],
         [(query, 1.0), (state.quest.scene, _SCENE_WEIGHT)],
+        lasting=[lore, player_namespace(context.user, "facts")],
         timeline=state.timeline,
         before=before,
+        limit=_MOST,
+        budget=context.recall_tokens,
+        cost=lambda one: count_tokens_approximately([memory_line(told(one))]),
+        weights=context.weights,
+        present=present,
+        max_cosine_distance=context.max_cosine_distance,
+        secrets=True,  # the dungeon master's own prompt; `graphs.events` shows a player none of them
+        accesses=accesses,
     )
-    return sorted(_fitting(best, runtime.context.recall_tokens), key=lambda memory: memory["turn"])
+    return sorted((told(one) for one in best), key=lambda memory: memory["turn"] or 0)
 
 
-def _fitting(items: list[Recalled], budget: int) -> list[dict[str, Any]]:
+async def _present(
+    state: DungeonState, store: BaseStore, exchanges: tuple[str, ...], runtime: Runtime[Context]
+) -> Present:
+    """Tell what time it is: the player's own, the story's day, the session that goes on or begins now."""
     now = datetime.now(UTC).astimezone()  # days change at the player's midnight
-    kept: list[dict[str, Any]] = []
-    for item in items:
-        value = item.value
-        memory = {key: value.get(key) for key in ("turn", "player", "reply", "said_at")}
-        memory |= {"age": phrase_age(value.get("said_at"), now), "score": item.score}
-        cost = count_tokens_approximately([memory_line(memory)])
-        if cost <= budget:
-            kept.append(memory)
-            budget -= cost
-    return kept
+    last = min(state.turn - 1, state.remembered_through)
+    past = None
+    if last >= 1:
+        past = await store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))
+    info = runtime.execution_info
+    session = session_of(
+        past.value if past else None, {"thread": info.thread_id if info else None, "said_at": now.isoformat()}
+    )
+    return Present(now, state.quest.clock.day, session)
+
+
+def memory_of(found: Recalled, present: Present, character: str) -> dict[str, Any]:
+    """Tell a recalled record as JSON: what the prompt shows (`memory_line`), its key, its score, why it was recalled.
+
+    What the player's character does not know is of kind "secret".
+    """
+    value = found.value
+    session = value.get("session")
+    ago = present.session - session if isinstance(session, int) and present.session else None
+    kind = str(value.get("kind") or "exchange") if may_know(value, [character]) else "secret"
+    memory: dict[str, Any] = {"key": found.key, "kind": kind, "score": found.score, "why": str(found.reason)}
+    memory |= {name: value.get(name) for name in ("turn", "said_at")}
+    if kind == "lore":
+        return memory | {name: value.get(name) for name in ("text", "source", "page", "section", "row")}
+    memory["age"] = phrase_age(value.get("said_at"), present.now or datetime.now(UTC), ago)
+    if kind == "exchange":
+        return memory | {name: value.get(name) for name in ("player", "reply")}
+    return memory | {name: value.get(name) or None for name in ("text", "story_time", "claimed_by")}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -19,9 +17,11 @@ from graphs.dungeon_master.session import head_op
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import notice
 from graphs.dungeon_master.withheld import withheld
+from memory.access import access_op, last_accesses
 from memory.buffer import turns_of
 from memory.namespaces import campaign_namespace
-from memory.timeline import Segment, branch_of, claim, record_key, stamp
+from memory.remember import remember as remember_exchanges
+from memory.timeline import Segment
 
 _log = logging.getLogger(__name__)
 
@@ -29,29 +29,38 @@ _log = logging.getLogger(__name__)
 async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Store each turn that is not stored yet as one record: the player's words and the reply together.
 
-    A record's key follows from its branch and turn, and a record that stands is never written again, so that running
-    the node twice is running it once. A turn that another future has taken already goes on a branch of its own. If the
-    store fails, the turn stays in the buffer, a notice says so, and the next turn writes it too.
+    A turn that another future has taken already goes on a branch of its own. If the store fails, the turn stays in the
+    buffer, a notice says so, and the next turn writes it too.
     """
     if runtime.store is None:
         first = [] if state.remembered_through else [notice(state.turn, "remember", "No store: nothing is recalled.")]
         return {"remembered_through": state.turn, "notices": first}
     turns = transcript(state, state.remembered_through + 1, state.turn)
     campaign = (runtime.context.user, runtime.context.campaign)
-    exchanges, claims = (campaign_namespace(*campaign, what) for what in ("exchanges", "claims"))
-    timeline = list(state.timeline)
+    info = runtime.execution_info
+    thread, checkpoint = (info.thread_id, info.checkpoint_id) if info else (None, None)
     try:
-        records: list[PutOp] = []
-        for told in turns:
-            turn, content = told["turn"], _content(told, state)
-            if turn < state.turn and await _stands_already(runtime.store, exchanges, timeline, content, turn):
-                continue
-            timeline = await claim(runtime.store, claims, timeline, turn, _digest(content))
-            key = record_key(branch_of(timeline, turn), turn, "exchange")
-            if await runtime.store.aget(exchanges, key) is None:
-                records.append(PutOp(exchanges, key, content | _provenance(turn, timeline, runtime)))
-        thread = runtime.execution_info.thread_id if runtime.execution_info else None
-        await runtime.store.abatch([*records, head_op(state, timeline, runtime.context, thread)])
+        known = await _accessed(state, runtime.store, runtime.context)
+
+        def also(timeline: list[Segment]) -> list[PutOp]:
+            writes = [head_op(state, timeline, runtime.context, thread)]
+            if known is not None:
+                used = [memory["key"] for memory in state.recalled or []]
+                at = _said_at(checkpoint)
+                accesses = campaign_namespace(*campaign, "accesses")
+                writes.append(access_op(accesses, timeline, state.turn, known, used, at))
+            return writes
+
+        timeline = await remember_exchanges(
+            runtime.store,
+            campaign_namespace(*campaign, "exchanges"),
+            [_content(told, state) for told in turns],
+            turn=turns[0]["turn"] if turns else state.turn,
+            timeline=state.timeline,
+            claims=campaign_namespace(*campaign, "claims"),
+            provenance={"thread": thread, "checkpoint": checkpoint, "said_at": _said_at(checkpoint)},
+            also=also,
+        )
     except Exception as error:  # noqa: BLE001 (any store may stand behind this; the reply must outlive its failure)
         _log.warning("Turn %d was not remembered: %s", state.turn, error, exc_info=True)
         text = f"The turn was not written to memory; the next turn will write it. {error}"
@@ -71,40 +80,18 @@ def _content(told: dict[str, Any], state: DungeonState) -> dict[str, Any]:
         "line": state.line,
         "messages": [message.id for message in _messages(state, told["turn"])],
         "location": state.quest.location,
+        "day": state.quest.clock.day,
         "noted": state.noted if now else {},
     }
 
 
-def _provenance(turn: int, timeline: list[Segment], runtime: Runtime[Context]) -> dict[str, Any]:
-    info = runtime.execution_info
-    return stamp(branch_of(timeline, turn), turn) | {
-        "after": branch_of(timeline, turn - 1) if turn > 1 else None,
-        "thread": info.thread_id if info else None,
-        "checkpoint": info.checkpoint_id if info else None,
-        "said_at": _said_at(info.checkpoint_id if info else None),
-    }
-
-
-def _digest(content: dict[str, Any]) -> str:
-    """Tell this attempt at a turn from every other, by all that its record says.
-
-    The reply's id would not do: a person who rewrites a reply or a page before it is remembered, and runs on from
-    there, has made another future, whose messages keep their ids.
-    """
-    told = json.dumps(content, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(told.encode("ascii")).hexdigest()[:32]
-
-
-async def _stands_already(
-    store: BaseStore, exchanges: tuple[str, ...], timeline: list[Segment], content: dict[str, Any], turn: int
-) -> bool:
-    """Whether an earlier turn's exchange was written on this timeline, though no checkpoint says so.
-
-    The run was killed between the store's write and the checkpoint, and the player has gone on with another message.
-    Where the story stood when it was written is past, so the exchange alone is compared.
-    """
-    found = await store.aget(exchanges, record_key(branch_of(timeline, turn), turn, "exchange"))
-    return found is not None and all(found.value.get(name) == content[name] for name in ("text", "messages"))
+async def _accessed(state: DungeonState, store: BaseStore, context: Context) -> dict[str, str] | None:
+    """Return the last accesses before this turn; None if nothing was used, or nobody will ask."""
+    if context.weights.scoring != "generative_agents" or not state.recalled:
+        return None
+    return await last_accesses(
+        store, campaign_namespace(context.user, context.campaign, "accesses"), state.timeline, state.turn
+    )
 
 
 def _said_at(checkpoint: str | None) -> str:

@@ -82,10 +82,17 @@ def transcript(state: DungeonState, first: int, last: int) -> list[JSON]:
 
 
 def memory_line(memory: JSON) -> str:
-    """Render one recalled memory on one line; lore with its source and page."""
+    """Render one recalled memory on one line.
+
+    An exchange as it was, lore with its source and page, anything else under the name of its kind.
+    """
     if source := citation(memory):
         return render_value({"source": source, "text": lore_text(memory)})
-    return render_value({key: memory[key] for key in ("turn", "age", "player", "reply") if memory.get(key) is not None})
+    told = dict(memory)
+    if (kind := told.get("kind", "exchange")) != "exchange":
+        told[kind] = told.pop("text", None)
+    shown = ("turn", "age", "player", "reply", kind, "story_time", "claimed_by")
+    return render_value({key: told[key] for key in shown if told.get(key) is not None})
 
 
 def system_message(sections: Iterable[Section]) -> SystemMessage:

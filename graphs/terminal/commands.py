@@ -64,17 +64,17 @@ async def _memories(table: Table, rest: str) -> Then:  # noqa: ARG001
     else:
         rows = [
             (
-                str(memory.get("turn", "")),
+                str(memory.get("turn") or ""),
                 str(memory.get("age") or ""),
                 _score(memory.get("score")),
                 one_line(_told(memory), _REPLY_SHOWN),
                 one_line(str(memory.get("reply") or ""), _REPLY_SHOWN),
+                str(memory.get("why") or ""),
             )
             for memory in table.recalled
         ]
-        table.screen.table(
-            "Recalled for the last turn", ("Turn", "When", "Score", "You said", "Reply"), rows, right="Score"
-        )
+        heads = ("Turn", "When", "Score", "You said", "Reply", "Why")
+        table.screen.table("Recalled for the last turn", heads, rows, right="Score")
     return Then.PROMPT
 
 
@@ -148,7 +148,7 @@ _SECTIONS = ("all", "instructions", "character", "quest", "summary", "memories",
 _LOOK: dict[str, Command] = {
     "/sheet": Command("", "your character", _sheet),
     "/quest": Command("", "where the story stands, as far as you know", _quest),
-    "/memories": Command("", "what was recalled for the last turn, with score and age", _memories),
+    "/memories": Command("", "what was recalled for the last turn, with age, score and reason", _memories),
     "/prompt": Command(
         "[SECTION|all]",
         "what the model saw in the last turn, secrets included, with token counts",
