@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 from langgraph.store.base import PutOp, SearchOp
@@ -44,7 +45,9 @@ def mark(facts: Namespace, what: What, about: str, key: str, stamped: JSON) -> P
         key: Key of the fact that holds, or under which the fact would have been written.
         stamped: The stamp and `at` of the fact.
     """
-    stamps = {name: stamped[name] for name in ("branch", "turn", "order", "at", "thread", "messages") if name in stamped}
+    # What does not rewind has no branch; there, the message says what the mark came of.
+    kept = ("branch", "turn", "order", "at") if "branch" in stamped else ("turn", "at", "messages")
+    stamps = {name: stamped[name] for name in kept}
     value = {"what": what, "about": about, "fact": key} | stamps
     return PutOp(place_of(facts, about), f"{key}-{what}", value, index=False)
 
@@ -57,6 +60,11 @@ def search(facts: Namespace, about: str, only: JSON | None = None, limit: int = 
 def at(turn: int, ordinal: int) -> str:
     """Say when in a campaign a fact was noted: text of a fixed width that stores compare alike as text and number."""
     return f"{turn:08}.{min(ordinal, 999):03}"
+
+
+def at_time(moment: datetime, turn: int, ordinal: int) -> str:
+    """Say when a fact was noted of which turns tell nothing: what is known of the player, across campaigns."""
+    return f"{max(0, int(moment.timestamp())):011}.{turn % 100:02}{min(ordinal, 999):03}"
 
 
 def seen(timeline: Sequence[Segment] | None, value: JSON, before: int | None = None) -> bool:

@@ -14,6 +14,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
 from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.note_facts import note_facts
 from graphs.dungeon_master.sections import transcript
 from graphs.dungeon_master.session import head_op
 from graphs.dungeon_master.state import DungeonState
@@ -34,7 +35,7 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
     """
     if runtime.store is None:
         first = [] if state.remembered_through else [notice(state.turn, "remember", "No store: nothing is recalled.")]
-        return {"remembered_through": state.turn, "notices": first}
+        return {"remembered_through": state.turn, "notices": first, "facts": []}
     turns = transcript(state, state.remembered_through + 1, state.turn)
     campaign = (runtime.context.user, runtime.context.campaign)
     exchanges, claims = (campaign_namespace(*campaign, what) for what in ("exchanges", "claims"))
@@ -55,7 +56,8 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
         _log.warning("Turn %d was not remembered: %s", state.turn, error, exc_info=True)
         text = f"The turn was not written to memory; the next turn will write it. {error}"
         return {"notices": [notice(state.turn, "remember", text)]}
-    return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]}
+    written = await note_facts(state, runtime, timeline, _provenance(state.turn, timeline, runtime))
+    return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]} | written
 
 
 def _content(told: dict[str, Any], state: DungeonState) -> dict[str, Any]:
