@@ -7,7 +7,7 @@ its input schema: what only the dungeon master knows is left out when the view i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -61,3 +61,13 @@ class PlayerView(BaseModel):
     quest: Annotated[JSON, BeforeValidator(_quest)] = Field(default_factory=dict)
     summary: str = ""
     recalled: Annotated[list[JSON], BeforeValidator(shown_memories)] = Field(default_factory=list)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Make the view of a state's values.
+
+        Raises:
+            NotebookError: A page in them is none, or a newer Questbook wrote it.
+        """
+        pages = {"character": CharacterNotebook.load(values.get("character")), "quest": _quest(values.get("quest"))}
+        return cls.model_validate({"summary": values.get("summary") or "", "recalled": values.get("recalled")} | pages)

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from memory.facts import KINDS, MOST_KNOWERS, SHORT, TEXT, USUAL, Fact
-from memory.words import content, normal
+from memory.wording import content, normal
 
 JSON = dict[str, Any]
 
@@ -130,7 +130,7 @@ def _fact(entry: Any, odd: Oddities) -> Fact | None:
     if about == "player" and not of_player:
         odd.add("A fact about the player was no preference, boundary or name; it was kept with the campaign")
     return Fact(
-        kind=kind,  # type: ignore[arg-type]
+        kind=kind,
         text=text,
         subject=subject,
         attribute=attribute,

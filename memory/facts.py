@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memory.words import content, normal, stem
+from memory.wording import content, normal
 
 JSON = dict[str, Any]
 Kind = Literal["event", "trait", "promise", "secret", "preference", "rumour"]
@@ -39,9 +39,9 @@ _SYNONYMS = {
 _ATTRIBUTES = {normal(other): one for one, others in _SYNONYMS.items() for other in others.split("|")}
 # Attributes that say nothing: "Mira: promise" must not let her second promise end her first.
 _GENERIC = frozenset(
-    map(stem, "promise vow oath pledge event action act did deed happened fact info detail trait note rumour secret "
-        "preference history past".split())
-)  # fmt: skip
+    {"promis", "vow", "oath", "pledg", "event", "action", "act", "did", "deed", "happen", "fact", "info", "detail"}
+    | {"trait", "not", "rumour", "secret", "preferenc", "history", "past"}
+)
 
 
 class Fact(BaseModel):

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from memory.facts import Fact
-from memory.words import content, normal, numbers
+from memory.wording import content, normal, numbers
 
 _ASIDE = re.compile(
     r"\(\((?P<a>.*?)(?:\)\)|$)"  # ((brb)), also unclosed
@@ -87,5 +87,16 @@ def _speaker(told: Told) -> str:
 
 def _is_player(name: str, told: Told) -> bool:
     said = normal(name)
-    known = {"player", "the player", "player character", "the party", "party", "you", "pc", "everyone", "everybody", "all"}
+    known = {
+        "player",
+        "the player",
+        "player character",
+        "the party",
+        "party",
+        "you",
+        "pc",
+        "everyone",
+        "everybody",
+        "all",
+    }
     return bool(said) and (said in known or any(content(name) & content(own) for own in told.names))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from memory.words import content, names, negated, normal, numbers
+from memory.wording import content, names, negated, normal, numbers
 
 _CONTAINED = 0.6  # words in common, out of all of both, where one text only says more than the other
 _SAME_VALUE = 0.4  # enough if subject, attribute and value are the same
@@ -55,7 +55,7 @@ def alike(one: Mapping[str, Any], other: Mapping[str, Any], cosine: float | None
 
 
 def _voice(record: Mapping[str, Any]) -> tuple[str, str]:
-    """Return who says it and how it is meant: a rumour that turns out true is a new fact, and so is a secret let out."""
+    """Return who says it and how it is meant: a rumour that turns out true is a new fact, as is a secret let out."""
     kind = str(record.get("kind", ""))
     return kind if kind in ("secret", "rumour", "insight") else "", normal(str(record.get("claimed_by", "")))
 

@@ -46,8 +46,8 @@ def mark(facts: Namespace, what: What, about: str, key: str, stamped: JSON) -> P
         stamped: The stamp and `at` of the fact.
     """
     # What does not rewind has no branch; there, the message says what the mark came of.
-    kept = ("branch", "turn", "order", "at") if "branch" in stamped else ("turn", "at", "messages")
-    stamps = {name: stamped[name] for name in kept}
+    kept = ("branch", "turn", "order", "at", "turns") if "branch" in stamped else ("turn", "at", "messages")
+    stamps = {name: stamped[name] for name in kept if name in stamped}
     value = {"what": what, "about": about, "fact": key} | stamps
     return PutOp(place_of(facts, about), f"{key}-{what}", value, index=False)
 

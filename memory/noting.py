@@ -16,7 +16,7 @@ from memory import marks
 from memory.likeness import alike
 from memory.timeline import Segment, visible
 from memory.validity import holders, records, valid
-from memory.words import content, negated, numbers
+from memory.wording import content, negated, numbers
 
 JSON = dict[str, Any]
 Namespace = tuple[str, ...]
@@ -133,15 +133,11 @@ async def _like(
     """Return for each note the keys of the records that say the same and hold, the nearest first."""
     found = await _candidates(store, namespace, [str(one.value["text"]) for one in notes], timeline)
     like = [
-        [
-            item
-            for item in items
-            if _at(item) < str(one.value["at"]) and alike(one.value, item.value, item.score)
-        ]
+        [item for item in items if _at(item) < str(one.value["at"]) and alike(one.value, item.value, item.score)]
         for one, items in zip(notes, found, strict=True)
     ]
     every = list({item.key: item for items in like for item in items}.values())
-    holding = {item.key for item in await valid(store, namespace, every, timeline=timeline)} if every else set[str]()
+    holding = {item.key for item in await valid(store, every, timeline=timeline)} if every else set[str]()
     return [[item.key for item in items if item.key in holding] for items in like]
 
 

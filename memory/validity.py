@@ -6,11 +6,10 @@ change sees what was so then, and "what did I believe then?" is the same questio
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from langgraph.store.base import BaseStore, GetOp, Item, SearchItem
+from langgraph.store.base import BaseStore, GetOp, Item, SearchItem, SearchOp
 
 from memory import marks
 from memory.facts import slot_of
@@ -32,8 +31,20 @@ class Keyed(Protocol):
     def value(self) -> dict[str, Any]:
         """The record."""
 
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        """Where it is."""
+
 
 KeyedT = TypeVar("KeyedT", bound=Keyed)
+
+
+class _Place(NamedTuple):
+    """A slot, in its namespace, and whether it rewinds."""
+
+    namespace: Namespace
+    slot: str
+    rewinds: bool
 
 
 class Held(NamedTuple):
@@ -54,7 +65,6 @@ class Held(NamedTuple):
 
 async def valid(
     store: BaseStore,
-    namespace: Namespace,
     found: Sequence[KeyedT],
     *,
     timeline: Sequence[Segment] | None = None,
@@ -66,20 +76,19 @@ async def valid(
 
     Args:
         store: Any store.
-        namespace: Where the facts are: `(…, "facts")`.
-        found: Records, of this namespace.
+        found: Records of any namespaces. What carries no branch does not rewind, and is held to no timeline.
         timeline: What can be seen; None: everything.
         before: Take account only of what was written before this turn: what held then.
     """
-    newest: dict[str, str] = {}
+    newest: dict[_Place, str] = {}
     for record in found:
-        if slot := record.value.get("slot"):
-            newest[slot] = max(newest.get(slot, ""), _at(record.value))
-    outdated = await _ended(store, namespace, newest, timeline, before)
+        if place := _place(record):
+            newest[place] = max(newest.get(place, ""), _at(record.value))
+    ended = await _ended(store, newest, timeline, before)
     return [
         record
         for record in found
-        if not (slot := record.value.get("slot")) or (slot not in outdated and _at(record.value) == newest[slot])
+        if not (place := _place(record)) or (place not in ended and _at(record.value) == newest[place])
     ]
 
 
@@ -104,7 +113,7 @@ async def history(
     """
     [held] = await holders(store, namespace, [slot_of(subject, attribute)], timeline=timeline, before=before)
     facts = await records(store, namespace, [mark["fact"] for mark in held])
-    ends = [mark["turn"] for mark in held[1:]] + [None]
+    ends = [*(mark["turn"] for mark in held[1:]), None]
     return [
         Held(mark["fact"], facts[mark["fact"]], mark["turn"], end)
         for mark, end in zip(held, ends, strict=True)
@@ -164,37 +173,33 @@ async def records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -
 
 
 async def _ended(
-    store: BaseStore,
-    namespace: Namespace,
-    newest: Mapping[str, str],
-    timeline: Sequence[Segment] | None,
-    before: int | None,
-) -> set[str]:
+    store: BaseStore, newest: Mapping[_Place, str], timeline: Sequence[Segment] | None, before: int | None
+) -> set[_Place]:
     """Return the slots that something newer holds than what is given."""
-    after: list[JSON] = [{"what": "holds", "at": {"$gt": newest[slot]}} for slot in newest]
-    about = [marks.digest(slot) for slot in newest]
-    results = await _searched(
-        store, [marks.search(namespace, of, only) for of, only in zip(about, after, strict=True)]
-    )
-    ended, crowded = set[str](), dict[str, int]()
-    for place, (slot, items) in enumerate(zip(newest, results, strict=True)):
-        if any(marks.seen(timeline, item.value, before) for item in items):
-            ended.add(slot)
-        elif len(items) >= marks.MOST and timeline is not None:
-            crowded[slot] = place
-    segments = visible(timeline, before) if timeline is not None and crowded else []
-    narrow = [
-        marks.search(namespace, about[place], after[place] | only, limit=1)
-        for place in crowded.values()
-        for only in segments
-    ]
-    found: dict[str, list[SearchItem]] = defaultdict(list)
-    for position, items in enumerate(await _searched(store, narrow)):
-        found[list(crowded)[position // len(segments)]] += items
-    return ended | {slot for slot, items in found.items() if items}
+
+    def asked(place: _Place, only: JSON, limit: int = marks.MOST) -> SearchOp:
+        after = {"what": "holds", "at": {"$gt": newest[place]}}
+        return marks.search(place.namespace, marks.digest(place.slot), after | only, limit)
+
+    ended, crowded = set[_Place](), list[_Place]()
+    for place, items in zip(newest, await _searched(store, [asked(place, {}) for place in newest]), strict=True):
+        mine = timeline if place.rewinds else None
+        if any(marks.seen(mine, item.value, before if place.rewinds else None) for item in items):
+            ended.add(place)
+        elif mine is not None and len(items) >= marks.MOST:
+            crowded.append(place)
+    segments = visible(timeline, before) if timeline is not None else []
+    narrow = [(place, asked(place, only, 1)) for place in crowded for only in segments]
+    results = await _searched(store, [search for _, search in narrow])
+    return ended | {place for (place, _), items in zip(narrow, results, strict=True) if items}
 
 
-async def _searched(store: BaseStore, searches: Sequence[Any]) -> list[list[SearchItem]]:
+def _place(record: Keyed) -> _Place | None:
+    slot = record.value.get("slot")
+    return _Place(tuple(record.namespace), str(slot), "branch" in record.value) if slot else None
+
+
+async def _searched(store: BaseStore, searches: Sequence[SearchOp]) -> list[list[SearchItem]]:
     return cast("list[list[SearchItem]]", await store.abatch(searches)) if searches else []
 
 

@@ -14,7 +14,10 @@ def _fact(text: str, subject: str, attribute: str, value: str) -> JSON:
 # Two wordings of each of five facts, in texts alone: what a model returns that leaves every other field out.
 TEXTS = [
     ("Oda's brother Tam drowned in the mill pond.", "Tam, Oda's brother, drowned in the pond of the mill."),
-    ("The silver key lies under the altar of the sea chapel.", "Under the altar in the sea chapel lies the silver key."),
+    (
+        "The silver key lies under the altar of the sea chapel.",
+        "Under the altar in the sea chapel lies the silver key.",
+    ),
     ("Goran owes the ferryman thirty crowns.", "Goran owes thirty crowns to the ferryman."),
     ("Mira promised Sister Wen to bring back the bell.", "Mira has promised to bring the bell back to Sister Wen."),
     ("The north gate of Harrow is locked after dusk.", "After dusk, Harrow's north gate is locked."),

@@ -30,7 +30,7 @@ from memory.likeness import alike
 from memory.namespaces import campaign_namespace, player_namespace
 from memory.noting import Note, note
 from memory.timeline import Segment, branch_of, record_key, stamp
-from memory.words import normal
+from memory.wording import normal
 from notebooks import render_value
 
 JSON = dict[str, Any]

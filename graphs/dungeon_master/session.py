@@ -68,7 +68,7 @@ async def join(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]
         ) from error
     if past is None:
         return {}
-    recap = recap_of(PlayerView.model_validate(past))
+    recap = recap_of(PlayerView.of(past))
     return {
         "turn": past["turn"],
         "line": past["line"],

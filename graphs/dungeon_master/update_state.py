@@ -32,8 +32,9 @@ _log = logging.getLogger(__name__)
 async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Ask the model, once, for a patch of the quest's page and for the facts of every turn not noted yet.
 
-    No call means no change. The facts wait in state until `remember` has written them. A patch that does not fit is sent back once with the reason. If it still does not, or the model fails, the page
-    stays as it was, a notice says so, and the next turn's update covers this turn too: the reply is never at risk.
+    No call means no change. The facts wait in state until `remember` has written them. A patch that does not fit is
+    sent back once with the reason. If it still does not, or the model fails, the page stays as it was, a notice says
+    so, and the next turn's update covers this turn too: the reply is never at risk.
     """
     turns = _within(transcript(state, state.noted_through + 1, state.turn), runtime.context.buffer_tokens)
     if not turns:
@@ -81,7 +82,8 @@ async def _noted(
         if not problems:
             return page, notes, facts
         prompt = [*prompt, reply, *written.results]
-    if all(call.name == FACTS for call in calls if call.problem) and len(problems) == sum(bool(c.problem) for c in calls):
+    unread = [call for call in calls if call.problem]
+    if len(unread) == len(problems) and all(call.name == FACTS for call in unread):
         notes.append("The facts that the model sent could not be read; the page's notes stand.")
         return page, notes, facts
     raise NotebookError(" ".join(problems))

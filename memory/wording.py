@@ -9,15 +9,17 @@ _WORD = re.compile(r"[^\W_]+")
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|nowhere|without|cannot|nor|neither)\b|n['’]t\b", re.I)
 # What carries no meaning of its own. Words of place ("under", "behind") and numbers are kept: they tell facts apart.
 _EMPTY = frozenset(
-    "a an the of to in on at by for with from and or but as that this these those it its he she they them his her hers "
-    "their him i me my you your we our us is are was were be been being am has have had having do does did will would "
-    "shall should can could may might must who whom whose which what when where there here then than so very just also "
-    "into onto about own some any s t d ll re ve m one once now still quite really too".split()
+    {"a", "an", "the", "of", "to", "in", "on", "at", "by", "for", "with", "from", "and", "or", "but"}
+    | {"as", "that", "this", "these", "those", "it", "its", "he", "she", "they", "his", "her", "hers"}
+    | {"their", "him", "i", "me", "my", "you", "your", "we", "our", "us", "is", "are", "was", "were"}
+    | {"be", "been", "being", "am", "has", "have", "had", "having", "do", "does", "did", "will"}
+    | {"would", "shall", "should", "can", "could", "may", "might", "must", "who", "whom", "whose"}
+    | {"which", "what", "when", "where", "there", "here", "then", "than", "so", "very", "just", "also"}
+    | {"into", "onto", "about", "own", "some", "any", "s", "t", "d", "ll", "re", "ve", "m", "one"}
+    | {"once", "now", "still", "quite", "really", "too", "them"}
 )
-_NUMBERS = {
-    name: str(value)
-    for value, name in enumerate("two three four five six seven eight nine ten eleven twelve".split(), start=2)
-}
+_NUMBERS = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
+            "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
 # (ending, what stands in its place, letters that must be left)
 _ENDINGS = (("ies", "y", 2), ("ied", "y", 2), ("sses", "ss", 2), ("ing", "", 3), ("ed", "", 3), ("es", "", 3),
             ("s", "", 3), ("ly", "", 3))  # fmt: skip
