@@ -100,7 +100,8 @@ async def note(
             if holder is not None:
                 done.ended.append(holder[0])
             held[slot] = (one.key, one.value)
-    await store.abatch(writes)
+    # Marks first: a fact that stands is passed over when this is called again, so its mark must stand by then.
+    await store.abatch(sorted(writes, key=lambda write: write.namespace == namespace))
     return done
 
 
@@ -124,7 +125,7 @@ async def _holding(
 
 
 def _past(held: Sequence[JSON], at: str) -> list[JSON]:
-    return [mark for mark in held if mark["at"] < at]
+    return [mark for mark in held if mark["at"] <= at]
 
 
 async def _like(
@@ -133,7 +134,11 @@ async def _like(
     """Return for each note the keys of the records that say the same and hold, the nearest first."""
     found = await _candidates(store, namespace, [str(one.value["text"]) for one in notes], timeline)
     like = [
-        [item for item in items if _at(item) < str(one.value["at"]) and alike(one.value, item.value, item.score)]
+        [
+            item
+            for item in items
+            if item.key != one.key and _at(item) <= str(one.value["at"]) and alike(one.value, item.value, item.score)
+        ]
         for one, items in zip(notes, found, strict=True)
     ]
     every = list({item.key: item for items in like for item in items}.values())

@@ -113,7 +113,7 @@ async def history(
     """
     [held] = await holders(store, namespace, [slot_of(subject, attribute)], timeline=timeline, before=before)
     facts = await records(store, namespace, [mark["fact"] for mark in held])
-    ends = [*(mark["turn"] for mark in held[1:]), None]
+    ends = [*(mark["turn"] for mark in held), None][1:]
     return [
         Held(mark["fact"], facts[mark["fact"]], mark["turn"], end)
         for mark, end in zip(held, ends, strict=True)

@@ -146,7 +146,14 @@ def test_a_fact_sent_twice_is_one():
 
 def test_notices_hold_nothing_of_what_may_be_secret():
     secret = "the innkeeper is the murderer of the old king"
-    odd = {"kind": "secret", "text": secret, "importance": secret, "known_by": {secret: 1}, "real_time": secret, secret: 1}
+    odd = {
+        "kind": "secret",
+        "text": secret,
+        "importance": secret,
+        "known_by": {secret: 1},
+        "real_time": secret,
+        secret: 1,
+    }
     [fact], notices = read(odd)
     assert fact.text == secret
     assert len(notices) == 4

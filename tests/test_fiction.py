@@ -92,5 +92,7 @@ def test_what_the_player_is_not_among_the_knowers_of_is_secret():
 
 
 def test_what_the_player_claims_is_no_secret_to_them():
-    found = placed(fact("Mira is a spy.", kind="secret", claimed_by="Mira"), told(player="I am a spy.", reply="Oda nods."))
+    found = placed(
+        fact("Mira is a spy.", kind="secret", claimed_by="Mira"), told(player="I am a spy.", reply="Oda nods.")
+    )
     assert found.kind == "rumour"

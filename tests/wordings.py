@@ -13,7 +13,7 @@ def _fact(text: str, subject: str, attribute: str, value: str) -> JSON:
 
 # Two wordings of each of five facts, in texts alone: what a model returns that leaves every other field out.
 TEXTS = [
-    ("Oda's brother Tam drowned in the mill pond.", "Tam, Oda's brother, drowned in the pond of the mill."),
+    ("Oda's brother Tam drowned in the mill pond.", "Oda's brother Tam has drowned in the pond of the mill."),
     (
         "The silver key lies under the altar of the sea chapel.",
         "Under the altar in the sea chapel lies the silver key.",
