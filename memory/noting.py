@@ -76,7 +76,7 @@ async def note(
         return Noted([], {}, [])
     near = await _like(store, namespace, fresh, timeline)
     slots = list(dict.fromkeys(one.value["slot"] for one in fresh if one.value["slot"]))
-    held = await _holding(store, namespace, slots, timeline, str(fresh[0].value["at"]))
+    held = await _holding(store, namespace, slots, timeline, fresh)
     done, writes, known = Noted([], {}, []), list[PutOp](), dict[str, JSON]()
     for one, candidates in zip(fresh, near, strict=True):
         slot = one.value["slot"]
@@ -115,17 +115,22 @@ def _says_no_more(new: JSON, old: JSON) -> bool:
 
 
 async def _holding(
-    store: BaseStore, namespace: Namespace, slots: Sequence[str], timeline: Sequence[Segment] | None, at: str
+    store: BaseStore,
+    namespace: Namespace,
+    slots: Sequence[str],
+    timeline: Sequence[Segment] | None,
+    fresh: Sequence[Note],
 ) -> dict[str, tuple[str, JSON]]:
-    """Return what holds each slot: key and record. One that was forgotten leaves its slot to nobody."""
+    """Return what held each slot before: key and record. One that was forgotten leaves its slot to nobody."""
+    at, own = str(fresh[0].value["at"]), {one.key for one in fresh}
     marked = await holders(store, namespace, slots, timeline=timeline) if slots else []
-    last = {slot: past[-1] for slot, held in zip(slots, marked, strict=True) if (past := _past(held, at))}
+    last = {
+        slot: past[-1]
+        for slot, held in zip(slots, marked, strict=True)
+        if (past := [m for m in held if m["at"] <= at and m["fact"] not in own])
+    }
     facts = await records(store, namespace, [mark["fact"] for mark in last.values()])
     return {slot: (mark["fact"], facts[mark["fact"]]) for slot, mark in last.items() if mark["fact"] in facts}
-
-
-def _past(held: Sequence[JSON], at: str) -> list[JSON]:
-    return [mark for mark in held if mark["at"] <= at]
 
 
 async def _like(
@@ -133,12 +138,12 @@ async def _like(
 ) -> list[list[str]]:
     """Return for each note the keys of the records that say the same and hold, the nearest first."""
     found = await _candidates(store, namespace, [str(one.value["text"]) for one in notes], timeline)
+
+    def before(item: SearchItem, one: Note) -> bool:
+        return item.key != one.key and _at(item) <= str(one.value["at"])
+
     like = [
-        [
-            item
-            for item in items
-            if item.key != one.key and _at(item) <= str(one.value["at"]) and alike(one.value, item.value, item.score)
-        ]
+        [item for item in items if before(item, one) and alike(one.value, item.value, item.score)]
         for one, items in zip(notes, found, strict=True)
     ]
     every = list({item.key: item for items in like for item in items}.values())
