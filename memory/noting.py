@@ -123,12 +123,10 @@ async def _holding(
 ) -> dict[str, tuple[str, JSON]]:
     """Return what held each slot before: key and record. One that was forgotten leaves its slot to nobody."""
     at, own = str(fresh[0].value["at"]), {one.key for one in fresh}
-    marked = await holders(store, namespace, slots, timeline=timeline) if slots else []
-    last = {
-        slot: past[-1]
-        for slot, held in zip(slots, marked, strict=True)
-        if (past := [m for m in held if m["at"] <= at and m["fact"] not in own])
-    }
+    last: dict[str, JSON] = {}
+    for slot, held in zip(slots, await holders(store, namespace, slots, timeline=timeline), strict=True):
+        if earlier := [mark for mark in held if mark["at"] <= at and mark["fact"] not in own]:
+            last[slot] = earlier[-1]
     facts = await records(store, namespace, [mark["fact"] for mark in last.values()])
     return {slot: (mark["fact"], facts[mark["fact"]]) for slot, mark in last.items() if mark["fact"] in facts}
 

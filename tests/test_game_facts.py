@@ -52,8 +52,8 @@ async def stored(game, place=FACTS):
 
 async def known(game):
     timeline = [tuple(segment) for segment in game.values["timeline"]]
-    found = [i for i in await game.store.asearch(FACTS, limit=1000)]
-    found = [i for i in found if any(b == i.value["branch"] and i.value["turn"] <= t for b, t in timeline)]
+    everything = await game.store.asearch(FACTS, limit=1000)
+    found = [i for i in everything if any(b == i.value["branch"] and i.value["turn"] <= t for b, t in timeline)]
     return sorted(item.value["text"] for item in await valid(game.store, found, timeline=timeline))
 
 
@@ -200,7 +200,7 @@ async def test_a_fork_sees_the_fact_that_held_and_no_other(game):
 async def test_two_attempts_that_differ_in_their_facts_alone_are_two_futures(game):
     await game.begin()
     await play(game, "I ask.", home("the mill"), reply="Goran lives somewhere: the mill, the inn.")
-    before = [s async for s in game.app.aget_state_history(game.config) if s.next == ("update_state",)][0]
+    before = await anext(s async for s in game.app.aget_state_history(game.config) if s.next == ("update_state",))
     game.model.queue("update", facts(home("the inn")))
     await game.app.ainvoke(None, before.config, context=game.settings, durability="sync")
     assert await known(game) == ["Goran lives at the inn."]

@@ -351,7 +351,10 @@ def minilm(tmp_path_factory):
 
 @pytest.mark.slow
 async def test_ten_wordings_of_five_facts_leave_five_with_minilm(minilm, tmp_path):
-    for name, wordings in (("texts", [{"text": t} for pair in TEXTS for t in pair]), ("fields", sum(FIELDED, []))):
+    for name, wordings in (
+        ("texts", [{"text": t} for pair in TEXTS for t in pair]),
+        ("fields", [f for group in FIELDED for f in group]),
+    ):
         with FaissStore.open(tmp_path / f"{name}.db", index={"embed": minilm, "fields": ["text"]}) as store:
             for turn, fact in enumerate(wordings, start=1):
                 await say(store, fact, "a", turn, [("a", turn)])
