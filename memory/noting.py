@@ -22,8 +22,7 @@ JSON = dict[str, Any]
 Namespace = tuple[str, ...]
 
 _NEAR = 8  # records that are compared with each fact
-_WIDE = 64  # the same, where many branches are looked through at once
-_FEW = 4  # branches, up to which each is searched by itself
+_WIDE = 32  # records that are looked through for such, before each branch is searched by itself
 _UNRANKED = 1000  # records that are compared if the store cannot rank
 
 
@@ -152,18 +151,15 @@ async def _like(
 async def _candidates(
     store: BaseStore, namespace: Namespace, texts: Sequence[str], timeline: Sequence[Segment] | None
 ) -> list[list[SearchItem]]:
+    # Without a filter first: while most of what is there can be seen, that is what costs a store least.
     segments: list[JSON] = [{}] if timeline is None else visible(timeline)
-    few = len(segments) <= _FEW
-    filters, limit = (segments, _NEAR) if few else ([{}], _WIDE)
-    found = await _searched(store, namespace, texts, filters, limit)
-    if not few:
-        full = [len(items) >= limit for items in found]
-        found = [[item for item in items if marks.seen(timeline, item.value)] for items in found]
-        short = [n for n, items in enumerate(found) if len(items) < _NEAR and full[n]]
-        if short:
-            narrow = await _searched(store, namespace, [texts[n] for n in short], segments, _NEAR)
-            for n, items in zip(short, narrow, strict=True):
-                found[n] = items
+    wide = await _searched(store, namespace, texts, [{}], _WIDE)
+    found = [[item for item in items if marks.seen(timeline, item.value)] for items in wide]
+    short = [n for n, items in enumerate(found) if len(items) < _NEAR and len(wide[n]) >= _WIDE]
+    if short:
+        narrow = await _searched(store, namespace, [texts[n] for n in short], segments, _NEAR)
+        for n, items in zip(short, narrow, strict=True):
+            found[n] = items
     if any(items for items in found) and not any(item.score is not None for items in found for item in items):
         searches = [SearchOp(namespace, filter=only or None, limit=_UNRANKED) for only in segments]
         every = [item for items in cast("list[list[SearchItem]]", await store.abatch(searches)) for item in items]
