@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -189,13 +189,19 @@ async def open_checkpointer(path: str | Path | None = None) -> AsyncIterator[Asy
 
 
 @asynccontextmanager
-async def open_store(path: str | Path | None = None, embeddings: str | None = None) -> AsyncIterator[FaissStore]:
+async def open_store(
+    path: str | Path | None = None,
+    embeddings: str | None = None,
+    *,
+    known: Mapping[str, list[float]] | None = None,
+) -> AsyncIterator[FaissStore]:
     """Open the semantic store.
 
     Args:
         path: The database; the default is the one in `Home`.
         embeddings: The embedder's name; the default is the one that `Context` gives. If the file was written with
             another one, its texts are embedded anew.
+        known: Vectors by text that this embedder has made before, and need not make again.
 
     Raises:
         HomeError: The file cannot be used; it is left as it is.
@@ -204,7 +210,7 @@ async def open_store(path: str | Path | None = None, embeddings: str | None = No
     module = await asyncio.to_thread(import_module, "memory.faiss_store")
     file = Path(path) if path else (await asyncio.to_thread(Home.find)).memory
     await asyncio.to_thread(_claim, file)
-    index = await asyncio.to_thread(_index, embeddings)
+    index = await asyncio.to_thread(_index, embeddings, known)
     async with module.FaissStore.open(file, index) as store:
         yield store
 
@@ -213,7 +219,7 @@ def _message(text: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}]}
 
 
-def _index(embeddings: str | None) -> dict[str, Any]:
+def _index(embeddings: str | None, known: Mapping[str, list[float]] | None = None) -> dict[str, Any]:
     from memory.embeddings import load_embeddings
 
     if embeddings is None:
@@ -221,7 +227,12 @@ def _index(embeddings: str | None) -> dict[str, Any]:
 
         embeddings = Context.of().embeddings
     named = f"minilm:{Home.find().minilm}" if embeddings == "minilm" else embeddings
-    return {"embed": load_embeddings(named), "fields": ["text"]}
+    embedder = load_embeddings(named)
+    if known:
+        from memory.ltm_vectors import KnownVectors
+
+        embedder = KnownVectors(embedder, known)
+    return {"embed": embedder, "fields": ["text"]}
 
 
 def _claim(path: Path) -> None:

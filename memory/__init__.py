@@ -7,11 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from memory.characters import memories_for, remember_message
     from memory.embeddings import HashEmbeddings, load_embeddings
     from memory.errors import (
         CorruptStoreError,
         EmbedderChangedError,
         EmbeddingError,
+        ImportFailedError,
+        LtmConfigError,
+        NoSuchMemoryError,
         StoreClosedError,
         StoreConfigError,
         StoreError,
@@ -19,8 +23,19 @@ if TYPE_CHECKING:
         UnstorableValueError,
     )
     from memory.faiss_store import FaissStore
+    from memory.greeting import greeting_line, last_talk, note_session
+    from memory.injection import inject
+    from memory.ltm_config import LtmConfig
+    from memory.ltm_import import import_ltm
     from memory.minilm import MiniLMEmbeddings, fetch_minilm
-    from memory.namespaces import campaign_namespace, escape_label, player_namespace, unescape_label
+    from memory.namespaces import (
+        campaign_namespace,
+        character_namespace,
+        escape_label,
+        player_namespace,
+        unescape_label,
+    )
+    from memory.off_record import off_record
 
 _HOMES = {
     "CorruptStoreError": "memory.errors",
@@ -28,17 +43,30 @@ _HOMES = {
     "EmbeddingError": "memory.errors",
     "FaissStore": "memory.faiss_store",
     "HashEmbeddings": "memory.embeddings",
+    "ImportFailedError": "memory.errors",
+    "LtmConfig": "memory.ltm_config",
+    "LtmConfigError": "memory.errors",
     "MiniLMEmbeddings": "memory.minilm",
+    "NoSuchMemoryError": "memory.errors",
     "StoreClosedError": "memory.errors",
     "StoreConfigError": "memory.errors",
     "StoreError": "memory.errors",
     "StoreUnavailableError": "memory.errors",
     "UnstorableValueError": "memory.errors",
     "campaign_namespace": "memory.namespaces",
+    "character_namespace": "memory.namespaces",
     "escape_label": "memory.namespaces",
     "fetch_minilm": "memory.minilm",
+    "greeting_line": "memory.greeting",
+    "import_ltm": "memory.ltm_import",
+    "inject": "memory.injection",
+    "last_talk": "memory.greeting",
     "load_embeddings": "memory.embeddings",
+    "memories_for": "memory.characters",
+    "note_session": "memory.greeting",
+    "off_record": "memory.off_record",
     "player_namespace": "memory.namespaces",
+    "remember_message": "memory.characters",
     "unescape_label": "memory.namespaces",
 }
 
@@ -48,17 +76,30 @@ __all__ = [
     "EmbeddingError",
     "FaissStore",
     "HashEmbeddings",
+    "ImportFailedError",
+    "LtmConfig",
+    "LtmConfigError",
     "MiniLMEmbeddings",
+    "NoSuchMemoryError",
     "StoreClosedError",
     "StoreConfigError",
     "StoreError",
     "StoreUnavailableError",
     "UnstorableValueError",
     "campaign_namespace",
+    "character_namespace",
     "escape_label",
     "fetch_minilm",
+    "greeting_line",
+    "import_ltm",
+    "inject",
+    "last_talk",
     "load_embeddings",
+    "memories_for",
+    "note_session",
+    "off_record",
     "player_namespace",
+    "remember_message",
     "unescape_label",
 ]
 

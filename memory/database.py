@@ -57,7 +57,7 @@ CREATE TABLE vectors (
 CREATE TABLE removed (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     namespace INTEGER NOT NULL,
-    vector INTEGER NOT NULL -- what caches in this and other processes must forget
+    vector INTEGER NOT NULL -- what caches must forget: a vector, or, negative, what they know of an item
 );
 CREATE INDEX removed_by_namespace ON removed (namespace, id);
 """
@@ -185,10 +185,20 @@ class Database:
         try:
             self._switch_to_wal(connection)
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            self._look_at_words(connection)
         except sqlite3.Error:
             connection.close()
             raise
         return connection
+
+    @staticmethod
+    def _look_at_words(connection: sqlite3.Connection) -> None:
+        """Let the connection read the word index word by word (`postings`); the index need not be there yet."""
+        try:
+            connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab('main', 'texts', 'instance')")
+        except sqlite3.OperationalError as error:
+            if "no such module" not in str(error):  # a store without words does without FTS5
+                raise
 
     @staticmethod
     def _switch_to_wal(connection: sqlite3.Connection) -> None:

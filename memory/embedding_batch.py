@@ -1,6 +1,7 @@
 """Calls to the embedder: many texts in one call, and nothing that it returns is believed unchecked."""
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]
 
 
+_SAFE = 1e-12  # lengths between this and its inverse are right in 32 bits; their squares neither vanish nor overflow
 Embedded = Mapping[str, Sequence[float]]
 
 
@@ -171,15 +173,19 @@ def unit(vector: Sequence[float], dims: int) -> "Vector":
         array = np.asarray(vector, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise EmbeddingError(f"the embedder returned something that is no vector of numbers: {error}") from error
-    if array.ndim != 1 or not np.isfinite(array).all():
+    # A sum of squares is finite only if all numbers are; where it is not, they may still be, and only be large.
+    norm = math.sqrt(float(array @ array)) if array.ndim == 1 else math.nan
+    if not math.isfinite(norm) and (array.ndim != 1 or not np.isfinite(array).all()):
         raise EmbeddingError(f"expected vectors of {dims} finite numbers, got shape {array.shape} or NaN")
     if array.shape != (dims,):
         raise EmbedderChangedError(
             f"the embedder returned {array.shape[0]} dimensions, the store is set to {dims}; "
             'give index["dims"] as the model has it'
         )
-    norm = float(np.linalg.norm(array.astype(np.float64)))
-    return array if norm == 0.0 else (array / norm).astype(np.float32)
+    if not _SAFE < norm < 1 / _SAFE:
+        norm = float(np.linalg.norm(array.astype(np.float64)))
+        return array if norm == 0.0 else (array.astype(np.float64) / norm).astype(np.float32)
+    return array / np.float32(norm)
 
 
 def _paired(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> Embedded:

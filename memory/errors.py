@@ -2,12 +2,15 @@
 
 StoreError
 ├── StoreConfigError        the settings contradict themselves or the file (also a ValueError)
-│   └── EmbedderChangedError   the file was written with another embedder or dimension
+│   ├── EmbedderChangedError   the file was written with another embedder or dimension
+│   └── LtmConfigError         an `ltm_config.json` cannot be used
 ├── StoreUnavailableError   the file or its directory cannot be read or written (also an OSError)
 │   └── CorruptStoreError      the file is not a store, or is damaged; it is left untouched
 ├── StoreClosedError        the store was used after `close()`
 ├── EmbeddingError          the embedder failed or returned something else than promised
-└── UnstorableValueError    a value is not JSON (also a ValueError)
+├── UnstorableValueError    a value is not JSON (also a ValueError)
+├── ImportFailedError       there is nothing to bring over, or it cannot be read
+└── NoSuchMemoryError       there is no memory with this key (also a LookupError)
 """
 
 
@@ -21,6 +24,10 @@ class StoreConfigError(StoreError, ValueError):
 
 class EmbedderChangedError(StoreConfigError):
     """The vectors in the file come from another embedder, and re-embedding was not allowed."""
+
+
+class LtmConfigError(StoreConfigError):
+    """An `ltm_config.json` cannot be used; the message names each wrong value and what is allowed."""
 
 
 class StoreUnavailableError(StoreError, OSError):
@@ -41,3 +48,11 @@ class EmbeddingError(StoreError):
 
 class UnstorableValueError(StoreError, ValueError):
     """A value cannot be kept as JSON. Nothing was written."""
+
+
+class ImportFailedError(StoreError):
+    """There is nothing to bring over, or it cannot be read; the message says why. Nothing was written."""
+
+
+class NoSuchMemoryError(StoreError, LookupError):
+    """There is no memory with this key; the message says how to find the keys that there are."""

@@ -52,6 +52,8 @@ class FaissStore(BaseStore):
     """
 
     supports_ttl = True
+    filters_any = True
+    """Filters may hold alternatives: `{"$or": [filter, …]}`. Other stores do not know them."""
 
     def __init__(
         self,
@@ -76,7 +78,7 @@ class FaissStore(BaseStore):
         self._index = FileIndex(self._database, settings, reembed=reembed, progress=progress)
         self._weights = settings.weights if settings else {}
         self._cache_bytes, self._exact_limit = cache_bytes, exact_limit
-        self._search = Search(None, self._index.lexical, self._weights)
+        self._search = Search(ShardCache(self._database.path, "", 0, (), 0, 0), {})  # until the file is open
         self._sweeper = Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
         self._opening = threading.Lock()
         self._opened_in: int | None = None  # the process, because neither locks nor connections survive a fork
@@ -153,17 +155,18 @@ class FaissStore(BaseStore):
                 return
             self._database.create()
             owner = self._index.settle()
-            shards = None
+            dims = 0
             if (batch := self._index.batch) is not None and self.index_config is not None:
-                self.index_config["dims"] = batch.dims
-                shards = ShardCache(self._database.path, owner, batch.dims, self._cache_bytes, self._exact_limit)
-            self._search = Search(shards, self._index.lexical, self._weights)
+                dims = self.index_config["dims"] = batch.dims
+            weights = self._index.lexical.weights if self._index.lexical else []
+            shards = ShardCache(self._database.path, owner, dims, weights, self._cache_bytes, self._exact_limit)
+            self._search = Search(shards, self._weights)
             self._opened_in = os.getpid()
 
     def close(self) -> None:
         """Close the file. Using the store afterwards raises StoreClosedError; closing twice is allowed."""
         self._sweeper.stop(timeout=5.0)
-        if self._ready and self._search.shards is not None:
+        if self._ready:
             with self._database.reading() as connection:
                 self._search.shards.save(connection)
             self._search.shards.clear()
@@ -242,8 +245,7 @@ class FaissStore(BaseStore):
     def compact(self) -> None:
         """Write the file anew, so that nothing deleted is left: no text, word, vector or snapshot (`compaction`)."""
         self._prepare()
-        if self._search.shards is not None:
-            self._search.shards.clear()
+        self._search.shards.clear()
         compact(self._database)
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> "Future[None]":
@@ -273,7 +275,7 @@ class FaissStore(BaseStore):
     @property
     def cached_bytes(self) -> int:
         """Bytes of the vectors that are in RAM."""
-        return self._search.shards.size if self._search.shards else 0
+        return self._search.shards.size
 
     def _execute(self, work: Work, documents: "Embedded", queries: "Embedded") -> list[Result]:
         results: list[Result] = [None] * len(work.ops)

@@ -107,11 +107,12 @@ class FileIndex:
         Raises:
             EmbedderChangedError: If another process has opened it with other settings meanwhile.
         """
+        found = dict(connection.execute("SELECT key, value FROM meta").fetchall())
         for name, mine in self._stamps.items():
-            if (found := meta(connection, name)) != mine:
+            if found.get(name) != mine:
                 raise EmbedderChangedError(
                     f"another process has changed what {self._database.path} is indexed with from {mine} to "
-                    f"{found}: open it anew, with the same index in every process"
+                    f"{found.get(name)}: open it anew, with the same index in every process"
                 )
 
     def texts(self, value: Mapping[str, Any], index: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Filters of a search: exact values, nested values and comparison operators."""
+"""Filters of a search: exact values, nested values, comparison operators and alternatives."""
 
 from collections.abc import Callable, Mapping
 from operator import ge, gt, le, lt
@@ -6,6 +6,8 @@ from typing import Any
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 _OPERATORS = frozenset({"$eq", "$ne", *_ORDER})
+EITHER = "$or"
+"""In the place of a key: a list of filters, one of which must hold. LangGraph's own stores do not know it."""
 
 
 def check_filter(wanted: Mapping[str, Any]) -> None:
@@ -15,10 +17,16 @@ def check_filter(wanted: Mapping[str, Any]) -> None:
         wanted: `SearchOp.filter`.
 
     Raises:
-        ValueError: If an operator is none of $eq, $ne, $gt, $gte, $lt, $lte.
+        ValueError: If an operator is none of $eq, $ne, $gt, $gte, $lt, $lte, or "$or" has no list of filters.
     """
-    for condition in wanted.values():
-        _check_condition(condition)
+    for key, condition in wanted.items():
+        if key != EITHER:
+            _check_condition(condition)
+            continue
+        if not isinstance(condition, list | tuple) or not all(isinstance(one, Mapping) for one in condition):
+            raise ValueError(f"{EITHER} takes a list of filters, got {condition!r:.80}")
+        for one in condition:
+            check_filter(one)
 
 
 def _check_condition(condition: object) -> None:
@@ -48,23 +56,14 @@ def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     Returns:
         True if all conditions hold.
     """
-    return not wanted or all(_meets(_look_up(value, key), condition) for key, condition in wanted.items())
+    return not wanted or all(
+        any(matches(value, one) for one in condition) if key == EITHER else meets(look_up(value, key), condition)
+        for key, condition in wanted.items()
+    )
 
 
-def required_strings(wanted: Mapping[str, Any]) -> list[str]:
-    """Strings that a value must contain to meet a filter.
-
-    Args:
-        wanted: A filter.
-
-    Returns:
-        Those that it compares for equality; other conditions are not told.
-    """
-    equal = [condition.get("$eq") if isinstance(condition, Mapping) else condition for condition in wanted.values()]
-    return [text for text in equal if isinstance(text, str)]
-
-
-def _look_up(value: Mapping[str, Any], key: str) -> Any:
+def look_up(value: Mapping[str, Any], key: str) -> Any:
+    """What a value has under a key; None if nothing."""
     if key in value or "." not in key:
         return value.get(key)
     found: Any = value
@@ -75,16 +74,17 @@ def _look_up(value: Mapping[str, Any], key: str) -> Any:
     return found
 
 
-def _meets(have: Any, condition: Any) -> bool:
+def meets(have: Any, condition: Any) -> bool:
+    """Whether what a value has under a key is as a condition wants it."""
     if isinstance(condition, Mapping):
         if any(str(name).startswith("$") for name in condition):
             return all(_compare(have, name, operand) for name, operand in condition.items())
-        return isinstance(have, Mapping) and all(_meets(have.get(key), want) for key, want in condition.items())
+        return isinstance(have, Mapping) and all(meets(have.get(key), want) for key, want in condition.items())
     if isinstance(condition, list | tuple):
         return (
             isinstance(have, list | tuple)
             and len(have) == len(condition)
-            and all(_meets(one, other) for one, other in zip(have, condition, strict=True))
+            and all(meets(one, other) for one, other in zip(have, condition, strict=True))
         )
     return bool(have == condition)
 

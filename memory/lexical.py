@@ -1,13 +1,10 @@
-"""Search by words: one FTS5 table with a column for each indexed field, BM25, porter stems.
+"""Search by words: one FTS5 table with a column for each indexed field, porter stems.
 
 FTS5 knows one collection, a store has many namespaces. Every word is therefore indexed with its namespace's
 number before it ("12xdragon"), which makes each list of matches local to a namespace however large the file
-is. FTS5 gives the frequency and length part of BM25 (Robertson and Zaragoza 2009; k1 = 1.2 and b = 0.75 are
-FTS5's); how rare a word is, is reckoned within the namespaces that are searched, so that other people's
-memories change nothing.
+is. `postings` reckons the scores.
 """
 
-import math
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,15 +13,12 @@ from functools import lru_cache
 from langgraph.store.base import get_text_at_path, tokenize_path
 
 from memory.errors import StoreConfigError
-from memory.rows import NamespaceRow
+from memory.stems import TOKENIZER
 
 _WORD = re.compile(r"[^\W_]+")
 # Scripts that are written without spaces are indexed as pairs of characters.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
 _MOST_WORDS = 64  # of one query
-# A word that more memories of one namespace share than this costs much and tells nothing; it is passed over.
-_TOO_COMMON = 20_000
-_SMALLEST_IDF = 1e-6  # what FTS5 puts in the place of an idf that is not positive
 
 # Words that say nothing about what is sought: articles, pronouns, prepositions, auxiliaries, question words.
 STOP_WORDS = frozenset(
@@ -50,7 +44,8 @@ class Lexical:
 
     def __init__(self, columns: Mapping[str, float]) -> None:
         self.columns = dict(columns)
-        self._other = max(self.columns.values(), default=1.0)  # texts at paths that only a single put named
+        # The last column is for texts at paths that only a single put named.
+        self.weights = [*self.columns.values(), max(self.columns.values(), default=1.0)]
 
     def create(self, connection: sqlite3.Connection) -> None:
         """Make the table anew, empty.
@@ -64,9 +59,8 @@ class Lexical:
         names = ", ".join(f"c{number}" for number in range(len(self.columns) + 1))
         connection.execute("DROP TABLE IF EXISTS texts")
         # The names are numbers, never what a user wrote.
-        tokenizer = "porter unicode61 remove_diacritics 2"
         try:
-            connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5({names}, tokenize = '{tokenizer}')")
+            connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5({names}, tokenize = '{TOKENIZER}')")
         except sqlite3.OperationalError as error:
             if "no such module" not in str(error):
                 raise
@@ -74,7 +68,6 @@ class Lexical:
                 'this Python\'s SQLite was built without FTS5: open the store with index["lexical"] = False'
             ) from error
         connection.execute("UPDATE namespaces SET texts = 0")
-        connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('texts', '0')")
 
     def texts(self, value: Mapping[str, object], paths: Sequence[str] | None) -> tuple[str, ...]:
         """What of a value goes into the index.
@@ -92,43 +85,6 @@ class Lexical:
             " ".join(_words(value, others))
         ]
         return tuple(words) if any(words) else ()
-
-    def scores(self, connection: sqlite3.Connection, spaces: Sequence[NamespaceRow], query: str) -> dict[int, float]:
-        """BM25 of every item that shares a word with a query.
-
-        Args:
-            connection: In a read transaction.
-            spaces: The namespaces to search.
-            query: Any text. Stop words in it are passed over, unless it has no others.
-
-        Returns:
-            Scores above 0 by item id.
-        """
-        total = sum(space.texts for space in spaces)
-        if not total:
-            return {}
-        (rows,) = connection.execute("SELECT value FROM meta WHERE key = 'texts'").fetchone()
-        weights = [*self.columns.values(), self._other]
-        marks = ", ".join("?" * len(weights))
-        statement = f"SELECT rowid, bm25(texts, {marks}) FROM texts WHERE texts MATCH ? LIMIT ?"  # noqa: S608 - only "?"
-        found: dict[int, float] = {}
-        for word in query_words(query):
-            matches: list[tuple[int, float]] = []
-            spread = [space for space in spaces if space.texts]
-            for space in spread:
-                # Quoted, so that it is a word and never FTS5's query language.
-                asked = (*weights, f'"{space.id}x{word}"', _TOO_COMMON + 1)
-                hits = connection.execute(statement, asked).fetchall()
-                if len(hits) > _TOO_COMMON:
-                    matches.clear()
-                    break
-                # bm25() multiplies by how rare the word is in the whole file; that is divided out again.
-                rarity = max(math.log((int(rows) - len(hits) + 0.5) / (len(hits) + 0.5)), _SMALLEST_IDF)
-                matches += [(item, -score / rarity) for item, score in hits]
-            idf = math.log(1 + (total - len(matches) + 0.5) / (len(matches) + 0.5))
-            for item, score in matches:
-                found[item] = found.get(item, 0.0) + idf * score
-        return found
 
 
 def write_texts(connection: sqlite3.Connection, namespace: int, item: int, had: bool, texts: Sequence[str]) -> None:
@@ -154,7 +110,6 @@ def write_texts(connection: sqlite3.Connection, namespace: int, item: int, had: 
         )
     if change := bool(texts) - had:
         connection.execute("UPDATE namespaces SET texts = texts + ? WHERE id = ?", (change, namespace))
-        connection.execute("UPDATE meta SET value = value + ? WHERE key = 'texts'", (change,))
 
 
 def query_words(query: str) -> list[str]:

@@ -6,11 +6,14 @@ neither leave its place nor fall together with another name.
 """
 
 import re
+import unicodedata
 
 _SIGN = "~"  # starts an escape; itself escaped, so that escaping is reversible
 _EMPTY = "~"  # a lone sign is the empty name: no other name escapes to it
 _PLAYER = "player"
-_RESERVED = ("langgraph", _PLAYER)  # refused by LangGraph as a first label; what is known of the player
+_CHARACTERS = "characters"
+# Refused by LangGraph as a first label; what is known of the player; what characters remember.
+_RESERVED = ("langgraph", _PLAYER, _CHARACTERS)
 # Control characters, separators of paths and of labels, the wildcard of list_namespaces, and lone surrogates,
 # which no database can encode.
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f~./\\*:\ud800-\udfff]")
@@ -26,8 +29,8 @@ def escape_label(name: str) -> str:
         name: Any string: empty, with dots or slashes, "..", "langgraph", "*".
 
     Returns:
-        A label without ".", "/", "*", control characters or surrogates, never empty, never "langgraph" and
-        never "player", so that no campaign can be called into the player's place.
+        A label without ".", "/", "*", control characters or surrogates, never empty, never "langgraph", "player"
+        or "characters", so that no user and no campaign can be called into their places.
     """
     if name == "":
         return _EMPTY
@@ -79,6 +82,38 @@ def player_namespace(user: str, *rest: str) -> tuple[str, ...]:
         `(user, "player", *rest)`, escaped.
     """
     return (escape_label(user), _PLAYER, *map(escape_label, rest))
+
+
+def character_name(name: str) -> str:
+    """Return the name by which a character is known, whoever writes it and however: "Ada Lovelace" is ada_lovelace.
+
+    This is how the LTM extension named its folders, and in addition spaces of any kind are one, case is folded as
+    Unicode folds it, and letters are composed (NFC).
+
+    Args:
+        name: Any string.
+    """
+    return re.sub(r"[\s_]+", "_", unicodedata.normalize("NFC", name).strip()).casefold()
+
+
+def character_namespace(character: str, *rest: str, user: str | None) -> tuple[str, ...]:
+    """Where that lives which a character remembers.
+
+    Args:
+        character: Its name, in any spelling that `character_name` takes for the same; any string.
+        *rest: Deeper levels.
+        user: Whose character it is: each user's has memories of its own. None: one for all users.
+
+    Returns:
+        `(user, "characters", character, *rest)` or `("characters", character, *rest)`, escaped.
+    """
+    owner = () if user is None else (escape_label(user),)
+    return (*owner, _CHARACTERS, escape_label(character_name(character)), *map(escape_label, rest))
+
+
+def characters_namespace(user: str | None) -> tuple[str, ...]:
+    """Where a user's characters are, or for None those that all users share."""
+    return (_CHARACTERS,) if user is None else (escape_label(user), _CHARACTERS)
 
 
 def _character(found: re.Match[str]) -> str:

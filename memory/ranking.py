@@ -1,10 +1,9 @@
 """Putting cosines and word scores into one order."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from memory.rows import SHIFT
-from memory.shards import Scored
+from memory.shards import Allowed, Scored
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,65 +13,45 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float32]
 
 _FIRST = 64  # so many are put in order first; most searches look no further
+_BLOCK = 128  # scores of which the highest stands for all, where many are looked through for a few
+
+
+class Part(NamedTuple):
+    """What one namespace adds to an order.
+
+    Attributes:
+        scored: Cosines of its items that have a vector; each item once.
+        worded: Ids of its items with words, ascending, and their word scores; None if words do not count.
+        allowed: What a filter allows; None: everything.
+    """
+
+    scored: Scored
+    worded: "tuple[Ids, Scores] | None"
+    allowed: Allowed | None
 
 
 class Ranking:
     """Items in their fused order: the sum of both scores, each divided by its maximum.
 
-    The sum found 3 to 4 points more than reciprocal rank fusion did (docs/store.md). The order is total: ties
-    go to the older item, so that pages neither repeat nor lose one.
+    Maxima are those of the items that the filter allows. The sum found 3 to 4 points more than reciprocal rank fusion
+    did (docs/store.md). The order is total: ties go to the older item, so that pages neither repeat nor lose one.
 
     Args:
-        scored: Cosines of the items that have a vector, by namespace id; each item once.
-        words: Word scores by item id.
+        parts: One for each namespace.
         dense: Weight of the cosine.
         lexical: Weight of the word score.
     """
 
-    def __init__(self, scored: Mapping[int, Scored], words: Mapping[int, float], dense: float, lexical: float) -> None:
+    def __init__(self, parts: Sequence[Part], dense: float, lexical: float) -> None:
         import numpy as np
 
-        by_namespace: dict[int, list[int]] = {}
-        for item in words:
-            by_namespace.setdefault(item >> SHIFT, []).append(item)
-        items, cosines, lexicals = [], [], []
-        for namespace in {**scored, **dict.fromkeys(by_namespace)}:
-            ids, cosine = scored[namespace][:2] if namespace in scored else _nothing()
-            found = np.array(sorted(by_namespace.get(namespace, ())), np.int64)
-            score = np.zeros(len(ids), np.float32)
-            if len(found):
-                places, known = _places(ids, found)
-                values = np.array([words[item] for item in found.tolist()], np.float32)
-                score[places[known]] = values[known]
-                ids = np.concatenate([ids, found[~known]])
-                cosine = np.concatenate([cosine, np.full(int((~known).sum()), np.nan, np.float32)])
-                score = np.concatenate([score, values[~known]])
-            items.append(ids)
-            cosines.append(cosine)
-            lexicals.append(score)
-        self._items: Ids = np.concatenate([np.empty(0, np.int64), *items])
-        self._cosines: Scores = np.concatenate([np.empty(0, np.float32), *cosines])
-        all_have_one = len(self._items) == sum(len(one.items) for one in scored.values())
-        cosine = self._cosines if all_have_one else np.nan_to_num(self._cosines)
-        self._fused: Scores = dense * _by_maximum(cosine)
-        if words:
-            self._fused = self._fused + lexical * _by_maximum(np.concatenate(lexicals))
-
-    def only(self, allowed: "Ids") -> None:
-        """Leave out every item that is not among some.
-
-        Args:
-            allowed: Item ids.
-        """
-        import numpy as np
-
-        keep = np.isin(self._items, allowed)
-        self._items, self._cosines, self._fused = self._items[keep], self._cosines[keep], self._fused[keep]
-
-    def items(self) -> list[int]:
-        """Ids of all items in it, in no particular order."""
-        found: list[int] = self._items.tolist()
-        return found
+        merged = [_merged(part) for part in parts]
+        items, cosines, words = merged[0] if len(merged) == 1 else (np.concatenate(one) for one in zip(*merged))  # noqa: B905
+        self._items: Ids = items
+        self._cosines: Scores = cosines
+        self._fused: Scores = dense * _by_maximum(cosines)
+        if lexical and any(part.worded is not None for part in parts):
+            self._fused = np.nan_to_num(self._fused) + np.float32(lexical) * _by_maximum(words)
 
     def ordered(self, first: int = _FIRST) -> Iterator[tuple[int, float | None]]:
         """The items, best first, put in order only as far as they are asked for.
@@ -88,22 +67,50 @@ class Ranking:
         done, width, total = 0, max(1, first), len(self._items)
         while done < total:
             width = min(width, total)
-            if width < total:
-                limit = np.partition(self._fused, total - width)[total - width]
-                chosen = np.flatnonzero(self._fused >= limit)  # all that tie at the limit, or pages would differ
-            else:
-                chosen = np.arange(total)
-            order = chosen[np.lexsort((self._items[chosen], -self._fused[chosen]))]
-            for place in order[done:].tolist():
-                cosine = float(self._cosines[place])
-                yield int(self._items[place]), None if cosine != cosine else cosine  # NaN: no vector
-            done, width = len(order), width * 8
+            # All that tie at the limit, or pages would differ.
+            chosen = np.flatnonzero(self._fused >= self._limit(width)) if width < total else np.arange(total)
+            order = chosen[np.lexsort((self._items[chosen], -self._fused[chosen]))][done:]
+            cosines = self._cosines[order].tolist()
+            for item, cosine in zip(self._items[order].tolist(), cosines, strict=True):
+                yield item, None if cosine != cosine else cosine  # NaN: no vector
+            done, width = done + len(order), width * 8
+
+    def _limit(self, width: int) -> float:
+        """A score that at least `width` items reach, and not many more."""
+        import numpy as np
+
+        scores = self._fused
+        if len(scores) >= 4 * _BLOCK * width:
+            whole = len(scores) - len(scores) % _BLOCK
+            scores = (
+                scores[:whole].reshape(-1, _BLOCK).max(axis=1)
+            )  # as many blocks reach it, and so at least as many items
+        return float(np.partition(scores, len(scores) - width)[len(scores) - width])
 
 
-def _nothing() -> "tuple[Ids, Scores]":
+def _merged(part: Part) -> "tuple[Ids, Scores, Scores]":
+    """The items of one namespace with their cosine, NaN if they have none, and their word score."""
     import numpy as np
 
-    return np.empty(0, np.int64), np.empty(0, np.float32)
+    items, cosines = part.scored.items, part.scored.cosines
+    if part.worded is None:
+        words = np.zeros(1, np.float32).repeat(0)
+    elif np.array_equal(items, part.worded[0]):
+        words = part.worded[1]
+    else:
+        words = np.zeros(len(items), np.float32)
+        having = np.flatnonzero(part.worded[1])
+        found, scores = part.worded[0][having], part.worded[1][having]
+        places, known = _places(items, found)
+        words[places[known]] = scores[known]
+        alone = ~known
+        items = np.concatenate([items, found[alone]])
+        cosines = np.concatenate([cosines, np.full(int(alone.sum()), np.nan, np.float32)])
+        words = np.concatenate([words, scores[alone]])
+    if part.allowed is not None:
+        kept = part.allowed.of(items)
+        items, cosines, words = items[kept], cosines[kept], words[kept] if len(words) else words
+    return items, cosines, words
 
 
 def _places(ids: "Ids", wanted: "Ids") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
@@ -120,25 +127,23 @@ def _places(ids: "Ids", wanted: "Ids") -> "tuple[NDArray[np.intp], NDArray[np.bo
 
 
 def _by_maximum(scores: "Scores") -> "Scores":
-    highest = float(scores.max()) if len(scores) else 0.0
-    return scores / highest if highest > 0 else scores
+    import numpy as np
+
+    highest = float(np.fmax.reduce(scores)) if len(scores) else 0.0  # passes over NaN
+    return scores / np.float32(highest) if highest > 0 else scores
 
 
-def merged(scored: Scored, items: Sequence[int], cosines: Sequence[float]) -> Scored:
+def added(scored: Scored, more: Scored) -> Scored:
     """Add items that an approximate search did not come across.
 
     Args:
         scored: What it came across.
-        items: Others.
-        cosines: Their cosines.
+        more: Others, some of which may be the same.
 
     Returns:
         Both, each item once.
     """
     import numpy as np
 
-    best: dict[int, float] = dict(zip(scored.items.tolist(), scored.cosines.tolist(), strict=True))
-    for item, cosine in zip(items, cosines, strict=True):
-        best[item] = max(cosine, best.get(item, -2.0))
-    ids = np.array(sorted(best), np.int64)
-    return Scored(ids, np.array([best[item] for item in ids.tolist()], np.float32), scored.complete)
+    items, first = np.unique(np.concatenate([scored.items, more.items]), return_index=True)
+    return Scored(items, np.concatenate([scored.cosines, more.cosines])[first])

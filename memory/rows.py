@@ -3,10 +3,10 @@
 import json
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from langgraph.store.base import InvalidNamespaceError
 
@@ -22,15 +22,13 @@ _VECTORS_OF_ITEMS = (
     "SELECT items.id, vectors.vector FROM json_each(?) AS wanted CROSS JOIN items ON items.id = wanted.value "
     "CROSS JOIN vectors ON vectors.id >= items.first_vector AND vectors.id < items.first_vector + items.vectors"
 )
-_VALUES_BETWEEN = "SELECT id, value FROM items WHERE id >= ? AND id < ?"
 _WITHOUT_VECTOR = (
     "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
     "WHERE id >= ? AND id < ? AND vectors = 0 ORDER BY id"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceRow:
+class NamespaceRow(NamedTuple):
     """A namespace with the marks by which a cache knows whether it is stale."""
 
     id: int
@@ -41,8 +39,7 @@ class NamespaceRow:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRow:
+class ItemRow(NamedTuple):
     """One item as it is kept."""
 
     id: int
@@ -158,9 +155,15 @@ _ITEM_BY_KEY = (
     "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
     "WHERE key = ? AND namespace = (SELECT id FROM namespaces WHERE path = ?)"
 )
-_ITEMS_BY_ID = (
-    "SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id IN (SELECT value FROM json_each(?))"
-)
+_FEW_ITEMS = 64  # that are named one by one in a statement
+
+
+@lru_cache(maxsize=_FEW_ITEMS + 1)
+def _items_by_id(count: int) -> str:
+    wanted = "SELECT value FROM json_each(?)" if count > _FEW_ITEMS else ", ".join("?" * count)
+    return f"SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id IN ({wanted})"  # noqa: S608
+
+
 _ITEMS_BETWEEN = (
     "SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id >= ? AND id < ? ORDER BY id"
 )
@@ -202,7 +205,8 @@ def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Ma
     Returns:
         The items that are there.
     """
-    found = {row[0]: row for row in connection.execute(_ITEMS_BY_ID, (json.dumps(list(ids)),))}
+    asked = ids if len(ids) <= _FEW_ITEMS else (json.dumps(list(ids)),)
+    found = {row[0]: row for row in connection.execute(_items_by_id(len(ids)), asked)}
     return [item for number in ids if number in found for item in _sound(found[number], namespaces[number >> SHIFT])]
 
 
@@ -228,28 +232,6 @@ def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) ->
     yield from connection.execute(
         "SELECT id, item, vector FROM vectors WHERE id > ? AND id < ? ORDER BY id", (max(after, low), high)
     )
-
-
-def removed_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, int]]:
-    """Vectors of a namespace that were removed since a mark.
-
-    Args:
-        connection: In a transaction.
-        namespace: Its id.
-        after: The mark, or 0.
-
-    Returns:
-        (mark, vector id), oldest first.
-    """
-    return connection.execute(
-        "SELECT id, vector FROM removed WHERE namespace = ? AND id > ? ORDER BY id", (namespace, after)
-    ).fetchall()
-
-
-def last_removed(connection: sqlite3.Connection) -> int:
-    """The newest mark in the list of removed vectors."""
-    (mark,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'removed'").fetchone()
-    return int(mark)
 
 
 def vector_of(connection: sqlite3.Connection, vector: int) -> bytes | None:
@@ -282,35 +264,6 @@ def vectors_by_id(connection: sqlite3.Connection, vectors: Sequence[int]) -> Ite
         (vector id, little-endian float32 bytes) of those that are there.
     """
     yield from connection.execute(_VECTORS_BY_ID, (json.dumps(list(vectors)),))
-
-
-def ids_with(
-    connection: sqlite3.Connection, space: NamespaceRow, texts: Sequence[str], fits: Callable[[Any], bool]
-) -> list[int]:
-    """Ids of a namespace's items whose value fits, oldest first.
-
-    Args:
-        connection: In a read transaction.
-        space: The namespace.
-        texts: Strings that occur in every value that fits; they spare reading most of the others as JSON.
-        fits: Whether a value fits.
-
-    Returns:
-        Item ids.
-    """
-    low = space.id << SHIFT
-    # As many conditions as there are strings; the strings themselves are parameters.
-    statement = _VALUES_BETWEEN + " AND instr(value, ?) > 0" * len(texts) + " ORDER BY id"
-    wanted = (json.dumps(text) for text in texts)
-    found = connection.execute(statement, (low, low + (1 << SHIFT), *wanted))
-    return [item for item, value in found if fits(_value_or_nothing(value))]
-
-
-def _value_or_nothing(value: str) -> Any:
-    try:
-        return json.loads(value)
-    except (ValueError, TypeError):
-        return {}  # a damaged item is logged when it is read itself
 
 
 def items_without_vector(connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[ItemRow]:

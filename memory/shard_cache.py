@@ -1,38 +1,70 @@
-"""Shards that are in RAM: loaded when a search first needs them, and evicted by a budget of bytes."""
+"""What is in RAM of each namespace: loaded when a search first needs it, and evicted by a budget of bytes."""
 
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from memory.columns import Columns
+from memory.postings import Postings
 from memory.rows import NamespaceRow
 from memory.shards import Shard, snapshot_path
 from memory.snapshots import Snapshot
 
 
+class Loaded:
+    """What is in RAM of one namespace, each part only once it is needed. One thread at a time.
+
+    Args:
+        shard: Its vectors; None if the store makes none.
+        postings: Its words; None if the store indexes none.
+        columns: Its values by the keys of filters.
+    """
+
+    def __init__(self, shard: Shard | None, postings: Postings | None, columns: Columns) -> None:
+        self.lock = threading.Lock()
+        self.shard = shard
+        self.postings = postings
+        self.columns = columns
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds."""
+        return sum(part.size for part in (self.shard, self.postings, self.columns) if part is not None)
+
+
 class ShardCache:
-    """The shards of one store.
+    """The namespaces of one store.
 
     Args:
         database: The store's file.
         owner: Names the database and the embedder; snapshots of another owner are not read.
-        dims: Length of the vectors.
-        budget: Bytes that the shards may hold together, between searches.
+        dims: Length of the vectors; 0: none are made.
+        weights: Of the word index's columns; none: there is no such index.
+        budget: Bytes that all may hold together, between searches.
         exact_limit: From how many vectors on a shard is searched approximately.
     """
 
-    def __init__(self, database: Path, owner: str, dims: int, budget: int, exact_limit: int) -> None:
+    def __init__(
+        self, database: Path, owner: str, dims: int, weights: Sequence[float], budget: int, exact_limit: int
+    ) -> None:
         self.dims = dims
         self.budget = budget
         self._database = database
         self._owner = owner
+        self._weights = weights
         self._exact_limit = exact_limit
-        self._shards: OrderedDict[int, Shard] = OrderedDict()  # least recently used first
+        self._loaded: OrderedDict[int, Loaded] = OrderedDict()  # least recently used first
         self._sizes: dict[int, int] = {}
         self._held = 0
         self._lock = threading.Lock()
+
+    @property
+    def indexes_words(self) -> bool:
+        """Whether there is a word index."""
+        return bool(self._weights)
 
     def fits(self, space: NamespaceRow) -> bool:
         """Whether a namespace may be loaded at all."""
@@ -40,46 +72,53 @@ class ShardCache:
         return space.items * self.dims * (1 if space.items > self._exact_limit else 4) <= self.budget
 
     @contextmanager
-    def shard(self, connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[Shard]:
-        """A namespace's shard, up to date and for this thread alone.
+    def loaded(self, connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[Loaded]:
+        """What is in RAM of a namespace, for this thread alone; the caller brings up to date what it uses.
 
         Args:
             connection: In a read transaction.
             space: The namespace as that transaction sees it.
 
         Yields:
-            The shard.
+            Vectors, words and values.
         """
         with self._lock:
-            shard = self._shards.pop(space.id, None)
-            if shard is None:
-                where = Snapshot(snapshot_path(self._database, space.id), self._owner, self.dims)
-                shard = Shard(space.id, self.dims, self._exact_limit, where)
-            self._shards[space.id] = shard
-        with shard.lock:
-            shard.refresh(connection, space)
-            yield shard
-            size = shard.size
-        for evicted in self._account(space.id, shard, size):
+            loaded = self._loaded.pop(space.id, None) or self._empty(space.id)
+            self._loaded[space.id] = loaded
+        with loaded.lock:
+            yield loaded
+            if (size := loaded.size) > self.budget:
+                fresh = self._empty(space.id)  # words and values cost less to read again than vectors
+                loaded.postings, loaded.columns = fresh.postings, fresh.columns
+                size = loaded.size
+        for evicted in self._account(space.id, loaded, size):
             with evicted.lock:
-                evicted.save(connection)
+                if evicted.shard is not None:
+                    evicted.shard.save(connection)
 
-    def _account(self, number: int, shard: Shard, size: int) -> list[Shard]:
+    def _empty(self, namespace: int) -> Loaded:
+        shard = None
+        if self.dims:
+            where = Snapshot(snapshot_path(self._database, namespace), self._owner, self.dims)
+            shard = Shard(namespace, self.dims, self._exact_limit, where)
+        return Loaded(shard, Postings(namespace, self._weights) if self._weights else None, Columns(namespace))
+
+    def _account(self, number: int, loaded: Loaded, size: int) -> list[Loaded]:
         with self._lock:
-            if self._shards.get(number) is not shard:
+            if self._loaded.get(number) is not loaded:
                 return []  # another thread evicted it meanwhile
             self._held += size - self._sizes.get(number, 0)
             self._sizes[number] = size
             evicted = []
-            while self._held > self.budget and len(self._shards) > 1:
-                oldest, victim = self._shards.popitem(last=False)
+            while self._held > self.budget and len(self._loaded) > 1:
+                oldest, victim = self._loaded.popitem(last=False)
                 self._held -= self._sizes.pop(oldest, 0)
                 evicted.append(victim)
             return evicted
 
     @property
     def size(self) -> int:
-        """Bytes that the loaded shards hold."""
+        """Bytes that is held of all namespaces."""
         with self._lock:
             return self._held
 
@@ -90,14 +129,15 @@ class ShardCache:
             connection: In a read transaction.
         """
         with self._lock:
-            shards = list(self._shards.values())
-        for shard in shards:
-            with shard.lock:
-                shard.save(connection)
+            everything = list(self._loaded.values())
+        for loaded in everything:
+            with loaded.lock:
+                if loaded.shard is not None:
+                    loaded.shard.save(connection)
 
     def clear(self) -> None:
-        """Drop every shard from RAM."""
+        """Drop everything from RAM."""
         with self._lock:
-            self._shards.clear()
+            self._loaded.clear()
             self._sizes.clear()
             self._held = 0

@@ -1,11 +1,12 @@
 """The vectors of one namespace in RAM: a cache of their rows that can be thrown away at any time."""
 
 import sqlite3
-import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from memory import rows
+from memory.changes import last_removed, removed_after
 from memory.indexes import ExactIndex, InvertedIndex, vectors_in_blocks
 from memory.rows import SHIFT, NamespaceRow
 from memory.snapshots import Snapshot, read_snapshot, write_snapshot
@@ -30,8 +31,41 @@ class Scored(NamedTuple):
 
     items: "Ids"
     cosines: "Vector"
-    complete: bool
-    """Whether every item that has a vector is among them."""
+
+    @classmethod
+    def nothing(cls) -> Self:
+        """No items."""
+        import numpy as np
+
+        return cls(np.empty(0, np.int64), np.empty(0, np.float32))
+
+
+class Allowed(NamedTuple):
+    """Items of one namespace that a filter allows.
+
+    Attributes:
+        ids: Ids of all its items, ascending.
+        mask: Which of them are allowed.
+    """
+
+    ids: "Ids"
+    mask: "NDArray[np.bool_]"
+
+    def of(self, items: "Ids") -> "NDArray[np.bool_]":
+        """Which of some items are allowed."""
+        import numpy as np
+
+        if np.array_equal(items, self.ids):
+            return self.mask
+        if not len(self.ids):
+            return np.zeros(len(items), np.bool_)
+        places = np.minimum(np.searchsorted(self.ids, items), len(self.ids) - 1)
+        inside: NDArray[np.bool_] = self.mask[places] & (self.ids[places] == items)
+        return inside
+
+    def chosen(self) -> "Ids":
+        """Ids of those that are allowed."""
+        return self.ids[self.mask]
 
 
 class Shard:
@@ -45,7 +79,6 @@ class Shard:
     """
 
     def __init__(self, namespace: int, dims: int, exact_limit: int, snapshot: Snapshot) -> None:
-        self.lock = threading.Lock()
         self._namespace = namespace
         self._dims = dims
         self._exact_limit = exact_limit
@@ -59,7 +92,7 @@ class Shard:
     @property
     def size(self) -> int:
         """Bytes that it holds."""
-        return _EMPTY + (self._index.bytes + _OVERHEAD * len(self._vectors) if self._loaded else 0)
+        return _EMPTY + self._index.bytes + _OVERHEAD * len(self._vectors) if self._loaded else 0
 
     @property
     def exact(self) -> bool:
@@ -80,7 +113,7 @@ class Shard:
         outgrown = self._loaded and self._index.outgrown(2 * self._exact_limit)
         if not self._loaded or space.epoch != self._epoch or too_dead or outgrown:
             self._load(connection, space, fresh=too_dead or outgrown)
-        self._bury(rows.removed_after(connection, self._namespace, self._mark))
+        self._bury(removed_after(connection, self._namespace, self._mark))
         self._append(connection)
         self._version, self._epoch, self._pool = space.version, space.epoch, None
 
@@ -100,7 +133,7 @@ class Shard:
             )
             self._vectors, self._items = np.empty(0, np.int64), np.empty(0, np.int64)
             self._alive = np.empty(0, np.bool_)
-            self._mark = rows.last_removed(connection)
+            self._mark = last_removed(connection)
             self._saved = 0
         self._dead = int(len(self._alive) - self._alive.sum())
         self._loaded = True
@@ -135,7 +168,7 @@ class Shard:
             self._alive = np.concatenate([self._alive, np.ones(new, np.bool_)])
 
     def scored(
-        self, connection: sqlite3.Connection, query: "Vector", count: int, allowed: "Ids | None" = None
+        self, connection: sqlite3.Connection, query: "Vector", count: int, allowed: "Allowed | None" = None
     ) -> Scored:
         """Items by their best vector's cosine to a query.
 
@@ -143,7 +176,7 @@ class Shard:
             connection: In a read transaction; an approximate shard reads the cosines of what it finds from rows.
             query: Unit vector.
             count: How many of the best are needed; an exact shard gives all it has.
-            allowed: If given, the sorted ids of the only items that are wanted from an approximate shard.
+            allowed: If given, the only items that are wanted from an approximate shard.
 
         Returns:
             Each item once, in no particular order.
@@ -157,13 +190,13 @@ class Shard:
                 scores = scores[places]
             if starts is not None:
                 scores = np.maximum.reduceat(scores, starts)
-            return Scored(items, scores, True)
-        alive = self._alive if allowed is None else self._alive & np.isin(self._items, allowed)
+            return Scored(items, scores)
+        alive = self._alive if allowed is None else self._alive & allowed.of(self._items)
         found, scores = self._index.nearest(query, count, alive)
         scores = _exactly(connection, self._vectors[found], query, scores)
         found, scores = found[best := np.argsort(-scores, kind="stable")], scores[best]
         items, first = np.unique(self._items[found], return_index=True)  # best first, so the first is the best
-        return Scored(items, scores[first], False)
+        return Scored(items, scores[first])
 
     def _pooling(self) -> "tuple[NDArray[np.intp] | None, Ids, NDArray[np.intp] | None]":
         """Where the living vectors are, whose they are, and where each item's begin."""
@@ -221,6 +254,23 @@ def _exactly(connection: sqlite3.Connection, vectors: "Ids", query: "Vector", sc
     return exact
 
 
+def compared(connection: sqlite3.Connection, items: Sequence[int], query: "Vector") -> Scored:
+    """Cosines of given items, from their rows.
+
+    Args:
+        connection: In a read transaction.
+        items: Their ids.
+        query: Unit vector.
+    """
+    import numpy as np
+
+    best: dict[int, float] = {}
+    for item, blob in rows.vectors_of(connection, items):
+        if isinstance(blob, bytes) and len(blob) == 4 * len(query):  # or it is damaged
+            best[item] = max(best.get(item, -2.0), float(np.frombuffer(blob, "<f4") @ query))
+    return Scored(np.array(list(best), np.int64), np.array(list(best.values()), np.float32))
+
+
 class StreamedShard:
     """A namespace that does not fit into the byte budget: its rows are read at each search.
 
@@ -248,7 +298,7 @@ class StreamedShard:
         starts = np.flatnonzero(np.diff(items, prepend=-1))
         if len(starts) < len(items):
             cosines, items = np.maximum.reduceat(cosines, starts), items[starts]
-        return Scored(items, cosines, True)
+        return Scored(items, cosines)
 
 
 def snapshot_path(database: Path, namespace: int) -> Path:

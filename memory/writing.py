@@ -60,7 +60,7 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
         bool(write.texts),
     )
     if old is not None:
-        _remove_vectors(connection, namespace, old[2], old[3])
+        _note_change(connection, namespace, old[0], range(old[2], old[2] + old[3]))
     if write.value is None:
         connection.execute("DELETE FROM items WHERE id = ?", (old[0],))
         item = old[0]
@@ -91,14 +91,11 @@ def apply_write(connection: sqlite3.Connection, write: Write) -> None:
     )
 
 
-def _remove_vectors(connection: sqlite3.Connection, namespace: int, first: int, count: int) -> None:
-    if not count:
-        return
-    for vector in range(first, first + count):
-        connection.execute("DELETE FROM vectors WHERE id = ?", (vector,))
-        mark = connection.execute(
-            "INSERT INTO removed (namespace, vector) VALUES (?, ?)", (namespace, vector)
-        ).lastrowid
+def _note_change(connection: sqlite3.Connection, namespace: int, item: int, vectors: Sequence[int]) -> None:
+    """Remove an item's vectors, and note for the caches that it is no longer what it was."""
+    connection.executemany("DELETE FROM vectors WHERE id = ?", ((vector,) for vector in vectors))
+    for gone in (*vectors, -item):
+        mark = connection.execute("INSERT INTO removed (namespace, vector) VALUES (?, ?)", (namespace, gone)).lastrowid
         if mark is not None and mark % _COUNT_REMOVED_EVERY == 0:
             _forget_removed(connection, namespace)
 

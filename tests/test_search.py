@@ -66,11 +66,10 @@ def test_large_namespaces_are_searched_approximately_and_well(large):
             expected, found = top(exact, f"{n * 97 + 5}"), top(approximate, f"{n * 97 + 5}")
             same += len(set(expected) & set(found))
         assert same >= 0.99 * 600
-        assert approximate._search.shards is not None
         with approximate._database.reading() as connection:
             space = search.rows.namespaces_under(connection, ("a",))[0]
-            with approximate._search.shards.shard(connection, space) as shard:
-                assert not shard.exact
+            with approximate._search.shards.loaded(connection, space) as loaded:
+                assert not loaded.shard.exact
         approximate.put(("a",), "new", {"text": "the number 123456"})
         assert approximate.search(("a",), query="123456")[0].key == "new"
         approximate.put(("a",), "new", {"text": "the number 7"})

@@ -29,7 +29,8 @@ from graphs.phrase import FORGOTTEN, Phrase
 from graphs.prompt_history import entries_that, remove_entries
 from graphs.saved import thread_id_of
 from memory.faiss_store import FaissStore
-from memory.namespaces import campaign_namespace, player_namespace, unescape_label
+from memory.namespaces import campaign_namespace, characters_namespace, player_namespace, unescape_label
+from memory.paging import items_under
 
 _PAGE = 500
 _LINES = "lines"  # the last label of the namespace whose keys are names that people gave
@@ -157,12 +158,15 @@ class Forgetting:
 
     async def campaigns(self) -> list[str]:
         """Name every campaign of the user, as the store and the checkpoints know them."""
-        (user, player), spaces = player_namespace(self.context.user), list[tuple[str, ...]]()
+        (user, player), (_, characters) = player_namespace(self.context.user), characters_namespace(self.context.user)
+        spaces: list[tuple[str, ...]] = []
         while page := await self._store().alist_namespaces(prefix=(user,), limit=_PAGE, offset=len(spaces)):
             spaces += page
         erasure = self._erasure()
         run = set((await erasure.threads_of(self.context.user)).values()) if erasure else set[str]()
-        return sorted({unescape_label(space[1]) for space in spaces if space[1:2] not in ((), (player,))} | run)
+        return sorted(
+            {unescape_label(space[1]) for space in spaces if space[1:2] not in ((), (player,), (characters,))} | run
+        )
 
     async def forget_player(self) -> Removed:
         """Remove everything of the user: all campaigns, and what is known of the player across them.
@@ -173,7 +177,8 @@ class Forgetting:
             ForgettingError: The checkpointer cannot delete threads; the message says what was done.
         """
         removed, erasure = await self._remove(await self.campaigns()), self._erasure()
-        known = [item async for item in self._items_under(player_namespace(self.context.user))]
+        places = (player_namespace(self.context.user), characters_namespace(self.context.user))
+        known = [item for place in places async for item in self._items_under(place)]
         await self._write([PutOp(item.namespace, item.key, None) for item in known])
         if self.home is not None and erasure is not None and await erasure.nothing_left():
             typed = await asyncio.to_thread(remove_entries, self.home.history, bool)
@@ -213,7 +218,8 @@ class Forgetting:
 
     async def _threads(self) -> set[str]:
         """Return the threads of the campaign: those that its records name, and those whose checkpoints name it."""
-        named = {str(item.value["thread"]) async for item in self._items() if item.value.get("thread")}
+        campaign = campaign_namespace(self.context.user, self.context.campaign)
+        named = {str(item.value["thread"]) async for item in self._items_under(campaign) if item.value.get("thread")}
         named |= {thread_id_of(self.context.user, self.context.campaign), str(self.config["configurable"]["thread_id"])}
         if (erasure := self._erasure()) is not None:
             run = await erasure.threads_of(self.context.user)
@@ -257,20 +263,17 @@ class Forgetting:
         return None if value is item.value and key == item.key else (key, value)
 
     async def _items(self) -> AsyncIterator[Item]:
-        """Go through everything that the store has of the campaign and of the player."""
+        """Go through everything that the store has of the campaign, of the player and of the player's characters."""
         for place in (
             campaign_namespace(self.context.user, self.context.campaign),
             player_namespace(self.context.user),
+            characters_namespace(self.context.user),
         ):
             async for item in self._items_under(place):
                 yield item
 
-    async def _items_under(self, place: tuple[str, ...]) -> AsyncIterator[Item]:
-        offset = 0
-        while items := await self._store().asearch(place, limit=_PAGE, offset=offset):
-            for item in items:
-                yield item
-            offset += len(items)
+    def _items_under(self, place: tuple[str, ...]) -> AsyncIterator[Item]:
+        return items_under(self._store(), place)
 
     async def _write(self, writes: Sequence[PutOp]) -> None:
         for start in range(0, len(writes), _PAGE):

@@ -19,6 +19,7 @@ from graphs.dungeon_master.sections import transcript
 from graphs.dungeon_master.session import head_op
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.turn import notice
+from graphs.dungeon_master.withheld import withheld
 from memory.buffer import turns_of
 from memory.namespaces import campaign_namespace
 from memory.timeline import Segment, branch_of, claim, record_key, stamp
@@ -63,6 +64,7 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
 def _content(told: dict[str, Any], state: DungeonState) -> dict[str, Any]:
     """Tell what a turn's record says, without where and when it was written."""
     now = told["turn"] == state.turn
+    told = withheld(told)
     return {
         "kind": "exchange",
         "text": f"{told['player']}\n{told['reply']}",

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from graphs.terminal.memory_flags import add_memory_commands
+
 if TYPE_CHECKING:
     from graphs.dungeon_master.context import Context
 
@@ -87,6 +89,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
             asked = {name: getattr(arguments, name) for name in ("campaign", "player", "yes")}
             return OK if asyncio.run(forget(context, arguments.what, **asked)) else FAILED
+        if arguments.command in ("import", "export", "memories"):
+            return OK if asyncio.run(_curate(arguments, context)) else FAILED
         asyncio.run(_work(arguments, context, live=live))
     except (QuestbookError, NotebookError, StoreError) as error:
         from graphs.terminal.text import one_line
@@ -107,6 +111,17 @@ def _work(arguments: argparse.Namespace, context: Context, *, live: bool) -> Cor
     from graphs.terminal.play import play
 
     return play(context, live=live)
+
+
+def _curate(arguments: argparse.Namespace, context: Context) -> Coroutine[Any, Any, bool]:
+    if arguments.command == "memories":
+        from graphs.terminal.memories import memories
+
+        return memories(context, arguments)
+    from graphs.terminal.importing import bring_ltm, export_csv
+
+    work = bring_ltm if arguments.command == "import" else export_csv
+    return work(context, arguments.directory, character=arguments.character, shared=arguments.shared)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -158,4 +173,5 @@ def _parser() -> argparse.ArgumentParser:
     forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
     forget.add_argument("--user", metavar="NAME", help="whose campaigns")
     forget.add_argument("--yes", action="store_true", help="do not ask")
+    add_memory_commands(commands)
     return parser

@@ -133,7 +133,7 @@ async def forget(context: Context, what: str | None, *, campaign: str | None, pl
         raise SettingsError("Forget either words, or a campaign, or with --player everything of a user: one of them.")
     if what is None and campaign is None and not player:
         raise SettingsError("Forget what? Give words, --campaign NAME for a whole campaign, or --player.")
-    home, confirm = await asyncio.to_thread(Home.find), _yes if yes else _ask
+    home, confirm = await asyncio.to_thread(Home.find), _yes if yes else ask
     with hold_campaign(home, context.user, context.campaign):
         async with open_game(context, home) as game:
             if player:
@@ -150,7 +150,8 @@ async def _yes(lines: Sequence[str]) -> bool:  # noqa: ARG001
     return True
 
 
-async def _ask(lines: Sequence[str]) -> bool:
+async def ask(lines: Sequence[str]) -> bool:
+    """Show lines, and ask whether to forget what they tell of; return whether the answer is yes."""
     print(*lines, sep="\n")  # noqa: T201
     print("Forget it for ever? Type yes: ", end="", flush=True)  # noqa: T201
     answer = await asyncio.to_thread(sys.stdin.readline)

@@ -1,0 +1,114 @@
+"""`questbook memories list|search|add|edit|delete`: what is remembered, looked through and changed by hand."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from langgraph.store.base import Item
+
+from graphs.dungeon_master.context import Context
+from graphs.engine import open_store
+from graphs.errors import SettingsError
+from graphs.home import Home
+from graphs.terminal.forget import ask
+from graphs.terminal.text import one_line
+from memory import curation
+from memory.age import phrase_age
+from memory.characters import MEMORIES
+from memory.faiss_store import FaissStore
+from memory.namespaces import campaign_namespace, character_namespace, player_namespace
+
+_FACTS = "facts"
+_WIDTH = 200
+
+
+async def memories(context: Context, asked: argparse.Namespace) -> bool:
+    """Do what `questbook memories` asks for; return whether it was done.
+
+    Args:
+        context: The settings: user and embedder.
+        asked: The action and its flags, as `memory_flags` names them.
+
+    Raises:
+        SettingsError: It is not clear whose memories, or they cannot be changed in this way.
+        HomeError: The data directory cannot be used.
+        StoreError: There is no such memory, or the store failed.
+    """
+    home, user = await asyncio.to_thread(Home.find), None if asked.shared else context.user
+    campaign, player = getattr(asked, "campaign", None), getattr(asked, "player", False)
+    async with open_store(home.memory, context.embeddings) as store:
+        if asked.character is not None:
+            place = character_namespace(asked.character, MEMORIES, user=user)
+        elif campaign is not None:
+            place = campaign_namespace(context.user, campaign, _FACTS)
+        elif player:
+            place = player_namespace(context.user, _FACTS)
+        elif asked.action == "list":
+            return _characters(await curation.characters(store, user))
+        else:
+            raise SettingsError("Whose memories? Give --character NAME; `questbook memories list` tells which.")
+        if asked.action == "list":
+            return _list(await curation.listed(store, place))
+        if asked.action == "search":
+            found = await curation.searched(store, place, asked.words)
+            return _list(found, {item.key: item.score for item in found})
+        if asked.action == "delete":
+            return await _delete(store, place, asked, user)
+        if asked.action == "edit":
+            key = await curation.edit(store, place, asked.key, asked.text)
+            await asyncio.to_thread(store.compact)
+            _say(f"Changed: {key}")
+            return True
+        key = await curation.add(store, asked.character, asked.text, speaker=asked.speaker or context.user, user=user)
+        _say(f"Added: {key}")
+        return True
+
+
+async def _delete(store: FaissStore, place: tuple[str, ...], asked: argparse.Namespace, user: str | None) -> bool:
+    if bool(asked.keys) == asked.all:
+        raise SettingsError("Delete which? Give keys, as `questbook memories list` shows them, or --all: one of them.")
+    if not asked.all:
+        gone = await curation.delete(store, place, asked.keys)
+        await asyncio.to_thread(store.compact)
+        _list(gone, deleted=True)
+        return True
+    if asked.character is None:
+        raise SettingsError("--all is for characters. For a campaign or player there is `questbook forget`.")
+    count = len(await curation.listed(store, place))
+    if not asked.yes and not await ask([f"Everything that {asked.character!r} remembers: {count:,} memories."]):
+        _say("Nothing was deleted.")
+        return False
+    await curation.delete_all(store, asked.character, user)
+    await asyncio.to_thread(store.compact)
+    _say(f"Deleted: {count:,} memories of {asked.character!r}.")
+    return True
+
+
+def _characters(counts: dict[str, int]) -> bool:
+    if not counts:
+        _say("No character remembers anything yet. questbook import ltm DIR, or questbook memories add TEXT.")
+    for name, count in counts.items():
+        _say(f"{name!r}: {count:,} {'memory' if count == 1 else 'memories'}")
+    return True
+
+
+def _list(items: Iterable[Item], scores: dict[str, Any] | None = None, *, deleted: bool = False) -> bool:
+    found, now = list(items), datetime.now(UTC).astimezone()
+    if not found:
+        _say("Nothing is remembered there.")
+    for item in found:
+        score = (scores or {}).get(item.key)
+        distance = f" (distance {1 - score:.2f})" if score is not None else ""
+        who = item.value.get("speaker") or item.value.get("subject") or item.value.get("kind") or ""
+        age = phrase_age(str(item.value.get("said_at") or item.value.get("real_time") or ""), now)
+        text = one_line(str(item.value.get("text", "")))
+        _say(f"{'deleted: ' if deleted else ''}{item.key} {age}, {one_line(str(who), 40)}{distance}: {text}")
+    return True
+
+
+def _say(text: str) -> None:
+    print(one_line(text, _WIDTH))  # noqa: T201

@@ -1,0 +1,266 @@
+"""The word index of one namespace in RAM: which items have a word, and how often. A cache of what FTS5 holds.
+
+FTS5 knows one collection, a store has many namespaces, and a search with a filter is about a part of one. BM25
+(Robertson and Zaragoza 2009) is therefore reckoned here, from the postings of FTS5: how rare a word is and how long a
+text usually is are those of the items that the search may find, so that what it may not find changes nothing.
+"""
+
+import json
+import math
+import sqlite3
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from memory.changes import changed_after, last_removed
+from memory.rows import SHIFT, NamespaceRow
+from memory.shards import Allowed
+from memory.stems import stems
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ids = NDArray[np.int64]
+    Scores = NDArray[np.float32]
+
+_K1, _B = 1.2, 0.75  # as in FTS5 and Lucene
+# A word that occurs more often than this in one namespace costs much and tells nothing; it is passed over.
+_TOO_COMMON = 50_000
+_MOST_WORDS = 8_192  # whose postings are kept
+_FEW_NEW = 256  # items that are read to bring the kept postings up to date; with more, they are read anew
+
+_INSTANCES = "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?"
+
+
+class Having(NamedTuple):
+    """The items that have a word."""
+
+    places: "NDArray[np.int32]"
+    often: "Scores"  # how often, each column with its weight
+
+
+class Matches(NamedTuple):
+    """The items of one namespace that have some words.
+
+    Attributes:
+        ids: Ids of all its items that are in the word index, ascending.
+        sizes: How many words each has.
+        found: For each word who has it; None if it is too common to tell anything.
+    """
+
+    ids: "Ids"
+    sizes: "Scores"
+    found: "list[Having | None]"
+
+
+class Postings:
+    """Which items of a namespace have a word.
+
+    Args:
+        namespace: Its id.
+        weights: Of the index's columns, in their order.
+    """
+
+    def __init__(self, namespace: int, weights: Sequence[float]) -> None:
+        self._namespace = namespace
+        self._weights = {f"c{number}": weight for number, weight in enumerate(weights)}
+        self._found: OrderedDict[str, Having | None] = OrderedDict()  # None: passed over
+        self._version = self._epoch = -1
+        self._mark = 0
+        self._bytes = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds."""
+        return (12 * len(self.ids) if self._version >= 0 else 0) + self._bytes
+
+    def matches(self, connection: sqlite3.Connection, space: NamespaceRow, words: Sequence[str]) -> Matches:
+        """Look up stems.
+
+        Args:
+            connection: In a read transaction.
+            space: The namespace as that transaction sees it.
+            words: Stems, as `stems` makes them.
+        """
+        self._refresh(connection, space)
+        return Matches(self.ids, self.sizes, [self._having(connection, word) for word in words])
+
+    def _refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
+        import numpy as np
+
+        if space.version <= self._version:
+            return
+        if self._version < 0 or space.epoch != self._epoch:
+            self.ids, self.sizes = np.empty(0, np.int64), np.empty(0, np.float32)
+            self._mark = last_removed(connection)
+            self._forget()
+        else:
+            self._mark, changed = changed_after(connection, self._namespace, self._mark)
+            self._replace(connection, changed)
+        self._append(connection)
+        self._version, self._epoch = space.version, space.epoch
+
+    def _forget(self) -> None:
+        self._found.clear()
+        self._bytes = 0
+
+    def _replace(self, connection: sqlite3.Connection, changed: Sequence[int]) -> None:
+        import numpy as np
+
+        last = int(self.ids[-1]) if len(self.ids) else 0
+        known = [item for item in changed if item <= last]
+        if not known:
+            return
+        kept = ~np.isin(self.ids, known)
+        ids, sizes = _sizes(_text_sizes(connection, known))
+        ids, sizes = np.concatenate([self.ids[kept], ids]), np.concatenate([self.sizes[kept], sizes])
+        order = np.argsort(ids, kind="stable")
+        self.ids, self.sizes = ids[order], sizes[order]
+        self._forget()
+
+    def _append(self, connection: sqlite3.Connection) -> None:
+        import numpy as np
+
+        low = self._namespace << SHIFT
+        after = int(self.ids[-1]) if len(self.ids) else low
+        ids, sizes = _sizes(_text_sizes_after(connection, self._namespace, after))
+        if not len(ids):
+            return
+        first = len(self.ids)
+        self.ids, self.sizes = np.concatenate([self.ids, ids]), np.concatenate([self.sizes, sizes])
+        if not self._found:
+            return
+        if len(ids) > _FEW_NEW:
+            self._forget()
+            return
+        new: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+        texts = _texts_after(connection, self._namespace, after)
+        for place, columns in enumerate(texts, first):
+            for word, often in self._counted(columns).items():
+                if self._found.get(word) is not None:
+                    new[word].append((place, often))
+        for word, more in new.items():
+            found = self._found[word]
+            if found is not None:
+                places, often_ = zip(*more, strict=True)
+                self._found[word] = Having(
+                    np.concatenate([found.places, np.array(places, np.int32)]),
+                    np.concatenate([found.often, np.array(often_, np.float32)]),
+                )
+                self._bytes += 8 * len(more)
+
+    def _counted(self, columns: Sequence[str]) -> Counter[str]:
+        sign = len(f"{self._namespace}x")
+        counted: Counter[str] = Counter()
+        for weight, text in zip(self._weights.values(), columns, strict=True):
+            for word in stems([signed[sign:] for signed in text.split()]):
+                counted[word] += weight  # type: ignore[assignment]  # a counter of weights
+        return counted
+
+    def _having(self, connection: sqlite3.Connection, stem: str) -> Having | None:
+        """The items that have a word; None if too many have it."""
+        import numpy as np
+
+        if stem in self._found:
+            self._found.move_to_end(stem)
+            return self._found[stem]
+        term = f"{self._namespace}x{stem}"
+        instances = connection.execute(_INSTANCES, (term, _TOO_COMMON + 1)).fetchall()
+        found = None
+        if len(instances) <= _TOO_COMMON:
+            documents = np.array([document for document, _ in instances], np.int64)
+            weights = self._weights
+            often = np.array([weights[column] for _, column in instances], np.float32)
+            starts = np.flatnonzero(np.diff(documents, prepend=-1))  # FTS5 lists them by document
+            items = documents[starts]
+            summed = np.add.reduceat(often, starts) if len(items) else often
+            places = np.searchsorted(self.ids, items)
+            inside = places < len(self.ids)
+            inside[inside] = self.ids[places[inside]] == items[inside]
+            found = Having(places[inside].astype(np.int32), summed[inside])
+        self._found[stem] = found
+        self._bytes += _bytes(found)
+        while len(self._found) > _MOST_WORDS:
+            self._bytes -= _bytes(self._found.popitem(last=False)[1])
+        return found
+
+
+def word_scores(among: "Sequence[tuple[Matches, Allowed | None]]") -> "list[Scores]":
+    """BM25 of the items of several namespaces as one collection.
+
+    Args:
+        among: The matches of the same words in each, and what a filter allows of it.
+
+    Returns:
+        For each namespace an array aligned to `Matches.ids`: 0 where no word occurs, and where nothing is allowed.
+    """
+    import numpy as np
+
+    scores = [np.zeros(len(matches.ids), np.float32) for matches, _ in among]
+    masks = [None if allowed is None else allowed.of(matches.ids) for matches, allowed in among]
+    sizes = [m.sizes if mask is None else m.sizes[mask] for (m, _), mask in zip(among, masks, strict=True)]
+    total = sum(map(len, sizes))
+    if not total:
+        return scores
+    length = max(sum(float(part.sum(dtype=np.float64)) for part in sizes) / total, 1.0)
+    norms = [np.float32(_K1 * (1 - _B)) + np.float32(_K1 * _B / length) * matches.sizes for matches, _ in among]
+    for found in zip(*(matches.found for matches, _ in among), strict=True):
+        parts = []
+        for having, mask in zip(found, masks, strict=True):
+            if having is None:
+                break
+            inside = None if mask is None else mask[having.places]
+            parts.append(having if inside is None else Having(having.places[inside], having.often[inside]))
+        common = sum(len(places) for places, _ in parts)
+        if not common or len(parts) < len(found):
+            continue
+        idf = np.float32(math.log(1 + (total - common + 0.5) / (common + 0.5)) * (_K1 + 1))
+        for score, norm, (places, often) in zip(scores, norms, parts, strict=True):
+            score[places] += idf * often / (often + norm[places])
+    return scores
+
+
+def _bytes(found: Having | None) -> int:
+    return 100 + (0 if found is None else 8 * len(found.places))
+
+
+def _sizes(found: "list[tuple[int, bytes]]") -> "tuple[Ids, Scores]":
+    """Read the lengths that FTS5 keeps of its texts: a blob with one number for each column."""
+    import numpy as np
+
+    ids = np.array([item for item, _ in found], np.int64)
+    sizes = np.array([sum(blob) if max(blob, default=0) < 0x80 else _decoded(blob) for _, blob in found], np.float32)
+    return ids, sizes
+
+
+def _decoded(blob: bytes) -> int:
+    # SQLite's variable-length integers: seven bits a byte, the highest first, the top bit saying that more follow.
+    total = number = 0
+    for byte in blob:
+        number = number << 7 | byte & 0x7F
+        if byte < 0x80:
+            total, number = total + number, 0
+    return total
+
+
+def _text_sizes_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, bytes]]:
+    """Item ids and FTS5's record of their length, of a namespace's indexed items newer than a given one."""
+    return connection.execute(
+        "SELECT id, sz FROM texts_docsize WHERE id > ? AND id < ? ORDER BY id", (after, (namespace + 1) << SHIFT)
+    ).fetchall()
+
+
+def _text_sizes(connection: sqlite3.Connection, items: Sequence[int]) -> list[tuple[int, bytes]]:
+    """Item ids and FTS5's record of their length, of those of some items that are in the word index."""
+    return connection.execute(
+        "SELECT id, sz FROM texts_docsize WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(items)),)
+    ).fetchall()
+
+
+def _texts_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[str, ...]]:
+    """What the word index holds of a namespace's items newer than a given one: its columns, oldest first."""
+    for row in connection.execute(
+        "SELECT * FROM texts WHERE rowid > ? AND rowid < ? ORDER BY rowid", (after, (namespace + 1) << SHIFT)
+    ):
+        yield tuple(text or "" for text in row)

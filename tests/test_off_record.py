@@ -1,0 +1,84 @@
+"""Whether a message asks that it not be remembered."""
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+from scripted import say
+
+from graphs.phrase import FORGOTTEN
+from memory.characters import remember_message
+from memory.ltm_config import LtmConfig
+from memory.namespaces import campaign_namespace
+from memory.off_record import off_record
+
+ASK = """
+Don't remember this: my PIN is 4711.
+My PIN is 4711. Please don't remember that.
+please do not store this
+This is off the record: I hate my boss.
+Off the record, I hate my boss.
+Could you please not remember this?
+I don't want you to remember any of this.
+Forget what I just said.
+Forget I said that.
+Keep this out of your memory, please.
+Never record what I say about Ann.
+My sister is ill, but don't remember that please.
+dont remember this
+Don’t memorize this.
+You should not keep a record of this.
+Don't remember my address.
+"""
+DO_NOT = """
+I don't remember this place.
+Do you not remember that?
+Don't you remember this?
+I whisper "don't remember this" to the guard.
+I whisper “don't remember this” to the guard.
+Why don't you remember that?
+You don't remember this, do you?
+They don't remember it.
+I can't remember what I said.
+Please remember this.
+Forget this dungeon, let's go home.
+We don't keep that many horses.
+Don't forget this!
+He told me to forget it.
+The band is off the record label.
+Don't keep my horse waiting.
+Don't save that village.
+Do not store that sword in the barn.
+I can never remember what she said.
+"""
+
+
+@pytest.mark.parametrize("message", ASK.strip().splitlines())
+def test_it_asks(message):
+    assert off_record(message)
+
+
+@pytest.mark.parametrize("message", [*DO_NOT.strip().splitlines(), ""])
+def test_it_does_not_ask(message):
+    assert not off_record(message)
+
+
+def test_a_long_message_is_read_in_no_time():
+    assert not off_record("please " * 20_000 + "now, " * 20_000)
+
+
+async def test_such_a_message_is_not_remembered():
+    store, config = InMemoryStore(), LtmConfig.of({"ltm_writes": {"min_message_length": 0}})
+    assert await remember_message(store, "Miku", "Anon", "Don't remember this: my PIN is 4711.", config) is None
+    assert await remember_message(store, "Miku", "Anon", "My birthday is in May.", config) is not None
+    assert "4711" not in str(store._data)
+
+
+async def test_the_dungeon_master_keeps_that_the_turn_was_played_and_none_of_its_words(game):
+    await game.begin()
+    game.model.queue("quest", say("Maren nods and says that 4711 is a fine number."))
+    await game.play("Don't remember this: my PIN is 4711.")
+    exchanges = campaign_namespace("adventurer", "default", "exchanges")
+    kept = {item.value["turn"]: item.value for item in game.store.search(exchanges)}
+    assert kept[2]["player"] == kept[2]["reply"] == FORGOTTEN
+    assert "4711" not in str(kept)
+    assert "sister" in kept[1]["player"]
+    assert game.values["remembered_through"] == 2

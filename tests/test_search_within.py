@@ -1,0 +1,119 @@
+"""A search with a filter ranks as if nothing else were there; filters are applied to a whole namespace at once."""
+
+import random
+
+import pytest
+from langgraph.store.base import PutOp
+
+from memory import FaissStore, HashEmbeddings
+from memory.filters import check_filter, matches
+
+WORDS = ("dragon", "tower", "sword", "silver", "river", "knight", "old", "bridge", "goblin", "king", "tavern", "storm")
+EMBED = HashEmbeddings(dims=32)
+INDEX = {"embed": EMBED, "dims": EMBED.dims, "fields": ["text"]}
+
+
+@pytest.fixture
+def store(tmp_path):
+    with FaissStore.open(tmp_path / "store.db", INDEX) as opened:
+        yield opened
+
+
+def sentence(said):
+    return " ".join(said.choices(WORDS, k=said.randint(3, 9)))
+
+
+def ranked(store, space, query, **more):
+    return [(item.key, round(item.score, 5)) for item in store.search((space,), query=query, limit=20, **more)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_a_filter_leaves_out_weighs_nothing(store, seed):
+    said, mine = random.Random(seed), {}
+    for step in range(120):
+        key, branch = f"k{said.randrange(60)}", said.choice("ab")
+        if said.random() < 0.2:
+            store.delete(("mixed",), key)
+            mine.pop(key, None)
+        else:
+            value = {"text": sentence(said), "branch": branch}
+            store.put(("mixed",), key, value)
+            mine.pop(key, None)
+            if branch == "a":
+                mine[key] = value
+        if step % 20 == 19:
+            space = f"alone{step}"
+            store.batch([PutOp((space,), key, value) for key, value in mine.items()])
+            for _ in range(5):
+                query = sentence(said)
+                found = ranked(store, "mixed", query, filter={"branch": "a"})
+                assert sorted(found) == sorted(ranked(store, space, query))
+                assert [score for _, score in found] == [score for _, score in ranked(store, space, query)]
+
+
+def test_another_process_sees_changes_under_a_filter_and_by_words(tmp_path, store):
+    with FaissStore.open(tmp_path / "store.db", INDEX) as other:
+        for n in range(30):
+            store.put(("a",), f"k{n}", {"text": f"dragon {n}", "n": n})
+        assert [key for key, _ in ranked(other, "a", "dragon", filter={"n": {"$gte": 29}})] == ["k29"]
+        store.put(("a",), "k3", {"text": "unicorn", "n": 99})
+        store.delete(("a",), "k29")
+        assert [key for key, _ in ranked(other, "a", "unicorn", filter={"n": {"$gte": 28}})] == ["k3", "k28"]
+        store.put(("a",), "k30", {"text": "unicorn unicorn", "n": 30})
+        assert {key for key, _ in ranked(other, "a", "unicorn")[:2]} == {"k3", "k30"}
+
+
+def test_alternatives(store):
+    for n in range(12):
+        store.put(("a",), f"k{n}", {"text": "dragon", "branch": "abc"[n % 3], "order": f"{n:08d}", "n": n})
+    two = {"$or": [{"branch": "a", "order": {"$lte": "00000003"}}, {"branch": "b", "order": {"$lte": "00000007"}}]}
+    assert {item.key for item in store.search(("a",), query="dragon", filter=two)} == {"k0", "k3", "k1", "k4", "k7"}
+    assert [item.key for item in store.search(("a",), filter=two)] == ["k0", "k1", "k3", "k4", "k7"]
+    either = {"n": {"$gt": 3}, "$or": [{"n": 2}, {"n": {"$lt": 5}}, {"branch": "c", "n": {"$gte": 11}}]}
+    assert [item.key for item in store.search(("a",), filter=either)] == ["k4", "k11"]
+    assert store.search(("a",), query="dragon", filter={"$or": []}) == []
+
+
+@pytest.mark.parametrize("wrong", [{"$or": {"a": 1}}, {"$or": "x"}, {"$or": [1]}, {"$or": [{"a": {"$in": 1}}]}])
+def test_alternatives_that_are_none_are_refused(store, wrong):
+    with pytest.raises(ValueError, match=r"\$or|\$in"):
+        store.search(("a",), filter=wrong)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_filter_on_all_at_once_is_a_filter_on_each(store, seed):
+    said = random.Random(seed)
+    scalars = ["", "a", "b", "a\0", "ab", "é", "10", "9", 9, 10, 9.5, -1, True, False, None, 2**60, 2**60 + 1]
+    anything = [*scalars, [1, "a"], {"x": 1}, {"x": {"y": "a"}}, []]
+    values = {
+        f"k{n}": {name: said.choice(anything) for name in ("p", "q", "p.x") if said.random() < 0.8}
+        | {"order": f"{said.randrange(200):08d}", "label": said.choice("abcde")}
+        for n in range(150)
+    }
+    store.batch([PutOp(("v",), key, value) for key, value in values.items()])
+
+    def condition():
+        kind = said.random()
+        if kind < 0.4:
+            return said.choice(anything)
+        return {said.choice(["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"]): said.choice(scalars)}
+
+    def one():
+        if said.random() < 0.3:
+            return {"label": said.choice("abcdef"), "order": {"$lte": f"{said.randrange(200):08d}"}}
+        return {said.choice(["p", "q", "p.x", "p.x.y", "order", "no"]): condition() for _ in range(said.randint(0, 2))}
+
+    for _ in range(60):
+        wanted = one()
+        if said.random() < 0.4:
+            wanted = wanted | {"$or": [one() for _ in range(said.randint(0, 4))]}
+        if said.random() < 0.3:
+            wanted = {
+                "$or": [
+                    {"label": name, "order": {"$lte": f"{said.randrange(200):08d}"}}
+                    for name in said.choices("abcdf", k=3)
+                ]
+            }
+        check_filter(wanted)
+        found = {item.key for item in store.search(("v",), filter=wanted, limit=1000)}
+        assert found == {key for key, value in values.items() if matches(value, wanted)}, wanted

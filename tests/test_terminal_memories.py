@@ -1,0 +1,207 @@
+"""`questbook import ltm`, `export csv` and `memories`."""
+
+import asyncio
+import io
+import os
+import re
+from pathlib import Path
+
+import pytest
+from ltm_fixture import write_database
+from test_terminal_forget import files_saying
+from test_terminal_pipe import start as start_program
+
+from graphs.engine import open_store
+from graphs.terminal.cli import main
+from memory.characters import MEMORIES
+from memory.curation import listed
+from memory.embeddings import HashEmbeddings
+from memory.namespaces import campaign_namespace, character_namespace, player_namespace
+
+
+@pytest.fixture
+def home():
+    return Path(os.environ["QUESTBOOK_HOME"])
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """The command line in this process: its status, output and errors."""
+    monkeypatch.setattr("graphs.terminal.cli.signal.signal", lambda *_: None)
+
+    def runs(*arguments, words=""):
+        monkeypatch.setattr("sys.stdin", io.StringIO(words))
+        status = main(arguments)
+        out, error = capsys.readouterr()
+        return status, out, error
+
+    return runs
+
+
+@pytest.fixture
+def told(run):
+    def tells(*arguments, words=""):
+        status, out, error = run(*arguments, words=words)
+        assert (status, error) == (0, "")
+        return out
+
+    return tells
+
+
+def test_coming_over_looking_changing_and_going_back(told, home, tmp_path):
+    source = tmp_path / "user_data" / "bot_memories"
+    write_database(source / "chiharu_yamada", vectors=4)
+    write_database(source)
+    first = told("import", "ltm", str(tmp_path))
+    assert "character 'chiharu_yamada': 3 brought over, 0 there already" in first
+    assert "all characters: 3 brought over" in first
+    assert "  skipped: 1 of 4 vectors have no message" in first
+    assert first.endswith("Brought over: 6 memories; there already: 0; skipped, as told above: 1.\n")
+    assert "Brought over: 0 memories; there already: 6" in told("import", "ltm", str(tmp_path))
+
+    assert told("memories", "list") == "'*': 3 memories\n'chiharu_yamada': 3 memories\n"
+    place = ("--character", "Chiharu Yamada")
+    listing = told("memories", "list", *place).splitlines()
+    assert [line.split(", ")[1].split(":")[0] for line in listing] == ["Anon", "Chiharu", "Anon"]
+    assert re.search(r"years ago, Anon: My cat is called \"Miso\"", listing[0])
+    best = told("memories", "search", "the cat on the keyboard", *place).splitlines()[0]
+    assert re.search(r"Anon \(distance 0\.\d\d\): My cat", best)
+
+    added = told("memories", "add", "I moved to Oslo.", "--speaker", "Ada", *place)
+    key = added.removeprefix("Added: ").strip()
+    assert told("memories", "edit", key[:8], "I moved to Bergen.", *place) == f"Changed: {key}\n"
+    assert "Ada: I moved to Bergen." in told("memories", "list", *place)
+    assert files_saying(home, "Oslo") == []
+
+    out = tmp_path / "out"
+    assert "chiharu_yamada.csv: 4 memories" in told("export", "csv", str(out), *place)
+    (path,) = out.rglob("*.csv")
+    assert path.read_bytes().count(b"\r\n") == 4
+    assert "Brought over: 0 memories; there already: 3" in told(
+        "import", "ltm", str(tmp_path / "user_data" / "bot_memories" / "chiharu_yamada")
+    )
+    assert "1 brought over, 3 there already" in told("import", "ltm", str(path)), "what was edited has another key"
+
+    deleted = told("memories", "delete", key[:8], *place)
+    assert deleted.startswith(f"deleted: {key}")
+
+
+def test_what_is_deleted_leaves_no_byte(told, home):
+    key = told("memories", "add", "The password is swordfish.", "--character", "Miku").split()[1]
+    told("memories", "edit", key, "The password is halibut.", "--character", "Miku")
+    assert files_saying(home, "swordfish") == []
+    assert files_saying(home, "halibut") != []
+    told("memories", "delete", key, "--character", "Miku")
+    assert files_saying(home, "halibut") == []
+
+
+def test_deleting_everything_of_a_character_asks(run, told, home):
+    told("memories", "add", "Misty is a cat.", "--character", "Miku", "--user", "bob")
+    place = ("--character", "miku", "--user", "bob")
+    status, out, _ = run("memories", "delete", "--all", *place, words="no\n")
+    assert status == 2
+    assert "1 memories" in out
+    assert "Nothing was deleted." in out
+    assert "Misty" in told("memories", "list", *place)
+    assert "Deleted: 1" in told("memories", "delete", "--all", *place, words="yes\n")
+    assert files_saying(home, "Misty") == []
+    assert told("memories", "list", *place) == "Nothing is remembered there.\n"
+
+
+def test_users_and_what_they_share_are_apart_and_forgetting_a_player_takes_characters_along(told, home):
+    for text, flags in (("Ada's own", ["--user", "ada"]), ("Bob's own", ["--user", "bob"]), ("Ours", ["--shared"])):
+        told("memories", "add", text, "--character", "Miku", *flags)
+    assert "Bob's" not in told("memories", "list", "--character", "Miku", "--user", "ada")
+    assert "Ours" in told("memories", "list", "--character", "Miku", "--shared", "--user", "ada")
+    told("forget", "--player", "--user", "ada", "--yes")
+    assert files_saying(home, "Ada's own") == []
+    assert files_saying(home, "Bob's own") != []
+    told("forget", "bob's own", "--user", "bob", "--yes")
+    assert files_saying(home, "Bob's own") == []
+    assert files_saying(home, "Ours") != []
+
+
+def test_facts_of_a_campaign_and_of_the_player_can_be_looked_through_and_deleted(run, told, home):
+    isle, player = campaign_namespace("ada", "isle", "facts"), player_namespace("ada", "facts")
+    fact = {"kind": "event", "subject": "Goran", "real_time": "2026-01-02T10:00:00+00:00"}
+
+    async def write():
+        home.mkdir()
+        async with open_store(home / "memory.db") as store:
+            await store.aput(isle, "b-3-fact-0", {**fact, "text": "Goran sold the lamp oil."})
+            await store.aput(player, "p-1-fact-0", {"kind": "preference", "text": "Ada plays on Sundays."})
+
+    asyncio.run(write())
+    flags = ("--campaign", "isle", "--user", "ada")
+    assert "b-3-fact-0" in told("memories", "search", "lamp oil", *flags)
+    assert "Goran: Goran sold the lamp oil." in told("memories", "list", *flags)
+    assert "Ada plays on Sundays." in told("memories", "list", "--player", "--user", "ada")
+    told("memories", "delete", "b-3-fact-0", *flags)
+    assert files_saying(home, "lamp oil") == []
+    assert "--all is for characters" in run("memories", "delete", "--all", "--yes", *flags)[2]
+
+
+def test_a_memory_added_here_is_a_record_of_the_library(told, home):
+    told("memories", "add", "Ada's cat is called Miso.", "--character", "Miku", "--user", "ada")
+
+    async def read():
+        async with open_store(home / "memory.db") as store:
+            return await listed(store, character_namespace("Miku", MEMORIES, user="ada"))
+
+    (item,) = asyncio.run(read())
+    assert (item.value["text"], item.value["speaker"], item.value["by"]) == ("Ada's cat is called Miso.", "ada", "hand")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("import", "ltm", "/nowhere"), "user_data/bot_memories"),
+        (("memories", "search", "x"), "Whose memories"),
+        (("memories", "add", "x"), "Whose memories"),
+        (("memories", "add", "  ", "--character", "m"), "text is empty"),
+        (("memories", "edit", "0123", "x", "--character", "m"), "No memory has the key"),
+        (("memories", "delete", "--character", "m"), "Delete which"),
+        (("memories", "delete", "x", "--all", "--character", "m"), "Delete which"),
+        (("export", "csv", "out", "--character", "m"), "remembers nothing"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(run, arguments, said):
+    status, out, error = run(*arguments)
+    assert (status, out) == (2, "")
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_an_import_of_which_nothing_can_be_read_fails_and_says_why(run, tmp_path):
+    folder = tmp_path / "bot_memories" / "x"
+    folder.mkdir(parents=True)
+    (folder / "long_term_memory.db").write_text("no database")
+    status, out, _ = run("import", "ltm", str(tmp_path))
+    assert status == 2
+    assert "cannot be read" in out
+
+
+def test_it_is_a_program(home):
+    ran = start_program(home, "memories", "list")
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"questbook import ltm DIR" in ran.stdout
+
+
+def test_with_the_extensions_embedder_its_vectors_are_taken_over(told, tmp_path, monkeypatch):
+    class Mpnet(HashEmbeddings):
+        asked = []
+
+        def embed_documents(self, texts):
+            Mpnet.asked += texts
+            return super().embed_documents(texts)
+
+    monkeypatch.setenv("QUESTBOOK_EMBEDDINGS", "huggingface:sentence-transformers/all-mpnet-base-v2")
+    monkeypatch.setattr("memory.embeddings.load_embeddings", lambda _: Mpnet(768))
+    write_database(tmp_path / "bot_memories" / "chiharu", vectors=2)
+    broken = write_database(tmp_path / "bot_memories" / "rin", [(0, "Anon", "Rin's own message", "")]).parent
+    (broken / "long_term_memory_embeddings.zarr" / "0.0").write_bytes(b"cut off")
+    out = told("import", "ltm", str(tmp_path))
+    assert "2 vectors of all-mpnet-base-v2 were taken over." in out
+    assert "Vectors were made anew: " in out
+    assert sorted(text[:8] for text in Mpnet.asked) == ["My cat i", "Rin's ow"]
+    assert "3 memories" in told("memories", "list")
