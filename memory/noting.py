@@ -76,7 +76,8 @@ async def note(
     near = await _like(store, namespace, fresh, timeline)
     slots = list(dict.fromkeys(one.value["slot"] for one in fresh if one.value["slot"]))
     held = await _holding(store, namespace, slots, timeline, fresh)
-    done, writes, known = Noted([], {}, []), list[PutOp](), dict[str, JSON]()
+    done, known = Noted([], {}, []), dict[str, JSON]()
+    marked, written = list[PutOp](), list[PutOp]()
     for one, candidates in zip(fresh, near, strict=True):
         slot = one.value["slot"]
         holder = held.get(slot)
@@ -89,18 +90,18 @@ async def note(
             target = one.echoes
         if target:
             done.again[one.key] = target
-            writes.append(marks.mark(namespace, "again", marks.digest(target), one.key, one.value))
+            marked.append(marks.mark(namespace, "again", marks.digest(target), one.key, one.value))
             continue
         done.new.append(one.key)
         known[one.key] = one.value
-        writes.append(PutOp(namespace, one.key, one.value))
+        written.append(PutOp(namespace, one.key, one.value))
         if slot:
-            writes.append(marks.mark(namespace, "holds", marks.digest(slot), one.key, one.value))
+            marked.append(marks.mark(namespace, "holds", marks.digest(slot), one.key, one.value))
             if holder is not None:
                 done.ended.append(holder[0])
             held[slot] = (one.key, one.value)
     # Marks first: a fact that stands is passed over when this is called again, so its mark must stand by then.
-    await store.abatch(sorted(writes, key=lambda write: write.namespace == namespace))
+    await store.abatch([*marked, *written])
     return done
 
 
