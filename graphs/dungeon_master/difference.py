@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphs.dungeon_master.places import Place
+from graphs.player_view import PlayerView
 from memory.timeline import Segment, sees
-from notebooks import CharacterNotebook, StateNotebook, diff_patch
+from notebooks import diff_patch
 
 JSON = dict[str, Any]
 
@@ -74,11 +75,13 @@ def remembered(values: Mapping[str, Any]) -> list[Segment]:
 
 
 def _pages(page: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Changed]:
-    kind = CharacterNotebook if page == "character" else StateNotebook
-    # The player's view: secrets are left out before anything is compared.
-    was, now = kind.load(before.get(page)).player_view(), kind.load(after.get(page)).player_view()
+    was, now = (_seen(page, PlayerView.of(values)) for values in (before, after))
     for path, old, new in _entries(was, now):
         yield Changed(page, path, old, new)
+
+
+def _seen(page: str, view: PlayerView) -> JSON:
+    return view.character.player_view() if page == "character" else view.quest
 
 
 def _entries(was: JSON, now: JSON, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, Any]]:

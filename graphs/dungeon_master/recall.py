@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from langchain_core.messages.utils import count_tokens_approximately
@@ -23,6 +24,7 @@ from memory.recall import recall as recall_records
 from memory.remember import session_of
 from memory.secrets import may_know
 from memory.timeline import branch_of, record_key
+from memory.validity import valid
 from notebooks import NotebookError
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
@@ -84,6 +86,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
         present=present,
         max_cosine_distance=context.max_cosine_distance,
         secrets=True,  # the dungeon master's own prompt; `graphs.events` shows a player none of them
+        valid=partial(valid, runtime.store, timeline=state.timeline),  # as of now, not as of the buffer's beginning
         accesses=accesses,
     )
     return sorted((told(one) for one in best), key=lambda memory: memory["turn"] or 0)

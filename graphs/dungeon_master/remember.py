@@ -12,6 +12,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
 from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.note_facts import note_facts
 from graphs.dungeon_master.sections import transcript
 from graphs.dungeon_master.session import head_op
 from graphs.dungeon_master.state import DungeonState
@@ -34,11 +35,12 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
     """
     if runtime.store is None:
         first = [] if state.remembered_through else [notice(state.turn, "remember", "No store: nothing is recalled.")]
-        return {"remembered_through": state.turn, "notices": first}
+        return {"remembered_through": state.turn, "notices": first, "facts": []}
     turns = transcript(state, state.remembered_through + 1, state.turn)
     campaign = (runtime.context.user, runtime.context.campaign)
     info = runtime.execution_info
     thread, checkpoint = (info.thread_id, info.checkpoint_id) if info else (None, None)
+    said: dict[str, Any] = {"thread": thread, "checkpoint": checkpoint, "said_at": _said_at(checkpoint)}
     try:
         known = await _accessed(state, runtime.store, runtime.context)
 
@@ -46,9 +48,8 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
             writes = [head_op(state, timeline, runtime.context, thread)]
             if known is not None:
                 used = [memory["key"] for memory in state.recalled or []]
-                at = _said_at(checkpoint)
                 accesses = campaign_namespace(*campaign, "accesses")
-                writes.append(access_op(accesses, timeline, state.turn, known, used, at))
+                writes.append(access_op(accesses, timeline, state.turn, known, used, said["said_at"]))
             return writes
 
         timeline = await remember_exchanges(
@@ -58,14 +59,15 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
             turn=turns[0]["turn"] if turns else state.turn,
             timeline=state.timeline,
             claims=campaign_namespace(*campaign, "claims"),
-            provenance={"thread": thread, "checkpoint": checkpoint, "said_at": _said_at(checkpoint)},
+            provenance=said,
             also=also,
         )
     except Exception as error:  # noqa: BLE001 (any store may stand behind this; the reply must outlive its failure)
         _log.warning("Turn %d was not remembered: %s", state.turn, error, exc_info=True)
         text = f"The turn was not written to memory; the next turn will write it. {error}"
         return {"notices": [notice(state.turn, "remember", text)]}
-    return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]}
+    written = await note_facts(state, runtime, timeline, said)
+    return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]} | written
 
 
 def _content(told: dict[str, Any], state: DungeonState) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from langgraph.store.base import BaseStore, PutOp
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
 from graphs.errors import PastUnknownError
+from graphs.player_view import PlayerView
 from memory.buffer import ASIDE
 from memory.namespaces import campaign_namespace
 from memory.timeline import Segment
-from notebooks import StateNotebook
 
 _KEY = "head"
 
@@ -35,6 +35,7 @@ def head_op(state: DungeonState, timeline: list[Segment], context: Context, thre
         "character": state.character.as_json(),
         "quest": state.quest.as_json(),
         "noted_through": state.noted_through,
+        "facts": state.facts,  # not in the store yet: a thread that goes on from here writes them, too
     }
     return PutOp(campaign_namespace(context.user, context.campaign, "head"), _KEY, value, index=False)
 
@@ -67,7 +68,7 @@ async def join(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]
         ) from error
     if past is None:
         return {}
-    recap = recap_of(past["summary"], StateNotebook.load(past["quest"]))
+    recap = recap_of(PlayerView.of(past))
     return {
         "turn": past["turn"],
         "line": past["line"],
@@ -77,6 +78,7 @@ async def join(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]
         "quest": past["quest"],
         "noted_through": past["turn"],
         "remembered_through": past["turn"],
+        "facts": past.get("facts", []),
         "messages": [AIMessage(recap, name=ASIDE)],
     }
 
@@ -95,9 +97,9 @@ async def _past(store: BaseStore, runtime: Runtime[Context]) -> dict[str, Any] |
     return head.value if head else None
 
 
-def recap_of(summary: str, quest: StateNotebook) -> str:
-    """Tell a player where the story stands: the summary, the open quests, the last scene. Holds no secret."""
-    view = quest.player_view()
+def recap_of(seen: PlayerView) -> str:
+    """Tell a player where the story stands: the summary, the open quests, the last scene."""
+    view = seen.quest
     open_quests = [
         f"{title}: {entry['notes']}" if entry.get("notes") else title
         for title, entry in view.get("quests", {}).items()
@@ -109,7 +111,7 @@ def recap_of(summary: str, quest: StateNotebook) -> str:
         else ""
     )
     lines = [
-        summary,
+        seen.summary,
         f"Open: {'; '.join(open_quests)}" if open_quests else "",
         f"Now: {view['scene']}" if view.get("scene") else "",
         f"You are at {where}." if where else "",

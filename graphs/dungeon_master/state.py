@@ -70,6 +70,7 @@ class DungeonState(BaseModel):
         recalled: What was recalled for this turn, None before that; never checkpointed.
         rolls: The last 20 dice rolls, as rolled, each with its turn.
         notices: The last 10 things that a person should know of: {"turn", "node", "text"}.
+        facts: Facts that were noted and do not stand in the store yet, as `note_facts` keeps them.
         noted: What the last notes changed on the quest's page: {"from", "through", "patch"}, for provenance.
         noted_through: Last turn that `quest` takes account of.
         remembered_through: Last turn that stands in the store.
@@ -86,6 +87,7 @@ class DungeonState(BaseModel):
     recalled: Annotated[list[JSON] | None, UntrackedValue] = None
     rolls: Annotated[list[JSON], keep_rolls] = Field(default_factory=list)
     notices: Annotated[list[JSON], keep_notices] = Field(default_factory=list)
+    facts: list[JSON] = Field(default_factory=list)
     noted: JSON = Field(default_factory=dict)
     noted_through: int = 0
     remembered_through: int = 0

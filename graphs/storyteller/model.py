@@ -19,12 +19,15 @@ from langchain_core.tools import BaseTool
 
 from graphs.storyteller import interview
 from graphs.storyteller.engine import fold, resolve
+from graphs.storyteller.learned import facts_of
 from graphs.storyteller.prompt import Prompt
 from graphs.storyteller.recollection import remember
 from graphs.storyteller.summary import condense, limit
 from graphs.storyteller.tables import saying
 
 JSON = dict[str, Any]
+Asked = tuple[str, JSON]
+"""A call of a tool: its name and arguments."""
 
 _MOST_ROLLS = 3
 
@@ -110,13 +113,13 @@ class OfflineStoryteller(BaseChatModel):
     def _answer(self, messages: Sequence[BaseMessage], kwargs: JSON) -> AIMessage:
         tools = frozenset(_name(tool) for tool in kwargs.get("tools") or [])
         prompt = Prompt.of(messages, tools)
-        content, call = self._reply(prompt)
-        calls = []
-        if call is not None:
-            name, args = call
-            calls = [{"name": name, "args": args, "id": _call_id(messages, name, args), "type": "tool_call"}]
+        content, asked = self._reply(prompt)
+        calls: list[Any] = [
+            {"name": name, "args": args, "id": _call_id(messages, name, args), "type": "tool_call"}
+            for name, args in asked
+        ]
         read = sum(self.get_num_tokens(str(m.content)) for m in messages)
-        said = self.get_num_tokens(content + (json.dumps(call[1]) if call else ""))
+        said = self.get_num_tokens(content + "".join(json.dumps(args) for _, args in asked))
         return AIMessage(
             content=content,
             tool_calls=calls,
@@ -124,7 +127,7 @@ class OfflineStoryteller(BaseChatModel):
             usage_metadata={"input_tokens": read, "output_tokens": said, "total_tokens": read + said},
         )
 
-    def _reply(self, prompt: Prompt) -> tuple[str, tuple[str, JSON] | None]:
+    def _reply(self, prompt: Prompt) -> tuple[str, list[Asked]]:
         if "StateNotebook" in prompt.tools:
             return self._note(prompt)
         if "roll_dice" in prompt.tools and not prompt.missing:
@@ -132,12 +135,12 @@ class OfflineStoryteller(BaseChatModel):
         if "CharacterNotebook" in prompt.tools or prompt.missing:
             return self._interview(prompt)
         if prompt.turns:
-            return condense(prompt.summary, prompt.turns, limit(prompt.system)), None
+            return condense(prompt.summary, prompt.turns, limit(prompt.system)), []
         if prompt.page("quest") or prompt.page("character"):
             return self._tell(prompt)
-        return saying("honest"), None
+        return saying("honest"), []
 
-    def _interview(self, prompt: Prompt) -> tuple[str, tuple[str, JSON] | None]:
+    def _interview(self, prompt: Prompt) -> tuple[str, list[Asked]]:
         answered = isinstance(prompt.last, ToolMessage)
         reply, patch = interview.answer(
             page=prompt.page("character"),
@@ -148,18 +151,18 @@ class OfflineStoryteller(BaseChatModel):
             seed=self.seed,
         )
         if patch and "CharacterNotebook" in prompt.tools:
-            return reply, ("CharacterNotebook", patch)
-        return reply, None
+            return reply, [("CharacterNotebook", patch)]
+        return reply, []
 
-    def _tell(self, prompt: Prompt) -> tuple[str, tuple[str, JSON] | None]:
+    def _tell(self, prompt: Prompt) -> tuple[str, list[Asked]]:
         page, character, rolls = prompt.page("quest"), prompt.page("character"), prompt.rolls
         dice = "roll_dice" in prompt.tools and not prompt.failed_roll and len(rolls) < _MOST_ROLLS
         outcome = resolve(page, character, prompt.words, rolls, seed=self.seed, dice=dice)
         if outcome.wants_roll is not None:
-            return "", ("roll_dice", outcome.wants_roll)
+            return "", [("roll_dice", outcome.wants_roll)]
         if outcome.asks_memory is not None:
-            return self._remember(prompt, outcome.asks_memory), None
-        return outcome.text, None
+            return self._remember(prompt, outcome.asks_memory), []
+        return outcome.text, []
 
     def _remember(self, prompt: Prompt, subject: str) -> str:
         return remember(
@@ -173,9 +176,22 @@ class OfflineStoryteller(BaseChatModel):
             chance=interview.source(self.seed, prompt.words, prompt.section("quest")),
         )
 
-    def _note(self, prompt: Prompt) -> tuple[str, tuple[str, JSON] | None]:
+    def _note(self, prompt: Prompt) -> tuple[str, list[Asked]]:
         patch, _ = fold(prompt.page("quest"), prompt.page("character"), prompt.turns, seed=self.seed)
-        return ("", ("StateNotebook", patch)) if patch else ("no change", None)
+        facts = facts_of(_new(patch, prompt.page("quest"))) if "Facts" in prompt.tools else []
+        calls: list[Asked] = [("StateNotebook", patch)] if patch else []
+        calls += [("Facts", {"facts": facts})] if facts else []
+        return ("", calls) if calls else ("no change", [])
+
+
+def _new(patch: JSON, page: JSON) -> JSON:
+    """Leave out of a patch what the page says already: a person who was met again is no news."""
+    new = {name: part for name, part in patch.items() if part is not None and part != page.get(name)}
+    for name, part in new.items():
+        before = page.get(name)
+        if isinstance(part, dict) and isinstance(before, dict):
+            new[name] = _new(part, before)
+    return new
 
 
 def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:

@@ -38,10 +38,12 @@ async def _sheet(table: Table, rest: str) -> Then:  # noqa: ARG001
     from graphs.terminal.pages import sheet_rows  # pydantic, which the first prompt does not need
 
     saved = await table.game.saved()
-    if saved is None or not any(saved.character.player_view().get(f) for f in ("name", "class", "ancestry", "goal")):
+    if saved is None or not any(
+        saved.view.character.player_view().get(f) for f in ("name", "class", "ancestry", "goal")
+    ):
         table.screen.answer("No character yet: tell the dungeon master who you want to play.")
     else:
-        table.screen.table("Character", ("", ""), sheet_rows(saved.character))
+        table.screen.table("Character", ("", ""), sheet_rows(saved.view))
     return Then.PROMPT
 
 
@@ -52,7 +54,7 @@ async def _quest(table: Table, rest: str) -> Then:  # noqa: ARG001
     if saved is None or not saved.character.complete:
         table.screen.answer("No quest yet: it opens once your character is complete.")
     else:
-        table.screen.table("Quest", ("", ""), quest_rows(saved.quest))
+        table.screen.table("Quest", ("", ""), quest_rows(saved.view))
     return Then.PROMPT
 
 
