@@ -126,7 +126,7 @@ def text(said: random.Random, words: int = 60) -> str:
 
 
 def record(branch: str, turn: int, told: str) -> tuple[str, dict[str, Any]]:
-    return record_key(branch, turn, "exchange"), {"text": told} | stamp(branch, turn)
+    return record_key(branch, turn, "exchange"), {"kind": "exchange", "text": told} | stamp(branch, turn)
 
 
 async def fill(store: BaseStore, space: tuple[str, ...], records: list[tuple[str, dict[str, Any]]]) -> None:

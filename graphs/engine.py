@@ -202,11 +202,13 @@ async def open_checkpointer(path: str | Path | None = None) -> AsyncIterator[Asy
     import aiosqlite  # `questbook --help` needs neither
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+    from graphs.compressed import compressing
+
     file = Path(path) if path else (await asyncio.to_thread(Home.find)).checkpoints
     await asyncio.to_thread(_claim, file)
     with _readable(file):
         async with aiosqlite.connect(file, timeout=_WAIT) as connection:
-            saver = AsyncSqliteSaver(connection)
+            saver = AsyncSqliteSaver(connection, serde=compressing())
             await saver.setup()  # sets WAL, so that Studio can read while the terminal plays
             yield saver
 

@@ -10,12 +10,13 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from graphs.compressed import uncompressed
 from graphs.errors import ForgettingError
 from graphs.phrase import Phrase
 
@@ -35,6 +36,11 @@ _ROWS = {
     "checkpoints": "SELECT rowid FROM checkpoints WHERE thread_id IN (SELECT value FROM json_each(?))",
     "writes": "SELECT rowid FROM writes WHERE thread_id IN (SELECT value FROM json_each(?))",
 }
+_COMPRESSED = {
+    "checkpoints": "SELECT type, checkpoint FROM checkpoints WHERE type LIKE '%+%'",
+    "writes": "SELECT type, value FROM writes WHERE type LIKE '%+%'",
+}
+_SQLITE = b"SQLite format 3\x00"
 _OF_PLAYER = (
     "SELECT DISTINCT thread_id, json_extract(CAST(metadata AS TEXT), '$.campaign') FROM checkpoints "
     "WHERE metadata IS NOT NULL AND json_valid(CAST(metadata AS TEXT)) "
@@ -149,8 +155,7 @@ class Erasure:
         changed: list[tuple[Any, ...]] = []
         for row in rows:
             kind, value, metadata = row.type, row.value, row.metadata
-            # An encrypted value must be opened to be looked through.
-            if value is not None and kind is not None and ("+" in kind or phrase.may_be_in(value)):
+            if value is not None and kind is not None and _may_hold(kind, value, phrase):
                 known = self._saver.serde.loads_typed((kind, value))
                 if (cut := phrase.cut(known, row.channel)) is not known:
                     kind, value = self._saver.serde.dumps_typed(cut)
@@ -205,15 +210,40 @@ async def delete_threads(saver: Any, threads: Iterable[str]) -> int:
 
 
 def files_with(directory: Path, phrase: Phrase) -> list[str]:
-    """Name the files under a directory whose bytes hold a phrase, as text in UTF-8."""
-    found = []
-    for path in sorted(directory.rglob("*")):
-        if path.is_file():
-            with path.open("rb") as file:
-                before = b""
-                while block := file.read(_BLOCK):
-                    if phrase.may_be_in(before + block):
-                        found.append(str(path.relative_to(directory)))
-                        break
-                    before = block[-_OVERLAP:]
-    return found
+    """Name the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint."""
+    files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
+    return [str(path.relative_to(directory)) for path in files if _says(path, phrase) or _keeps(path, phrase)]
+
+
+def _says(path: Path, phrase: Phrase) -> bool:
+    with path.open("rb") as file:
+        before = b""
+        while block := file.read(_BLOCK):
+            if phrase.may_be_in(before + block):
+                return True
+            before = block[-_OVERLAP:]
+    return False
+
+
+def _keeps(path: Path, phrase: Phrase) -> bool:
+    """Whether a database of checkpoints holds a phrase in a compressed value."""
+    with path.open("rb") as file:
+        if file.read(len(_SQLITE)) != _SQLITE:
+            return False
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        return any(
+            _may_hold(kind, value, phrase)
+            for table in _TABLES
+            if table in tables
+            for kind, value in database.execute(_COMPRESSED[table])
+        )
+
+
+def _may_hold(kind: str, value: bytes, phrase: Phrase) -> bool:
+    """Whether a saved value can hold a phrase; one that only its serializer can open always can."""
+    try:
+        texts = uncompressed(kind, value)
+    except ValueError as error:
+        raise ForgettingError(f"A checkpoint cannot be read: {error} What is forgotten so far is.") from error
+    return texts is None or phrase.may_be_in(texts)

@@ -33,7 +33,7 @@ class Noticed(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """The memories that this turn is played with."""
+    """The memories that this turn is played with, as far as the player may see them."""
 
     memories: list[JSON]
 
@@ -97,7 +97,9 @@ def _written(node: str, update: Any) -> Iterator[Event]:
         if not isinstance(part, dict):
             continue
         if "recalled" in part:
-            yield Recalled(list(part["recalled"]))
+            from graphs.player_view import shown_memories  # pydantic, which the first prompt does not need
+
+            yield Recalled(shown_memories(part["recalled"]))
         yield from (Rolled(roll) for roll in part.get("rolls") or ())
         yield from (Noticed(notice) for notice in part.get("notices") or ())
     yield Passed(node)

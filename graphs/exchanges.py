@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import uuid
 from collections.abc import Callable, Sequence
@@ -18,9 +16,11 @@ from graphs.settings import Settings
 from graphs.turn import notice
 from graphs.turn_state import TurnState
 from graphs.withheld import withheld
+from memory.access import access_op, last_accesses
 from memory.buffer import turns_of
 from memory.namespaces import campaign_namespace
-from memory.timeline import Segment, branch_of, claim, record_key, stamp
+from memory.remember import remember
+from memory.timeline import Segment
 
 JSON = dict[str, Any]
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -37,9 +37,9 @@ async def write_turns(
 ) -> JSON:
     """Write the turns that are not stored yet, one record each; return the channels to write.
 
-    A record's key follows from its branch and turn, and a record that stands is never written again, so that running
-    the node twice is running it once. A turn that another future has taken already goes on a branch of its own. If the
-    store fails, the turn stays in the buffer, a notice says so, and the next turn writes it too.
+    Running the node twice is running it once, and a turn that another future has taken already goes on a branch of its
+    own (`memory.remember`). If the store fails, the turn stays in the buffer, a notice says so, and the next turn
+    writes it too. Where recall goes by it (scoring "generative_agents"), what was recalled counts as used now.
 
     Args:
         state: The thread's state.
@@ -52,22 +52,28 @@ async def write_turns(
         first = [] if state.remembered_through else [notice(state.turn, "remember", "No store: nothing is recalled.")]
         return {"remembered_through": state.turn, "notices": first}
     campaign = (runtime.context.user, runtime.context.campaign)
-    exchanges, claims = (campaign_namespace(*campaign, what) for what in ("exchanges", "claims"))
-    timeline = list(state.timeline)
     origin = origin_of(runtime)
     try:
-        records: list[PutOp] = []
-        for told in turns:
-            turn, said = told["turn"], _said(told, state) | content(told)
-            if turn < state.turn and await _stands_already(runtime.store, exchanges, timeline, said, turn):
-                continue
-            timeline = await claim(runtime.store, claims, timeline, turn, _digest(said))
-            key = record_key(branch_of(timeline, turn), turn, "exchange")
-            if await runtime.store.aget(exchanges, key) is None:
-                after = {"after": branch_of(timeline, turn - 1) if turn > 1 else None}
-                records.append(PutOp(exchanges, key, said | stamp(branch_of(timeline, turn), turn) | after | origin))
-        records += also(timeline, origin)
-        await runtime.store.abatch([*records, head_op(state, timeline, runtime.context, origin["thread"])])
+        known = await _accessed(state, runtime.store, runtime.context)
+
+        def besides(timeline: list[Segment]) -> list[PutOp]:
+            writes = [*also(timeline, origin), head_op(state, timeline, runtime.context, origin["thread"])]
+            if known is not None:
+                used = [memory["key"] for memory in state.recalled or []]
+                accesses = campaign_namespace(*campaign, "accesses")
+                writes.append(access_op(accesses, timeline, state.turn, known, used, origin["said_at"]))
+            return writes
+
+        timeline = await remember(
+            runtime.store,
+            campaign_namespace(*campaign, "exchanges"),
+            [_said(told, state) | content(told) for told in turns],
+            turn=turns[0]["turn"] if turns else state.turn,
+            timeline=state.timeline,
+            claims=campaign_namespace(*campaign, "claims"),
+            provenance=origin,
+            also=besides,
+        )
     except Exception as error:  # noqa: BLE001 (any store may stand behind this; the reply must outlive its failure)
         _log.warning("Turn %d was not remembered: %s", state.turn, error, exc_info=True)
         text = f"The turn was not written to memory; the next turn will write it. {error}"
@@ -95,26 +101,12 @@ def _said(told: JSON, state: TurnState) -> JSON:
     }
 
 
-def _digest(content: dict[str, Any]) -> str:
-    """Tell this attempt at a turn from every other, by all that its record says.
-
-    The reply's id would not do: a person who rewrites a reply or a page before it is remembered, and runs on from
-    there, has made another future, whose messages keep their ids.
-    """
-    told = json.dumps(content, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(told.encode("ascii")).hexdigest()[:32]
-
-
-async def _stands_already(
-    store: BaseStore, exchanges: tuple[str, ...], timeline: list[Segment], content: dict[str, Any], turn: int
-) -> bool:
-    """Whether an earlier turn's exchange was written on this timeline, though no checkpoint says so.
-
-    The run was killed between the store's write and the checkpoint, and the player has gone on with another message.
-    Where the story stood when it was written is past, so the exchange alone is compared.
-    """
-    found = await store.aget(exchanges, record_key(branch_of(timeline, turn), turn, "exchange"))
-    return found is not None and all(found.value.get(name) == content[name] for name in ("text", "messages"))
+async def _accessed(state: TurnState, store: BaseStore, settings: Settings) -> dict[str, str] | None:
+    """Return the last accesses before this turn; None if nothing was used, or nobody will ask."""
+    if settings.weights.scoring != "generative_agents" or not state.recalled:
+        return None
+    accesses = campaign_namespace(settings.user, settings.campaign, "accesses")
+    return await last_accesses(store, accesses, state.timeline, state.turn)
 
 
 def _said_at(checkpoint: str | None) -> str:

@@ -12,6 +12,7 @@ from graphs.errors import UnreadableError
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
+    from graphs.player_view import PlayerView
     from notebooks import CharacterNotebook, StateNotebook
 
 _THREADS = uuid.UUID("6f0d3b0e-5d0c-4c6e-9a3b-0c6d1f6f6e51")
@@ -84,6 +85,13 @@ class Saved(NamedTuple):
         """Name of the graph that wrote it; "" before the first turn."""
         channels = {"core": "companion", "quest": "dungeon_master", "character": "dungeon_master"}
         return next((machine for channel, machine in channels.items() if channel in self.values), "")
+
+    @property
+    def view(self) -> PlayerView:
+        """What the player may see of it: all that a door shows is made of this."""
+        from graphs.player_view import PlayerView
+
+        return PlayerView.of(self.values)
 
     @property
     def character(self) -> CharacterNotebook:

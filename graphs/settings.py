@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from graphs.errors import SettingsError
 from graphs.providers import OFFLINE
+from memory.weights import DEFAULT_WEIGHTS, Weights
 
 
 class Extra(BaseModel):
@@ -82,6 +83,12 @@ class Settings(BaseModel):
         default={}, description="Sections to add to the prompt: name to text and place, before or after instructions."
     )
     recall_tokens: int = Field(default=800, ge=0, description="Tokens of recalled memories in the prompt; 0: none.")
+    max_cosine_distance: float | None = Field(
+        default=None, ge=0, le=2, description="Leave out memories farther than this from the message; empty: none."
+    )
+    weights: Weights = Field(
+        default=DEFAULT_WEIGHTS, description="What recall goes by, as an object or its JSON; see memory/weights.py."
+    )
     max_message_chars: int = Field(default=8000, ge=100, description="Longest message that a player may send.")
     model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
     update_timeout: float = Field(
@@ -117,8 +124,9 @@ class Settings(BaseModel):
             if name not in cls.model_fields:
                 known = ", ".join(cls.model_fields)
                 raise SettingsError(f"There is no setting {name!r}. Settings: {known}.") from error
+            inner = ".".join(map(str, problem["loc"]))
             raise SettingsError(
-                f"Setting {name} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {problem['msg']}. "
+                f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {problem['msg']}. "
                 f"{cls.model_fields[name].description}"
             ) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, ToolMessage
@@ -56,14 +57,28 @@ def answer(call: Call, text: str, *, ok: bool = True) -> ToolMessage:
     return ToolMessage(text, tool_call_id=call.id, name=call.name, status="success" if ok else "error")
 
 
-def write_page(page: PageT, message: AIMessage, done: str = "Noted.") -> Written[PageT]:
-    """Apply a message's calls of the page's tool, in order; each that does not fit is refused with the reason."""
+def write_page(
+    page: PageT, message: AIMessage, done: str = "Noted.", *, besides: Collection[str] = ()
+) -> Written[PageT]:
+    """Apply a message's calls of the page's tool, in order; each that does not fit is refused with the reason.
+
+    Args:
+        page: The page.
+        message: The model's answer.
+        done: What a call that fitted is answered.
+        besides: Names of other tools that were offered; their calls are for the caller to read, and are answered here.
+    """
     tool = type(page).__name__
     written: Written[PageT] = Written(page, [], [], [])
     for call in calls_of(message):
         problem, shown = call.problem, "The model sent arguments that are no JSON object." if call.problem else ""
-        if call.name != tool:
-            problem = shown = f"There is no tool {call.name!r}; the only one is {tool}."
+        if call.name in besides and not problem:
+            written.results.append(answer(call, done))
+            continue
+        if call.name != tool and call.name not in besides:
+            known = ", ".join([tool, *besides])
+            only = "the only one is" if not besides else "there are"
+            problem = shown = f"There is no tool {call.name!r}; {only} {known}."
         if not problem:
             try:
                 change = written.page.patched(call.args, by_model=True)

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+_NUMBERS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
-def phrase_age(then: datetime | str | None, now: datetime) -> str:
-    """Say how long before `now` something was, as a person would.
+
+def phrase_age(then: datetime | str | None, now: datetime, sessions_ago: int | None = None) -> str:
+    """Say how long before `now` something was, as a person would: "earlier today", "3 days ago (two sessions ago)".
 
     Args:
-        then: A time, or its ISO 8601 text; without an offset it is taken as UTC. None or other text: unknown.
+        then: A time, or its ISO 8601 text; without an offset it is taken as UTC. None or anything else: unknown.
         now: The present, with an offset; days change at its midnight.
+        sessions_ago: How many sessions before the present one it was; 0, less or None: nothing is said of that.
     """
+    age = _age(then, now)
+    if not sessions_ago or sessions_ago < 0:
+        return age or "at an unknown time"
+    session = _session(sessions_ago)
+    return f"{age} ({session})" if age else session
+
+
+def _age(then: datetime | str | None, now: datetime) -> str:
     if isinstance(then, str):
         try:
             then = datetime.fromisoformat(then)
         except ValueError:
-            then = None
-    if then is None:
-        return "at an unknown time"
-    then = (then if then.tzinfo else then.replace(tzinfo=UTC)).astimezone(now.tzinfo)
+            return ""
+    if not isinstance(then, datetime):
+        return ""
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)
     seconds = (now - then).total_seconds()
     if seconds < -60:
         return "in the future"
@@ -27,6 +38,10 @@ def phrase_age(then: datetime | str | None, now: datetime) -> str:
         return "just now"
     if seconds < 3600:
         return _count(int(seconds // 60), "minute")
+    try:
+        then = then.astimezone(now.tzinfo)
+    except OverflowError:  # within a day of the calendar's beginning, where the zone makes no difference to the answer
+        then = then.replace(tzinfo=now.tzinfo)
     days = (now.date() - then.date()).days
     if days == 0:
         return "earlier today"
@@ -36,8 +51,15 @@ def phrase_age(then: datetime | str | None, now: datetime) -> str:
         return _count(days, "day")
     if days < 60:
         return _count(days // 7, "week")
-    return _count(days // 30, "month") if days < 730 else _count(days // 365, "year")
+    months = 12 * (now.year - then.year) + now.month - then.month - (now.day < then.day)
+    return _count(max(months, 2), "month") if months < 24 else _count(months // 12, "year")
 
 
 def _count(number: int, unit: str) -> str:
     return f"{number} {unit}{'' if number == 1 else 's'} ago"
+
+
+def _session(ago: int) -> str:
+    if ago == 1:
+        return "last session"
+    return f"{_NUMBERS[ago] if ago < len(_NUMBERS) else ago} sessions ago"

@@ -9,6 +9,8 @@ StoreError
 ├── StoreClosedError        the store was used after `close()`
 ├── EmbeddingError          the embedder failed or returned something else than promised
 ├── UnstorableValueError    a value is not JSON (also a ValueError)
+├── UnreadableDocumentError a file that is to become lore cannot be read (also a ValueError)
+├── UnknownLoreError        there is no lore of that name (also a LookupError)
 ├── ImportFailedError       there is nothing to bring over, or it cannot be read
 ├── NoSuchMemoryError       there is no memory with this key (also a LookupError)
 └── BadQueryError           a search asks for something that there is not: a page, a day (also a ValueError)
@@ -49,6 +51,14 @@ class EmbeddingError(StoreError):
 
 class UnstorableValueError(StoreError, ValueError):
     """A value cannot be kept as JSON. Nothing was written."""
+
+
+class UnreadableDocumentError(StoreError, ValueError):
+    """A file cannot be read into lore; the message is the reason, to stand behind the file's name."""
+
+
+class UnknownLoreError(StoreError, LookupError):
+    """There is no lore of that name; the message says what there is. Nothing was changed."""
 
 
 class ImportFailedError(StoreError):

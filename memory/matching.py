@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
-from memory.recall import word_scores
+from memory.words import content_words, scored_apart
 
 
 async def matched(texts: Mapping[str, str], query: str) -> dict[str, float]:
@@ -15,4 +14,5 @@ async def matched(texts: Mapping[str, str], query: str) -> dict[str, float]:
         texts: By key.
         query: Some words.
     """
-    return await asyncio.to_thread(word_scores, texts, query)
+    (scores,) = await scored_apart(texts, [content_words(query, frozenset())], {key: [(key, 1.0)] for key in texts})
+    return scores

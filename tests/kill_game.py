@@ -106,7 +106,7 @@ def _points(reaper: Reaper) -> None:
     inside = {
         "run_quest": ("graphs.reply", "ask"),
         "update_state": ("graphs.dungeon_master.update_state", "ask"),
-        "remember": ("graphs.exchanges", "claim"),
+        "remember": ("memory.remember", "claim"),
         "condense": ("graphs.summarize", "ask"),
     }
     for node, (path, asked) in inside.items():

@@ -25,7 +25,7 @@ NOW = datetime(2026, 3, 10, 15, 0, tzinfo=UTC)
         (timedelta(days=14), "2 weeks ago"),
         (timedelta(days=59), "8 weeks ago"),
         (timedelta(days=60), "2 months ago"),
-        (timedelta(days=729), "24 months ago"),
+        (timedelta(days=729), "23 months ago"),
         (timedelta(days=730), "2 years ago"),
         (timedelta(seconds=-30), "just now"),
         (timedelta(hours=-2), "in the future"),

@@ -4,6 +4,8 @@ import sqlite3
 
 import pytest
 from scripted import call, say
+from stored_bytes import contents, files_saying
+from stored_bytes import opened as unpacked
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.forget import Forgetting
@@ -15,16 +17,6 @@ from graphs.phrase import FORGOTTEN
 
 SECRET = "Silver Heron"
 MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "grew up at sea", "goal": "to get rich"}
-
-
-def everything(home):
-    return {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
-
-
-def files_saying(home, words):
-    return [
-        name for name, content in everything(home).items() if words.lower() in content.decode("utf-8", "ignore").lower()
-    ]
 
 
 def rows(home, database, table):
@@ -141,7 +133,9 @@ async def test_everything_else_stays_byte_for_byte(sit, opened, home):
     await sit(*STORY, campaign="other")
     await sit(*STORY)
     kept = [
-        row for row in rows(home.path, "checkpoints.db", "checkpoints") if b"heron" not in (row[5] + row[6]).lower()
+        row
+        for row in rows(home.path, "checkpoints.db", "checkpoints")
+        if b"heron" not in (unpacked(row[4], row[5]) + row[6]).lower()
     ]
     others = {row for row in rows(home.path, "memory.db", "items") if "heron" not in row[3].lower()}
     async with opened("other") as game:
@@ -158,7 +152,7 @@ async def test_everything_else_stays_byte_for_byte(sit, opened, home):
     assert not [
         row
         for row in rows(home.path, "checkpoints.db", "checkpoints")
-        if b"heron" in row[5].lower() and row[0] != theirs
+        if b"heron" in unpacked(row[4], row[5]).lower() and row[0] != theirs
     ]
 
 
@@ -194,7 +188,8 @@ async def test_stopped_at_any_step_the_next_run_completes_it(sit, opened, home, 
             patch.setattr(step, stop)
             with pytest.raises(KeyboardInterrupt):
                 await forget.forget(SECRET)
-        assert files_saying(home.path, SECRET)
+        # Before the file is made anew, what is left of checkpoints is compressed, on pages that are free.
+        assert files_saying(home.path, SECRET) or step.endswith("Erasure.compact")
         await forget.forget(SECRET)
         assert files_saying(home.path, SECRET) == []
 
@@ -207,7 +202,7 @@ async def test_quotes_and_other_scripts_inside_json(sit, opened, home, words):
     async with opened() as game:
         assert files_saying(home.path, words)
         await (await forgetting(game)).forget(words)
-        left = b"".join(everything(home.path).values()).decode("utf-8", "ignore").lower()
+        left = b"".join(contents(home.path).values()).decode("utf-8", "ignore").lower()
         assert words.lower() not in left
         assert words.lower().encode("unicode-escape").decode() not in left
         assert set((await game.saved()).values["quest"]["facts"]) == {"note"}

@@ -125,7 +125,7 @@ async def test_a_turn_that_could_not_be_written_does_not_see_another_in_its_plac
     game.store.hook = None
     state = game.app.get_state(game.config).values
     assert state["remembered_through"] == 1
-    runtime = SimpleNamespace(store=game.store, context=Context.of(game.settings))
+    runtime = SimpleNamespace(store=game.store, context=Context.of(game.settings), execution_info=None)
     shortened = state | {"messages": [HumanMessage("What of the sea?")], "turn": 3}
     assert "drown" not in str(await memories_for(DungeonState.model_validate(shortened), runtime))
     history = History(game.app, game.config, Context.of(game.settings))
@@ -167,7 +167,7 @@ async def test_the_same_checkpoint_recalls_the_same_whatever_happened_since(new_
     here = game.app.get_state(game.config)
 
     async def recalled():
-        runtime = SimpleNamespace(store=game.store, context=Context.of(game.settings))
+        runtime = SimpleNamespace(store=game.store, context=Context.of(game.settings), execution_info=None)
         state = DungeonState.model_validate(here.values)
         return [(memory["turn"], memory["reply"]) for memory in await memories_for(state, runtime)]
 

@@ -68,10 +68,13 @@ def sit_down(home, words, *flags, **environment):
 
 
 def pages(home):
-    """Read the pages as the last checkpoint holds them, with nothing of ours but the notebooks."""
+    """Read the pages as the last checkpoint holds them, with LangGraph's saver and the notebooks."""
     from langgraph.checkpoint.sqlite import SqliteSaver
 
+    from graphs.compressed import compressing
+
     with SqliteSaver.from_conn_string(str(home / "checkpoints.db")) as saver:
+        saver.serde = compressing()
         found = saver.get({"configurable": {"thread_id": thread_id_of("adventurer", "default")}})
     values = found["channel_values"]
     return CharacterNotebook.load(values["character"]), StateNotebook.load(values["quest"]), values

@@ -6,7 +6,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from memory import FaissStore, HashEmbeddings
-from memory.recall import recall, word_scores
+from memory.recall import recall
 from memory.timeline import stamp
 
 HERE = ("u", "c", "exchanges")
@@ -83,12 +83,3 @@ async def test_many_abandoned_futures_do_not_crowd_out_the_visible_one(store):
         for turn in range(1, 10):
             await write(store, f"dead{branch}", turn, "The heron sings of the drowned keeper, heron, heron.")
     assert (await keys(store, "heron keeper", timeline=[("a", 1), ("b", 2)])) == ["a-1", "b-2"]
-
-
-def test_word_scores_prefer_rare_words_and_stay_positive():
-    texts = {"x": "the lamp and the door", "y": "the lamp", "z": "the lamp, the lamp, the keeper"}
-    scores = word_scores(texts, "lamp keeper")
-    assert scores["z"] > scores["y"] > 0
-    assert scores["x"] > 0
-    assert word_scores({}, "lamp") == {}
-    assert word_scores(texts, '"; DROP TABLE t; -- " OR NEAR(') == {"x": 0, "y": 0, "z": 0}

@@ -8,6 +8,7 @@ from scripted import call, say
 
 from graphs.dungeon_master.graph import build_graph
 from graphs.dungeon_master.session import recap_of
+from graphs.player_view import PlayerView
 from memory.namespaces import campaign_namespace
 from notebooks import StateNotebook
 
@@ -108,9 +109,9 @@ async def test_the_sessions_of_other_campaigns_are_none_of_ours(game):
 
 
 def test_a_recap_of_nothing_says_so():
-    assert "nothing yet" in recap_of("", StateNotebook())
+    assert "nothing yet" in recap_of(PlayerView())
     page = StateNotebook().patched({"location": "the mill", "clock": {"time": "dusk"}}).page
-    assert "You are at the mill (day 1, dusk)." in recap_of("They met.", page)
+    assert "You are at the mill (day 1, dusk)." in recap_of(PlayerView.of({"summary": "They met.", "quest": page}))
 
 
 async def test_asides_are_no_part_of_what_is_remembered(game):

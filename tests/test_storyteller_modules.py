@@ -54,7 +54,7 @@ def test_every_text_that_is_told_is_written_and_every_text_that_is_written_is_to
     assert set(texts_wanted()) == written
 
 
-@pytest.mark.parametrize("occasion", sorted(set(texts_wanted()) - {"honest", "again"}))
+@pytest.mark.parametrize("occasion", sorted(set(texts_wanted()) - {"honest", "again", "died", "dead"}))
 def test_every_table_has_texts_to_choose_from(occasion):
     texts = tables.table(occasion)
     assert len(texts) > 1

@@ -8,12 +8,13 @@ from graphs.dungeon_master.context import Context
 from graphs.engine import open_game, thread_id_of
 from graphs.events import Prompted, Recalled
 from graphs.home import Home
+from graphs.player_view import PlayerView
 from graphs.terminal.campaigns import CampaignBusyError, hold_campaign, list_campaigns
 from graphs.terminal.commands import COMMANDS, run_command
 from graphs.terminal.pages import quest_rows, sheet_rows
 from graphs.terminal.screen import Screen
 from graphs.terminal.table import Table, Then
-from notebooks import CharacterNotebook, StateNotebook
+from notebooks import CharacterNotebook
 
 PAGE = {
     "scene": "An inn at dusk.",
@@ -149,7 +150,7 @@ def test_a_campaign_is_held_once(tmp_path):
 
 
 def test_the_quest_as_rows():
-    rows = dict(quest_rows(StateNotebook.load(PAGE)))
+    rows = dict(quest_rows(PlayerView.of({"quest": PAGE})))
     assert rows["Quests"] == "The lost bell (done): It rings again."
     assert rows["People"] == ("Oda: innkeeper, wary, last seen the bar, day 1\nPell: dead: fell from the tower")
     assert rows["Inventory"] == "rope, torch ×3"
@@ -160,7 +161,7 @@ def test_the_quest_as_rows():
 
 def test_the_sheet_as_rows():
     page = CharacterNotebook.load({"name": "Mira", "abilities": {"dexterity": 15, "strength": 7}, "kit": {"rope": 2}})
-    rows = dict(sheet_rows(page))
+    rows = dict(sheet_rows(PlayerView(character=page)))
     assert rows["Abilities"] == "STR 7 (-2)  DEX 15 (+2)"
     assert rows["Kit"] == "rope ×2"
     assert rows["Still to tell"] == "ancestry, class, background, goal"

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from filelock import FileLock
+from stored_bytes import files_saying
 from test_terminal_pipe import ROOT, one_line_of, start
 
 from graphs.dungeon_master.context import Context
@@ -25,14 +26,6 @@ WORDS = (
     "go to the Drowned Cat\n"
     "look around\n"
 )
-
-
-def files_saying(home, words):
-    return [
-        str(path.relative_to(home))
-        for path in home.rglob("*")
-        if path.is_file() and words.lower() in path.read_bytes().decode("utf-8", "ignore").lower()
-    ]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from graphs.companion.context import Context
 from graphs.companion.sections import conversation, exchange_line
 from graphs.companion.shared import fetch_shared
 from graphs.companion.state import CompanionState
+from graphs.present import present_of
 from graphs.session import join
 from graphs.turn import notice, open_turn
 from memory.age import phrase_age
@@ -20,6 +21,7 @@ from memory.buffer import spoken, turns_of
 from memory.buffer_policies import fidelity
 from memory.days import zone_of
 from memory.namespaces import campaign_namespace
+from memory.recall import Recalled
 from memory.recall import recall as recall_records
 from notebooks import CoreNotebook, diff_patch, sections_of
 
@@ -50,7 +52,8 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> dict[str, 
 async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
     """Recall the exchanges that fit the message best and do not stand in the prompt; in the order they were said.
 
-    Each is {"turn", "age", "score", "player", "reply", "said_at"}; the best come until `recall_tokens` are full.
+    Each is {"key", "turn", "age", "score", "why", "player", "reply", "said_at"}; the best come until `recall_tokens`
+    are full.
     """
     context = runtime.context
     first_shown = state.turn - fidelity(conversation(state, context))
@@ -58,20 +61,29 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
     if runtime.store is None or not context.recall_tokens or before <= 1:
         return []
     query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
-    exchanges = campaign_namespace(context.user, context.campaign, "exchanges")
+    now = datetime.now(zone_of(context.timezone))
+
+    def told(one: Recalled) -> dict[str, Any]:
+        value = one.value
+        said = {"player": value["player"], "reply": value["reply"], "score": one.score, "why": str(one.reason)}
+        when = {"key": one.key, "turn": value["turn"], "said_at": value.get("said_at")}
+        return when | {"age": phrase_age(when["said_at"], now)} | said
+
     best = await recall_records(
-        runtime.store, exchanges, [(query, 1.0)], timeline=state.timeline, before=before, limit=_MOST
+        runtime.store,
+        campaign_namespace(context.user, context.campaign, "exchanges"),
+        query,
+        timeline=state.timeline,
+        before=before,
+        limit=_MOST,
+        budget=context.recall_tokens,
+        cost=lambda one: count_tokens_approximately([exchange_line(told(one))]),
+        weights=context.weights,
+        present=await present_of(state, runtime, now),
+        max_cosine_distance=context.max_cosine_distance,
+        accesses=campaign_namespace(context.user, context.campaign, "accesses"),
     )
-    now, room = datetime.now(zone_of(context.timezone)), context.recall_tokens
-    kept: list[dict[str, Any]] = []
-    for record in best:
-        said = {"player": record.value["player"], "reply": record.value["reply"], "score": record.score}
-        when = {"turn": record.value["turn"], "said_at": record.value.get("said_at")}
-        memory = when | {"age": phrase_age(when["said_at"], now)} | said
-        if (cost := count_tokens_approximately([exchange_line(memory)])) <= room:
-            kept.append(memory)
-            room -= cost
-    return sorted(kept, key=lambda memory: int(memory["turn"]))
+    return sorted((told(one) for one in best), key=lambda memory: int(memory["turn"]))
 
 
 def _clock(state: CompanionState, context: Context) -> dict[str, Any]:

@@ -36,13 +36,23 @@ You keep the notebook of a solo adventure. <quest> is the page as it stands, <ch
 the latest turns, one JSON object each: what the player wrote, what was rolled, what the dungeon master answered.
 
 If they changed anything that the page should say, call the tool StateNotebook with only what changed: totals, not
-differences; null deletes. If nothing changed, answer "no change" without calling it.
+differences; null deletes. If they taught anything that will matter in later sessions, call the tool Facts in the same
+answer. If there is neither, answer "no change" without calling a tool.
 
 - Only the dungeon master's reply and the dice make things true. What the player claims or wishes does not.
 - Keep the scene and the location current. Note people when they are met or named, with what they are and where;
   note what the player learnt under facts, what was promised under quests, what only you know under secrets.
 - hp, gold and quantities are what the character has now. Never raise the dead unless the reply tells how.
-- Short notes: the page has a limit, and entries that no longer matter can go."""
+- Short notes: the page has a limit, and entries that no longer matter can go.
+
+For Facts:
+- Only what is new in these turns. What the dungeon master retells of the past is known already.
+- A fact of the world is what the dungeon master tells as so. What a character says of which nothing else speaks, lies
+  and boasts above all, has `claimed_by` with their name; so has what the player only claims. Dreams, ifs, plans and
+  hearsay are of kind rumour. What the player's character cannot know is of kind secret.
+- Words in ((double brackets)) or after OOC: are the person's, not the character's: never a fact of the story, but it
+  may tell what the person likes or does not want. Such a fact is about the player.
+- The same subject and attribute always get the same names, so that a change is seen as one."""
 
 CONDENSE = """\
 You keep the running summary of a solo adventure. Rewrite <summary> so that it also covers <turns>: what happened, in

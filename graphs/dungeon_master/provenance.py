@@ -1,4 +1,4 @@
-"""Provenance: which message set a field of the quest's page, or left a memory.
+"""Provenance: which message set a field of the quest's page, or left a memory or a fact.
 
 Each turn's record carries the patch that its notes made on the page (`noted`), so the answer is read, not guessed; the
 checkpoint's timeline says which records count.
@@ -10,19 +10,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, SearchItem
 
 from graphs.chronicle import Graph
+from graphs.dungeon_master.note_facts import FACTS
 from graphs.errors import HistoryError
 from graphs.history import History
 from graphs.phrase import Phrase
+from graphs.player_view import is_secret
 from graphs.settings import Settings
-from memory.namespaces import campaign_namespace
+from memory import marks
+from memory.facts import hidden
+from memory.namespaces import campaign_namespace, player_namespace
 from memory.timeline import Segment, sees
+from memory.validity import valid
 from notebooks import StateNotebook
 
 JSON = dict[str, Any]
-MEMORY = "memory"
+MEMORY, FACT = "memory", "fact"
 _PAGE = 500
 _ABSENT = object()
 
@@ -31,9 +36,10 @@ class Cause(NamedTuple):
     """A message that set a field, or that a memory is made of.
 
     Attributes:
-        field: Dotted path of the field; "memory" for a memory.
+        field: Dotted path of the field; "memory" for an exchange, "fact" for a fact.
         value: What it was set to, None if it was deleted; of a memory, its text.
-        stands: Whether the page still says so. What does not was changed later, by a turn or by a person.
+        stands: Whether the page still says so, or the fact still holds. What does not was changed later, by a turn or
+            by a person.
         turns: First and last turn that the notes were made of; the same, unless notes had to catch up.
         turn: The turn after which it was noted.
         branch: The branch of that turn.
@@ -65,12 +71,14 @@ async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str
         config: Names the thread.
         context: The settings.
         what: A field, such as `gold` or `people.Goran.attitude`, or what lies above it (`people.Goran`, `people`);
-            anything else is looked for in the memories' words.
+            anything else is looked for in the words of memories and facts.
 
     Raises:
-        HistoryError: No turn of this line did.
+        HistoryError: No turn of this line did, or only the dungeon master may know.
     """
     what = " ".join(what.split())
+    if is_secret(what):
+        raise HistoryError(f"{what.split('.')[0]!r} is what only the dungeon master knows; nobody is told why.")
     now = await History(graph, config, context).now()
     timeline: list[Segment] = [(branch, turn) for branch, turn in now.values["timeline"]]
     records = await visible_records(graph, context, timeline)
@@ -85,10 +93,42 @@ async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str
     phrase = Phrase(what)
     causes = [_cause(record, MEMORY, record["text"], stands=True) for record in reversed(records)
               if phrase.is_in(str(record.get("text", "")))]  # fmt: skip
+    causes += await _facts_that_say(graph, context, phrase, timeline, records)
     if not causes:
         fields = ", ".join(name for name in StateNotebook.model_fields if name != "version")
         raise HistoryError(f"{what!r} is no field, and no memory of this line says it. Fields: {fields}.")
     return causes
+
+
+async def _facts_that_say(
+    graph: Graph, context: Settings, phrase: Phrase, timeline: Sequence[Segment], records: Sequence[JSON]
+) -> list[Cause]:
+    """Return the turns that left facts which say a phrase, the newest first; never what is secret."""
+    store: Any = graph.store
+    told = {(record["branch"], record["turn"]): record for record in records}
+    by_message = {message: record for record in records for message in record["messages"]}
+    found = [item for item in await facts_of(store, context) if phrase.is_in(str(item.value.get("text", "")))]
+    seen = [i for i in found if not hidden(i.value) and marks.seen(timeline if "branch" in i.value else None, i.value)]
+    holding = {item.key for item in await valid(store, seen, timeline=timeline)}
+    causes = []
+    for item in sorted(seen, key=lambda item: (item.value["turn"], str(item.value.get("at"))), reverse=True):
+        fact = item.value
+        said = told.get((fact.get("branch"), fact["turn"]))
+        said = said or next((by_message[m] for m in fact.get("messages") or [] if m in by_message), {})
+        words = {"player": said.get("player"), "reply": said.get("reply")}
+        causes.append(_cause({"branch": ""} | fact | words, FACT, fact["text"], stands=item.key in holding))
+    return causes
+
+
+async def facts_of(store: BaseStore, context: Settings) -> list[SearchItem]:
+    """Return all facts of the campaign, of every branch, and all of the player."""
+    found: list[SearchItem] = []
+    for place in (campaign_namespace(context.user, context.campaign, FACTS), player_namespace(context.user, FACTS)):
+        offset = 0
+        while items := await store.asearch(place, limit=_PAGE, offset=offset):
+            found += items
+            offset += len(items)
+    return found
 
 
 async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Segment]) -> list[JSON]:
@@ -133,7 +173,7 @@ def _at(page: Any, path: tuple[str, ...]) -> Any:
 
 
 def _cause(record: JSON, field: str, value: Any, *, stands: bool) -> Cause:
-    noted = record["noted"] if field != MEMORY else {"from": record["turn"], "through": record["turn"]}
+    noted = record["noted"] if field not in (MEMORY, FACT) else {"from": record["turn"], "through": record["turn"]}
     return Cause(
         field=field,
         value=value,

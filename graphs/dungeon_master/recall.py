@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from langchain_core.messages.utils import count_tokens_approximately
@@ -11,17 +12,22 @@ from langgraph.runtime import Runtime
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.entrance import enter
-from graphs.dungeon_master.sections import memory_line
+from graphs.dungeon_master.sections import conversation, memory_line
 from graphs.dungeon_master.state import DungeonState
+from graphs.present import present_of
 from graphs.turn import notice, open_turn
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
-from memory.namespaces import campaign_namespace
-from memory.recall import Recalled
+from memory.buffer_policies import fidelity
+from memory.namespaces import campaign_namespace, player_namespace
+from memory.recall import Present, Recalled
 from memory.recall import recall as recall_records
+from memory.secrets import may_know
+from memory.validity import valid
 from notebooks import NotebookError
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
+_MOST = 24  # records; the budget of tokens ends most recalls long before
 
 _log = logging.getLogger(__name__)
 
@@ -44,39 +50,61 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> dict[str, An
 
 
 async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
-    """Recall the exchanges that fit the player's message best, and the scene a little.
+    """Recall what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
 
-    What still stands in the buffer is left out. The best come first until `recall_tokens` are full; they are returned
-    in story order, each as {"turn", "age", "score", "player", "reply", "said_at"}.
+    What still stands in the prompt, as the buffer policy says, is left out. The best come first until `recall_tokens`
+    are full; they are returned in story order, what has no turn first, each as `memory_of` tells it.
     """
-    if runtime.store is None or not runtime.context.recall_tokens:
+    context = runtime.context
+    if runtime.store is None or not context.recall_tokens:
         return []
-    turns = turns_of(state.messages, state.turn)
-    # What the buffer still holds need not be recalled. A turn that could not be written yet has no place on the
-    # timeline either: there may be another's record in it.
-    before = min(turns[0][0], state.remembered_through + 1)
-    if before <= 1:
-        return []
-    query, _ = spoken(turns[-1][1])
+    # What the prompt still holds word for word need not be recalled. A turn that could not be written yet has no place
+    # on the timeline either: there may be another's record in it.
+    before = min(state.turn - fidelity(conversation(state, context)), state.remembered_through + 1)
+    query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
+    exchanges, facts, lore, accesses = (
+        campaign_namespace(context.user, context.campaign, name) for name in ("exchanges", "facts", "lore", "accesses")
+    )
+    now = datetime.now(UTC).astimezone()  # days change at the player's midnight
+    present = await present_of(state, runtime, now, day=state.quest.clock.day)
+
+    def told(one: Recalled) -> dict[str, Any]:
+        return memory_of(one, present, state.character.name or "")
+
     best = await recall_records(
         runtime.store,
-        campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges"),
+        [exchanges, facts] if before > 1 else [],
         [(query, 1.0), (state.quest.scene, _SCENE_WEIGHT)],
+        lasting=[lore, player_namespace(context.user, "facts")],
         timeline=state.timeline,
         before=before,
+        limit=_MOST,
+        budget=context.recall_tokens,
+        cost=lambda one: count_tokens_approximately([memory_line(told(one))]),
+        weights=context.weights,
+        present=present,
+        max_cosine_distance=context.max_cosine_distance,
+        secrets=True,  # the dungeon master's own prompt; `graphs.events` shows a player none of them
+        valid=partial(valid, runtime.store, timeline=state.timeline),  # as of now, not as of the buffer's beginning
+        accesses=accesses,
     )
-    return sorted(_fitting(best, runtime.context.recall_tokens), key=lambda memory: memory["turn"])
+    return sorted((told(one) for one in best), key=lambda memory: memory["turn"] or 0)
 
 
-def _fitting(items: list[Recalled], budget: int) -> list[dict[str, Any]]:
-    now = datetime.now(UTC).astimezone()  # days change at the player's midnight
-    kept: list[dict[str, Any]] = []
-    for item in items:
-        value = item.value
-        memory = {key: value.get(key) for key in ("turn", "player", "reply", "said_at")}
-        memory |= {"age": phrase_age(value.get("said_at"), now), "score": item.score}
-        cost = count_tokens_approximately([memory_line(memory)])
-        if cost <= budget:
-            kept.append(memory)
-            budget -= cost
-    return kept
+def memory_of(found: Recalled, present: Present, character: str) -> dict[str, Any]:
+    """Tell a recalled record as JSON: what the prompt shows (`memory_line`), its key, its score, why it was recalled.
+
+    What the player's character does not know is of kind "secret".
+    """
+    value = found.value
+    session = value.get("session")
+    ago = present.session - session if isinstance(session, int) and present.session else None
+    kind = str(value.get("kind") or "exchange") if may_know(value, [character]) else "secret"
+    memory: dict[str, Any] = {"key": found.key, "kind": kind, "score": found.score, "why": str(found.reason)}
+    memory |= {name: value.get(name) for name in ("turn", "said_at")}
+    if kind == "lore":
+        return memory | {name: value.get(name) for name in ("text", "source", "page", "section", "row")}
+    memory["age"] = phrase_age(value.get("said_at"), present.now or datetime.now(UTC), ago)
+    if kind == "exchange":
+        return memory | {name: value.get(name) for name in ("player", "reply")}
+    return memory | {name: value.get(name) or None for name in ("text", "story_time", "claimed_by")}

@@ -1,4 +1,4 @@
-"""remember: write the turn to the semantic store, once."""
+"""remember: write the turn, and the facts that were noted of it, to the semantic store, once."""
 
 from __future__ import annotations
 
@@ -7,17 +7,28 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.note_facts import note_facts
 from graphs.dungeon_master.sections import transcript
 from graphs.dungeon_master.state import DungeonState
-from graphs.exchanges import write_turns
+from graphs.exchanges import origin_of, write_turns
 
 
 async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Store each turn that is not stored yet as one record: the player's words and the reply together."""
+    """Store each turn that is not stored yet as one record: the player's words and the reply together.
+
+    The facts that wait follow once the turn has its place on the timeline; without a store they are dropped.
+    """
 
     def content(told: dict[str, Any]) -> dict[str, Any]:
         now = told["turn"] == state.turn
-        return {"location": state.quest.location, "noted": state.noted if now else {}}
+        where = {"location": state.quest.location, "day": state.quest.clock.day}
+        return where | {"noted": state.noted if now else {}}
 
     turns = transcript(state, state.remembered_through + 1, state.turn)
-    return await write_turns(state, runtime, turns, content)
+    update = await write_turns(state, runtime, turns, content)
+    if runtime.store is None:
+        return update | {"facts": []}
+    if "remembered_through" not in update:
+        return update
+    timeline = [(branch, turn) for branch, turn in update["timeline"]]
+    return update | await note_facts(state, runtime, timeline, origin_of(runtime))

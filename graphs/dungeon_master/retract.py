@@ -19,19 +19,21 @@ from langgraph.types import Overwrite, StateSnapshot
 
 from graphs.chronicle import Graph
 from graphs.dungeon_master import prompts
-from graphs.dungeon_master.provenance import leaves, visible_records
+from graphs.dungeon_master.provenance import facts_of, leaves, visible_records
 from graphs.errors import HistoryError
 from graphs.history import History
 from graphs.settings import Settings
 from graphs.summarize import fold, summarizer_of
 from graphs.turn import notice
 from memory.buffer import ASIDE
-from memory.namespaces import campaign_namespace
+from memory.marks import MARKS
+from memory.namespaces import campaign_namespace, player_namespace
 from memory.summary import extract
-from memory.timeline import Segment, record_key
+from memory.timeline import Segment, record_key, sees
 from notebooks import StateNotebook, diff_patch, merge_patch, render_value
 
 JSON = dict[str, Any]
+_PAGE = 500
 _MOST_CALLS = 8  # of the model, for one summary; what is older goes in by its first sentences
 
 
@@ -45,6 +47,7 @@ class Retracted(NamedTuple):
         fields: Paths of the page that were put back.
         standing: Paths that it had set and that later turns or a person have changed since; they stand.
         messages: How many messages left the buffer.
+        facts: How many facts were noted of it, of the story and of the player, and are known no more.
         summarised: Whether the summary was made anew.
     """
 
@@ -54,6 +57,7 @@ class Retracted(NamedTuple):
     fields: list[str]
     standing: list[str]
     messages: int
+    facts: int
     summarised: bool
 
 
@@ -94,6 +98,7 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn:
     rest = [record for record in records if record is not found]
     gone = [m.id for m in now.values["messages"] if m.id in found["messages"] and m.name != ASIDE]
     update: JSON = {"quest": Overwrite(page), "messages": [RemoveMessage(id) for id in gone]}  # noqa: A001
+    update["facts"] = [entry for entry in now.values.get("facts") or [] if not _taught(entry, found)]
     notices = [notice(now.values["turn"], "retract", f"Turn {turn} was retracted.")]
     told_of = not gone or turn <= now.values.get("summarised_through", 0)
     if summarised := bool(told_of and now.values.get("summary")):
@@ -102,8 +107,9 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn:
     thread: RunnableConfig = {**config, "configurable": {"thread_id": config["configurable"]["thread_id"]}}
     await graph.aupdate_state(thread, {**update, "notices": notices}, as_node="condense")
     await _set_aside(graph, context, found, now, update)
+    facts = await _unlearn(graph, context, found, timeline)
     standing = [field for field in touched if not any(field == f or field.startswith(f"{f}.") for f in fields)]
-    return Retracted(turn, found["player"], sorted(noted_with), fields, standing, len(gone), summarised)
+    return Retracted(turn, found["player"], sorted(noted_with), fields, standing, len(gone), facts, summarised)
 
 
 def put_back(
@@ -202,3 +208,32 @@ async def _set_aside(graph: Graph, context: Settings, record: JSON, now: StateSn
             changed = {"quest": update["quest"].value, "summary": update.get("summary", value["summary"])}
             writes.append(PutOp(head, "head", value | changed, index=False))
     await store.abatch(writes)
+
+
+async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequence[Segment]) -> int:
+    """Set aside the facts that were noted of a turn, with the marks that it left: what held before holds again."""
+    store: Any = graph.store
+    aside = campaign_namespace(context.user, context.campaign, "unlearned")
+    facts = [item for item in await facts_of(store, context) if _taught(item.value, record, timeline)]
+    writes = [PutOp(aside, item.key, item.value, index=False) for item in facts if "branch" in item.value]
+    writes += [PutOp(item.namespace, item.key, None) for item in facts]
+    gone = {item.key for item in facts}
+    for place in (campaign_namespace(context.user, context.campaign, MARKS), player_namespace(context.user, MARKS)):
+        offset = 0
+        while items := await store.asearch(place, limit=_PAGE, offset=offset):
+            for item in items:
+                if item.value["fact"] in gone or _taught(item.value, record, timeline):
+                    writes.append(PutOp(item.namespace, item.key, None))
+            offset += len(items)
+    await store.abatch(writes)
+    return len(facts)
+
+
+def _taught(fact: JSON, record: JSON, timeline: Sequence[Segment] = ()) -> bool:
+    """Whether a turn, alone or with others, taught a fact, or left a mark, that can be seen from here."""
+    if "branch" in fact and not sees(timeline, fact["branch"], fact["turn"]):
+        return False
+    if "messages" in fact:
+        return bool(set(fact["messages"]) & set(record["messages"]))
+    first, last = fact.get("turns") or (fact["turn"], fact["turn"])
+    return bool(first <= record["turn"] <= last)

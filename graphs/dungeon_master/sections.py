@@ -13,6 +13,7 @@ from graphs.dungeon_master.state import DungeonState
 from graphs.prompt_stack import Prompt, Section, escaped, stack, system_message, tagged
 from graphs.summarize import policy_of
 from graphs.turn import spoken_turns
+from memory.citation import citation, lore_text
 from notebooks import render_value
 
 JSON = dict[str, Any]
@@ -25,7 +26,7 @@ def interview_prompt(state: DungeonState, context: Context) -> Prompt:
         Section("character", state.character.render()),
         Section("missing", ", ".join(state.character.missing)),
     ]
-    return stack(sections, _conversation(state, context), context)
+    return stack(sections, conversation(state, context), context)
 
 
 def quest_prompt(state: DungeonState, context: Context) -> Prompt:
@@ -37,7 +38,7 @@ def quest_prompt(state: DungeonState, context: Context) -> Prompt:
         Section("summary", escaped(state.summary)),
         Section("memories", "\n".join(memory_line(memory) for memory in state.recalled or [])),
     ]
-    return stack(sections, _conversation(state, context), context)
+    return stack(sections, conversation(state, context), context)
 
 
 def update_prompt(state: DungeonState, turns: Sequence[JSON]) -> list[BaseMessage]:
@@ -66,10 +67,20 @@ def transcript(state: DungeonState, first: int, last: int) -> list[JSON]:
 
 
 def memory_line(memory: JSON) -> str:
-    """Render one recalled memory on one line."""
-    return render_value({key: memory[key] for key in ("turn", "age", "player", "reply") if memory.get(key) is not None})
+    """Render one recalled memory on one line.
+
+    An exchange as it was, lore with its source and page, anything else under the name of its kind.
+    """
+    if source := citation(memory):
+        return render_value({"source": source, "text": lore_text(memory)})
+    told = dict(memory)
+    if (kind := told.get("kind", "exchange")) != "exchange":
+        told[kind] = told.pop("text", None)
+    shown = ("turn", "age", "player", "reply", kind, "story_time", "claimed_by")
+    return render_value({key: told[key] for key in shown if told.get(key) is not None})
 
 
-def _conversation(state: DungeonState, context: Context) -> list[AnyMessage]:
+def conversation(state: DungeonState, context: Context) -> list[AnyMessage]:
+    """Return the turns that stand in the prompt word for word, as the buffer policy says."""
     policy = policy_of(context, prompts.CONDENSE)
     return policy.shown(state.messages, last_turn=state.turn, folded=state.summarised_through)

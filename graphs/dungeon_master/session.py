@@ -8,9 +8,9 @@ from langgraph.runtime import Runtime
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
+from graphs.player_view import PlayerView
 from graphs.session import head_op, move_head
 from graphs.session import join as join_past
-from notebooks import StateNotebook
 
 __all__ = ["head_op", "join", "move_head", "recap_of"]
 
@@ -21,14 +21,14 @@ async def join(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]
     Raises:
         PastUnknownError: The store cannot say whether there is a past.
     """
-    joined = await join_past(state, runtime, lambda past: recap_of(past["summary"], StateNotebook.load(past["quest"])))
+    joined = await join_past(state, runtime, lambda past: recap_of(PlayerView.of(past)))
     # Turns that were not noted when the head was left are not in this thread, and cannot be noted any more.
     return joined | {"noted_through": joined["turn"]} if joined else {}
 
 
-def recap_of(summary: str, quest: StateNotebook) -> str:
-    """Tell a player where the story stands: the summary, the open quests, the last scene. Holds no secret."""
-    view = quest.player_view()
+def recap_of(seen: PlayerView) -> str:
+    """Tell a player where the story stands: the summary, the open quests, the last scene."""
+    view = seen.quest
     open_quests = [
         f"{title}: {entry['notes']}" if entry.get("notes") else title
         for title, entry in view.get("quests", {}).items()
@@ -40,7 +40,7 @@ def recap_of(summary: str, quest: StateNotebook) -> str:
         else ""
     )
     lines = [
-        summary,
+        seen.summary,
         f"Open: {'; '.join(open_quests)}" if open_quests else "",
         f"Now: {view['scene']}" if view.get("scene") else "",
         f"You are at {where}." if where else "",

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphs.storyteller import callings, choices, elsewhere, plot
 from graphs.storyteller.abilities import armour, d20, modifier
+from graphs.storyteller.death import fall, fallen
 from graphs.storyteller.phrases import filled
 from graphs.storyteller.scene import Scene
 from graphs.storyteller.tables import table
@@ -69,9 +70,8 @@ def press(scene: Scene) -> None:
 def parting_blow(scene: Scene) -> bool:
     """Let the foe strike at one who runs; False if the runner falls."""
     press(scene)
-    fallen = bool(scene.page.get("condition", {}).get("conditions", {}).get("battered"))
     scene.keep("fight", None)
-    return not (fallen and scene.location() == scene.story["start"])
+    return not fallen(scene)
 
 
 def _exchange(scene: Scene, foe: str, about: JSON) -> None:
@@ -110,7 +110,7 @@ def _strike(scene: Scene, foe: str, about: JSON) -> None:
     now -= harm
     scene.say(f"{scene.pick(about['strikes'], 'strikes')} It costs you {harm}.", apart=True)
     if now <= 0:
-        _downed(scene)
+        fall(scene, _the(foe, about))
         return
     scene.note({"condition": {"hp": now}})
     scene.say(
@@ -139,24 +139,6 @@ def _fall(scene: Scene, foe: str, about: JSON) -> None:
         return
     plot.happen(scene, {"text": about["falls"], "sets": about.get("sets", f"beat {foe}")} | about.get("spoils", {}))
     scene.happening = f"The {foe} is beaten; {scene.name} stands at {scene.location()}."
-
-
-def _downed(scene: Scene) -> None:
-    start = str(scene.story["start"])
-    _, most = scene.hit_points()
-    gold = int(scene.page.get("gold") or 0)
-    scene.keep("fight", None)
-    scene.pass_time(to_dawn=True)
-    scene.note(
-        {
-            "location": start,
-            "gold": gold - min(gold, 3),
-            "condition": {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}},
-        }
-    )
-    scene.say(filled(scene.pick(table("downed"), "down"), start=start))
-    scene.say("You are alive. It seems worth building on.")
-    scene.happening = f"{scene.name} was beaten senseless and woke at {start}."
 
 
 def _left(scene: Scene, foe: str, about: JSON) -> tuple[int, int]:

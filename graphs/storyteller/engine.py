@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphs.storyteller import acts, belongings, checks, choices, combat, plot, search, sight, strangers, talk, travel
+from graphs.storyteller.death import is_dead, tell_dead
 from graphs.storyteller.phrases import filled, lower, spoken
 from graphs.storyteller.prune import prune
 from graphs.storyteller.puzzle import puzzle
@@ -60,7 +61,9 @@ def resolve(
     if fresh:
         plot.open_tale(scene)
         return Outcome(scene.text(), prune(scene))
-    if intent.verb == "recall":
+    if is_dead(scene):
+        tell_dead(scene)
+    elif intent.verb == "recall":
         if not _answered_here(scene, intent):
             return Outcome(asks_memory=intent.what or intent.said)
     else:

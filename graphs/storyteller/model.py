@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from langchain_core.messages import ToolMessage
 
 from graphs.offline_model import Asked, OfflineModel
 from graphs.offline_prompt import Prompt
 from graphs.storyteller import interview
 from graphs.storyteller.engine import fold, resolve
+from graphs.storyteller.learned import facts_of
 from graphs.storyteller.recollection import remember
 from graphs.storyteller.summary import condense, limit
 from graphs.storyteller.tables import saying
+
+JSON = dict[str, Any]
 
 _MOST_ROLLS = 3
 
@@ -23,10 +28,6 @@ class OfflineStoryteller(OfflineModel):
         return "offline-storyteller"
 
     def _reply(self, prompt: Prompt) -> tuple[str, list[Asked]]:
-        text, call = self._said(prompt)
-        return text, [call] if call else []
-
-    def _said(self, prompt: Prompt) -> tuple[str, Asked | None]:
         if "StateNotebook" in prompt.tools:
             return self._note(prompt)
         if "roll_dice" in prompt.tools and not prompt.missing:
@@ -34,12 +35,12 @@ class OfflineStoryteller(OfflineModel):
         if "CharacterNotebook" in prompt.tools or prompt.missing:
             return self._interview(prompt)
         if prompt.turns:
-            return condense(prompt.summary, prompt.turns, limit(prompt.system)), None
+            return condense(prompt.summary, prompt.turns, limit(prompt.system)), []
         if prompt.page("quest") or prompt.page("character"):
             return self._tell(prompt)
-        return saying("honest"), None
+        return saying("honest"), []
 
-    def _interview(self, prompt: Prompt) -> tuple[str, Asked | None]:
+    def _interview(self, prompt: Prompt) -> tuple[str, list[Asked]]:
         answered = isinstance(prompt.last, ToolMessage)
         reply, patch = interview.answer(
             page=prompt.page("character"),
@@ -50,18 +51,18 @@ class OfflineStoryteller(OfflineModel):
             seed=self.seed,
         )
         if patch and "CharacterNotebook" in prompt.tools:
-            return reply, ("CharacterNotebook", patch)
-        return reply, None
+            return reply, [("CharacterNotebook", patch)]
+        return reply, []
 
-    def _tell(self, prompt: Prompt) -> tuple[str, Asked | None]:
+    def _tell(self, prompt: Prompt) -> tuple[str, list[Asked]]:
         page, character, rolls = prompt.page("quest"), prompt.page("character"), prompt.rolls
         dice = "roll_dice" in prompt.tools and not prompt.failed_roll and len(rolls) < _MOST_ROLLS
         outcome = resolve(page, character, prompt.words, rolls, seed=self.seed, dice=dice)
         if outcome.wants_roll is not None:
-            return "", ("roll_dice", outcome.wants_roll)
+            return "", [("roll_dice", outcome.wants_roll)]
         if outcome.asks_memory is not None:
-            return self._remember(prompt, outcome.asks_memory), None
-        return outcome.text, None
+            return self._remember(prompt, outcome.asks_memory), []
+        return outcome.text, []
 
     def _remember(self, prompt: Prompt, subject: str) -> str:
         return remember(
@@ -75,6 +76,19 @@ class OfflineStoryteller(OfflineModel):
             chance=interview.source(self.seed, prompt.words, prompt.section("quest")),
         )
 
-    def _note(self, prompt: Prompt) -> tuple[str, Asked | None]:
+    def _note(self, prompt: Prompt) -> tuple[str, list[Asked]]:
         patch, _ = fold(prompt.page("quest"), prompt.page("character"), prompt.turns, seed=self.seed)
-        return ("", ("StateNotebook", patch)) if patch else ("no change", None)
+        facts = facts_of(_new(patch, prompt.page("quest"))) if "Facts" in prompt.tools else []
+        calls: list[Asked] = [("StateNotebook", patch)] if patch else []
+        calls += [("Facts", {"facts": facts})] if facts else []
+        return ("", calls) if calls else ("no change", [])
+
+
+def _new(patch: JSON, page: JSON) -> JSON:
+    """Leave out of a patch what the page says already: a person who was met again is no news."""
+    new = {name: part for name, part in patch.items() if part is not None and part != page.get(name)}
+    for name, part in new.items():
+        before = page.get(name)
+        if isinstance(part, dict) and isinstance(before, dict):
+            new[name] = _new(part, before)
+    return new

@@ -23,6 +23,7 @@ _PLAIN_WORDS = (
     "again please would could should will can may into out up down over still ever exactly just really name "
 )
 _PLAIN = set(_PLAIN_WORDS.split())
+_TOLD = ("event", "trait", "promise", "preference", "insight", "lore")  # kinds of memories that may be told as true
 _ALIKE = {
     "mum": "mother",
     "mom": "mother",
@@ -148,6 +149,7 @@ def _traces(
         question = str(memory.get("player") or "").strip().endswith("?")
         add("" if question else str(memory.get("player") or ""), "you", when)
         add(_without_echo(str(memory.get("reply") or "")), "story", when)
+        add(" ".join(str(memory[kind]) for kind in _TOLD if memory.get(kind)), "story", when)
     for number, (player, reply) in enumerate(exchanges):
         ago = len(exchanges) - number
         when = "just now" if ago == 1 else f"{ago} turns ago"

@@ -95,6 +95,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
             asked = {name: getattr(arguments, name) for name in ("campaign", "player", "yes")}
             return OK if asyncio.run(forget(context, arguments.what, **asked)) else FAILED
+        if arguments.command == "lore":
+            from graphs.terminal.lore import lore
+
+            return OK if asyncio.run(lore(context, arguments.action, arguments.what)) else FAILED
         if arguments.command in ("import", "export", "memories"):
             return OK if asyncio.run(_curate(arguments, context)) else FAILED
         asyncio.run(_work(arguments, context, live=live))
@@ -194,5 +198,24 @@ def _parser() -> argparse.ArgumentParser:
     forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
     forget.add_argument("--user", metavar="NAME", help="whose campaigns")
     forget.add_argument("--yes", action="store_true", help="do not ask")
+    _lore_parser(commands)
     add_memory_commands(commands)
     return parser
+
+
+def _lore_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    lore = commands.add_parser(
+        "lore",
+        help="give the dungeon master files to know: text, Markdown, HTML, CSV, PDF",
+        description="Files that the dungeon master knows, in one campaign. What fits the story is recalled from them, "
+        "with source and page.",
+    )
+    actions = lore.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="add files, or replace those that have changed; of a directory all in it")
+    add.add_argument("what", metavar="FILE", nargs="+", help="text, Markdown, HTML, CSV or PDF, or a directory")
+    actions.add_parser("list", help="say what there is").set_defaults(what=[])
+    remove = actions.add_parser("remove", help="remove what was read from files")
+    remove.add_argument("what", metavar="NAME", nargs="+", help="a name that `lore list` tells")
+    for action in actions.choices.values():
+        action.add_argument("--campaign", metavar="NAME", help="which campaign (default: default)")
+        action.add_argument("--user", metavar="NAME", help="whose campaign")

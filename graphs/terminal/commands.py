@@ -13,6 +13,7 @@ from graphs.terminal.keeping import KEEPING
 from graphs.terminal.table import Command, Outcome, Table, Then
 from graphs.terminal.text import one_line
 from graphs.terminal.travel import TRAVEL
+from memory.citation import citation, lore_text
 
 _REPLY_SHOWN = 160
 
@@ -38,10 +39,12 @@ async def _sheet(table: Table, rest: str) -> Then:  # noqa: ARG001
     from graphs.terminal.pages import sheet_rows  # pydantic, which the first prompt does not need
 
     saved = await table.game.saved()
-    if saved is None or not any(saved.character.player_view().get(f) for f in ("name", "class", "ancestry", "goal")):
+    if saved is None or not any(
+        saved.view.character.player_view().get(f) for f in ("name", "class", "ancestry", "goal")
+    ):
         table.screen.answer("No character yet: tell the dungeon master who you want to play.")
     else:
-        table.screen.table("Character", ("", ""), sheet_rows(saved.character))
+        table.screen.table("Character", ("", ""), sheet_rows(saved.view))
     return Then.PROMPT
 
 
@@ -52,7 +55,7 @@ async def _quest(table: Table, rest: str) -> Then:  # noqa: ARG001
     if saved is None or not saved.character.complete:
         table.screen.answer("No quest yet: it opens once your character is complete.")
     else:
-        table.screen.table("Quest", ("", ""), quest_rows(saved.quest))
+        table.screen.table("Quest", ("", ""), quest_rows(saved.view))
     return Then.PROMPT
 
 
@@ -64,17 +67,17 @@ async def _memories(table: Table, rest: str) -> Then:  # noqa: ARG001
     else:
         rows = [
             (
-                str(memory.get("turn", "")),
+                str(memory.get("turn") or ""),
                 str(memory.get("age") or ""),
                 _score(memory.get("score")),
-                one_line(str(memory.get("player") or memory.get("text") or ""), _REPLY_SHOWN),
+                one_line(_told(memory), _REPLY_SHOWN),
                 one_line(str(memory.get("reply") or ""), _REPLY_SHOWN),
+                str(memory.get("why") or ""),
             )
             for memory in table.recalled
         ]
-        table.screen.table(
-            "Recalled for the last turn", ("Turn", "When", "Score", "You said", "Reply"), rows, right="Score"
-        )
+        heads = ("Turn", "When", "Score", "You said", "Reply", "Why")
+        table.screen.table("Recalled for the last turn", heads, rows, right="Score")
     return Then.PROMPT
 
 
@@ -138,6 +141,11 @@ async def _quit(table: Table, rest: str) -> Then:  # noqa: ARG001
     return Then.QUIT
 
 
+def _told(memory: dict[str, Any]) -> str:
+    source = citation(memory)
+    return f"[{source}] {lore_text(memory)}" if source else str(memory.get("player") or memory.get("text") or "")
+
+
 def _score(score: Any) -> str:
     return f"{score:.2f}" if isinstance(score, int | float) else "–"
 
@@ -147,7 +155,7 @@ _SECTIONS = ("all", "instructions", "character", "quest", "summary", "memories",
 _LOOK: dict[str, Command] = {
     "/sheet": Command("", "your character", _sheet),
     "/quest": Command("", "where the story stands, as far as you know", _quest),
-    "/memories": Command("", "what was recalled for the last turn, with score and age", _memories),
+    "/memories": Command("", "what was recalled for the last turn, with age, score and reason", _memories),
     "/prompt": Command(
         "[SECTION|all]",
         "what the model saw in the last turn, secrets included, with token counts",

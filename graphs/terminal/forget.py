@@ -14,13 +14,17 @@ from graphs.dungeon_master.retract import retract
 from graphs.engine import Game, open_game
 from graphs.errors import HistoryError, SettingsError
 from graphs.home import Home
+from graphs.player_view import shown_fields
 from graphs.terminal.campaigns import hold_campaign
 from graphs.terminal.text import one_line
+from memory.citation import citation
+from memory.facts import hidden
 
 Confirm = Callable[[Sequence[str]], Awaitable[bool]]
 """Shows lines to a person and asks whether to go on."""
 
 _DECLINED = "Nothing was forgotten."
+_UNSAID = "something that only the dungeon master knows"
 _SHOWN = 20  # records that are shown; of more, their number
 _WIDTH = 100
 
@@ -82,8 +86,9 @@ async def run_retract(game: Game, rest: str) -> str:
         raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
     done = await retract(await game.load(), game.config, game.context, int(rest))
     lines = [f"Turn {done.turn} is retracted: “{one_line(done.player, 80)}”"]
-    lines.append(f"Put back: {', '.join(done.fields) or 'no field of the page'}.")
-    lines += [f"Changed since, so left: {', '.join(done.standing)}."] if done.standing else []
+    lines.append(f"Put back: {', '.join(shown_fields(done.fields)) or 'no field of the page'}.")
+    lines += [f"Changed since, so left: {', '.join(shown_fields(done.standing))}."] if done.standing else []
+    lines += [f"Facts that are known no more: {done.facts}."] if done.facts else []
     if done.noted_with:
         turns = ", ".join(map(str, done.noted_with))
         lines.append(f"Its notes were made together with those of turn {turns}; they went too.")
@@ -163,11 +168,15 @@ async def _forgetting(game: Game) -> Forgetting:
 def _lines(found: Found, campaign: str) -> list[str]:
     lines = [f"“{one_line(found.words, 80)}” in campaign {one_line(campaign, 60)!r}, on every branch:"]
     for value in found.records[:_SHOWN]:
-        text = one_line(str(value.get("text", "")), _WIDTH)
-        lines.append(f"  turn {value.get('turn', '?')} ({one_line(str(value.get('line') or 'main'), 40)}): {text}")
+        text = _UNSAID if hidden(value) else one_line(str(value.get("text", "")), _WIDTH)
+        where = f"turn {value.get('turn', '?')} ({one_line(str(value.get('line') or 'main'), 40)})"
+        lines.append(f"  {one_line(citation(value), _WIDTH) or where}: {text}")
     if len(found.records) > _SHOWN:
         lines.append(f"  … and {len(found.records) - _SHOWN} more memories")
-    lines += [f"  {one_line(place, _WIDTH)}" for place in found.places]
+    pages = [place.removeprefix("quest.") for place in found.places if place.startswith("quest.")]
+    places = [place for place in found.places if not place.startswith("quest.")]
+    places += [f"quest.{path}" for path in shown_fields(pages)]
+    lines += [f"  {one_line(place, _WIDTH)}" for place in places]
     return [*lines, f"Memories go as a whole; elsewhere the words go. Altogether: {_counted(found)}."]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphs.dungeon_master.rules import modifier
-from notebooks import CharacterNotebook, StateNotebook
+from graphs.player_view import PlayerView
 
 if TYPE_CHECKING:
     from graphs.difference import Changed
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 Rows = list[tuple[str, str]]
 
 
-def sheet_rows(page: CharacterNotebook) -> Rows:
+def sheet_rows(seen: PlayerView) -> Rows:
     """Return the character sheet."""
+    page = seen.character
     view = page.player_view()
     scores: Mapping[str, int] = view.pop("abilities", {})
     kit: Mapping[str, int] = view.pop("kit", {})
@@ -31,11 +32,10 @@ def sheet_rows(page: CharacterNotebook) -> Rows:
     return rows
 
 
-def quest_rows(page: StateNotebook) -> Rows:
-    """Return what the player knows of the quest; never the secrets."""
-    view = page.player_view()
+def quest_rows(seen: PlayerView) -> Rows:
+    """Return what the player knows of the quest."""
     rows: Rows = []
-    for field, value in view.items():
+    for field, value in seen.quest.items():
         said = _SAID.get(field, _plain)(value)
         if said:
             rows.append((_label(field), said))

@@ -136,7 +136,7 @@ async def _recap(table: Table, rest: str) -> Outcome:  # noqa: ARG001
     if saved is None or not saved.character.complete:
         table.screen.answer("Nothing to tell yet: the story begins once your character is complete.")
     else:
-        _tell(table.screen, recap_of(str(saved.values.get("summary") or ""), saved.quest))
+        _tell(table.screen, recap_of(saved.view))
     return Then.PROMPT
 
 

@@ -1,0 +1,229 @@
+"""How much of what answers a question is recalled: evidence recall@k on LoCoMo and on a campaign made here.
+
+    python benchmarks/recall_quality.py                  both data sets, both embedders (ten minutes; hash alone: two)
+    python benchmarks/recall_quality.py --embed hash     only the default embedder
+    python benchmarks/recall_quality.py --ablate         each part of the score left out in turn
+    python benchmarks/recall_quality.py --data DIR       where LoCoMo's conversations lie, one JSON file each
+    python benchmarks/recall_quality.py --minilm DIR     where MiniLM's weights lie, if not where the game keeps them
+
+Recall@k of a question is the share of the turns that hold its answer among the first k recalled. No model is asked.
+Peers in the same run, over the same records and, as ours, without speakers' names in the question: the store's vectors
+alone, its words alone, reciprocal rank fusion of both (k = 60), its own fused order, and recall scored as in Generative
+Agents. LoCoMo (Maharana et al. 2024) is not part of this project; without it, or without the weights, that part is left
+out and named. Each figure is one line `name: value unit`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
+
+from langchain_core.embeddings import Embeddings  # noqa: E402
+from langgraph.store.base import BaseStore  # noqa: E402
+from planted_campaign import campaign  # noqa: E402
+
+from memory import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
+from memory.minilm import minilm_directory  # noqa: E402
+from memory.named import named_in, without  # noqa: E402
+from memory.recall import Present, recall  # noqa: E402
+from memory.remember import remember  # noqa: E402
+from memory.timeline import Segment  # noqa: E402
+from memory.weights import Weights  # noqa: E402
+
+AT = (5, 10, 20)
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+PARTS = ("neighbours", "named", "time", "answers", "meaning", "spread", "recency", "importance")
+Find = Callable[[str], Awaitable[list[Any]]]
+
+
+class Corpus(NamedTuple):
+    """What was said, and questions about it: (question, category, ids of the turns that hold the answer)."""
+
+    name: str
+    turns: list[dict[str, Any]]
+    questions: list[tuple[str, str, frozenset[Any]]]
+    present: Present
+    speakers: tuple[str, ...] = ()
+    timeline: list[Segment] | None = None
+
+
+# LoCoMo: reading a foreign data set, remembering it, asking it.
+
+
+def locomo(path: Path) -> Corpus:
+    """Read one conversation; questions of category 5 are about what was never said, and left out."""
+    read, turns = json.loads(path.read_text("utf-8")), list[dict[str, Any]]()
+    for session in read["sessions"]:
+        at = datetime.strptime(session["date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC).isoformat()
+        for turn in session["turns"]:
+            text = " ".join(filter(None, (turn["text"], turn.get("blip_caption"))))
+            said = {"text": text, "speaker": turn["speaker"], "session": session["session"], "said_at": at}
+            turns.append(said | {"id": turn["dia_id"]})
+    known, questions = {turn["id"] for turn in turns}, []
+    for asked in read["qa"]:
+        named = re.findall(r"D:?(\d+):0*(\d+)", " ".join(asked["evidence"]))  # some are malformed: "D:11:26", "D30:05"
+        evidence = frozenset(f"D{session}:{turn}" for session, turn in named) & known
+        if evidence and asked["category"] in CATEGORIES:
+            questions.append((asked["question"], CATEGORIES[asked["category"]], evidence))
+    now = Present(datetime.fromisoformat(turns[-1]["said_at"]))
+    return Corpus(path.stem, turns, questions, now, (read["speaker_a"], read["speaker_b"]))
+
+
+async def ours(store: BaseStore, corpus: Corpus, question: str, weights: Weights) -> list[Any]:
+    found = await recall(
+        store, ("bench", corpus.name), question, limit=max(AT), weights=weights, present=corpus.present,
+        speakers=corpus.speakers, timeline=corpus.timeline,
+    )  # fmt: skip
+    return [one.value["id"] for one in found]
+
+
+async def ask(corpus: Corpus, find: Find) -> dict[str, list[tuple[float, ...]]]:
+    """Return the recall at each k of each question, by category."""
+    found: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+    for question, category, evidence in corpus.questions:
+        ids = await find(question)
+        found[category].append(tuple(len(evidence & set(ids[:k])) / len(evidence) for k in AT))
+    return found
+
+
+# Peers, embedders, tables
+
+
+class Cached(Embeddings):
+    """An embedder that is asked each text once, however many stores are filled with it."""
+
+    def __init__(self, inner: Embeddings) -> None:
+        self.inner, self.known = inner, dict[str, list[float]]()
+        self.fusion_weight = getattr(inner, "fusion_weight", 1.0)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed what is new."""
+        new = list(dict.fromkeys(text for text in texts if text not in self.known))
+        self.known |= dict(zip(new, self.inner.embed_documents(new), strict=True)) if new else {}
+        return [self.known[text] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a question as a text is."""
+        return self.embed_documents([text])[0]
+
+
+async def run(corpora: Sequence[Corpus], embed: Embeddings, *, ablate: bool) -> dict[str, dict[str, Any]]:
+    """Return for each pipeline the recalls by category, and the CPU milliseconds of an answer.
+
+    A question is embedded by the pipeline that asks it first, and counts there.
+    """
+    scores: dict[str, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
+    for corpus in corpora:
+        space = ("bench", corpus.name)
+        with tempfile.TemporaryDirectory(prefix="recall") as home:
+            path = Path(home)
+            async with (
+                FaissStore.open(path / "all.db", {"embed": embed, "fields": ["text"]}) as store,
+                FaissStore.open(path / "v.db", {"embed": embed, "fields": ["text"], "lexical": False}) as dense,
+                FaissStore.open(path / "w.db", {"embed": None, "fields": ["text"]}) as words,
+            ):
+                for each in (store, dense, words):
+                    await remember(each, space, corpus.turns, timeline=corpus.timeline)
+                for name, find in pipelines(store, dense, words, corpus, ablate=ablate).items():
+                    started = time.process_time()
+                    for category, found in (await ask(corpus, find)).items():
+                        scores[name][category] += found
+                    scores[name]["ms"].append(1000 * (time.process_time() - started) / len(corpus.questions))
+        print(f"  {corpus.name}: {len(corpus.turns)} turns, {len(corpus.questions)} questions", file=sys.stderr)
+    return scores
+
+
+def pipelines(store: BaseStore, dense: BaseStore, words: BaseStore, corpus: Corpus, *, ablate: bool) -> dict[str, Find]:
+    """Name the ways to find something."""
+
+    def names(question: str) -> set[str]:
+        return {word for words in named_in(question, corpus.speakers).values() for word in words}
+
+    async def searched(where: BaseStore, question: str, count: int = max(AT)) -> list[Any]:
+        items = await where.asearch(("bench", corpus.name), query=without(question, names(question)), limit=count)
+        return [item.value["id"] for item in items]
+
+    async def fused(question: str) -> list[Any]:
+        ranks: dict[Any, float] = defaultdict(float)
+        for where in (dense, words):
+            for rank, found in enumerate(await searched(where, question, 100), 1):
+                ranks[found] += 1 / (60 + rank)
+        return sorted(ranks, key=lambda one: -ranks[one])[: max(AT)]
+
+    def by(weights: Weights) -> Find:
+        return lambda question: ours(store, corpus, question, weights)
+
+    usual = Weights()
+    if ablate:
+        return {"all parts": by(usual)} | {f"without {part}": by(usual.without(part)) for part in PARTS}
+    return {
+        "vectors alone": lambda question: searched(dense, question),
+        "words alone": lambda question: searched(words, question),
+        "rank fusion": fused,
+        "the store's order": lambda question: searched(store, question),
+        "generative_agents": by(Weights(scoring="generative_agents")),
+        "recall": by(usual),
+    }
+
+
+def report(title: str, scores: dict[str, dict[str, Any]]) -> list[str]:
+    """Print a table and return its figures."""
+    categories = sorted({category for found in scores.values() for category in found} - {"ms"})
+    total = sum(len(next(iter(scores.values()))[category]) for category in categories)
+    print(f"\n{title}: evidence recall in %, {total} questions")
+    print(f"{'':<22}{'R@5':>7}{'R@10':>7}{'R@20':>7}{'ms':>8}   R@10 by category: {', '.join(categories)}")
+    lines = []
+    for name, found in scores.items():
+        every = [recalls for category in categories for recalls in found[category]]
+        mean = [100 * statistics.mean(recalls[n] for recalls in every) for n in range(len(AT))]
+        by = [f"{100 * statistics.mean(recalls[1] for recalls in found[category]):.1f}" for category in categories]
+        ms = statistics.mean(found["ms"])
+        print(f"{name:<22}" + "".join(f"{value:>7.1f}" for value in mean) + f"{ms:>8.1f}   " + " / ".join(by))
+        lines += [f"{title}, {name}, recall@{k}: {value:.1f} %" for k, value in zip(AT, mean, strict=True)]
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    beside = Path(__file__).parent.parent.parent
+    known = next(
+        (path for path in (beside / "shared/data/locomo", beside.parent / "shared/data/locomo") if path.is_dir()), None
+    )
+    parser.add_argument("--data", type=Path, default=known, help="directory of LoCoMo's conversations")
+    parser.add_argument("--minilm", type=Path, default=minilm_directory(), help="directory of MiniLM's weights")
+    parser.add_argument("--embed", choices=["hash", "minilm"], action="append", help="only this embedder")
+    parser.add_argument("--ablate", action="store_true", help="leave out each part of the score in turn")
+    parser.add_argument("--turns", type=int, default=600, help="turns of the campaign that is made")
+    given = parser.parse_args()
+    corpora = {"campaign": [Corpus(*campaign(seed, given.turns)) for seed in range(3)]}
+    if files := sorted(given.data.glob("*.json")) if given.data else []:
+        corpora = {"LoCoMo": [locomo(path) for path in files]} | corpora
+    else:
+        print(f"LoCoMo is left out: no conversations in {given.data}; --data says where they are.")
+    lines = []
+    for name in given.embed or ["hash", "minilm"]:
+        if name == "minilm" and not (given.minilm / "model.safetensors").exists():
+            print(f"MiniLM is left out: no weights in {given.minilm}; see docs/embeddings.md.")
+            continue
+        embed = Cached(HashEmbeddings() if name == "hash" else MiniLMEmbeddings(given.minilm))
+        for title, several in corpora.items():
+            lines += report(f"{title}, {name}", asyncio.run(run(several, embed, ablate=given.ablate)))
+    print()
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""`questbook lore add FILE…`, `lore list`, `lore remove NAME…`: what the dungeon master knows from files."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from graphs.dungeon_master.context import Context
+from graphs.engine import open_store
+from graphs.home import Home, HomeError
+from graphs.saved import thread_id_of
+from graphs.terminal.campaigns import CampaignBusyError
+from graphs.terminal.text import one_line
+from memory.documents import documents_in
+from memory.errors import UnknownLoreError
+from memory.faiss_store import FaissStore
+from memory.lore import Added, LoreFile, add_lore, list_lore, printable, remove_lore
+
+_NAMED = 5  # files of other kinds that are named; of more, their number
+_WAIT = 60.0  # seconds for another terminal to be done with its files
+_WIDTH = 200
+
+
+async def lore(context: Context, action: str, what: Sequence[str]) -> bool:
+    """Do what `questbook lore` asks for; return whether all of it was done.
+
+    A game that is played meanwhile knows it from its next turn on.
+
+    Args:
+        context: The settings: user and campaign.
+        action: "add", "list" or "remove".
+        what: Files and directories to add, or names to remove.
+
+    Raises:
+        HomeError: The data cannot be used.
+        StoreError: The store failed. What was said to be done is done.
+        CampaignBusyError: Another terminal has been changing this campaign's lore for a minute.
+    """
+    home = await asyncio.to_thread(Home.find)
+    async with open_store(home.memory, context.embeddings) as store:
+        if action == "list":
+            return _listed(await list_lore(store, context.user, context.campaign), context)
+        with _alone(home, context):
+            return await (_added if action == "add" else _removed)(store, context, what)
+
+
+async def _added(store: FaissStore, context: Context, paths: Sequence[str]) -> bool:
+    fine = True
+    async for done in add_lore(store, context.user, context.campaign, paths):
+        if done.outcome == "unreadable":
+            fine = False
+            _complain(f"{_path(done)}: not added: {done.reason}.")
+        elif done.file:
+            _say(f"{done.file.name}: {done.outcome}, {_pieces(done.file)}")
+    _, others = await asyncio.to_thread(documents_in, paths)
+    if others:
+        named = ", ".join(printable(path.name) for path in others[:_NAMED]) + (", …" if len(others) > _NAMED else "")
+        _say(f"Passed over, of other kinds: {len(others):,} ({named})")
+    return fine
+
+
+async def _removed(store: FaissStore, context: Context, names: Sequence[str]) -> bool:
+    fine = True
+    for name in names:
+        try:
+            file = await remove_lore(store, context.user, context.campaign, name)
+            _say(f"{file.name}: removed, {_pieces(file)}")
+        except UnknownLoreError as error:
+            fine = False
+            _complain(str(error))
+    return fine
+
+
+def _listed(files: Sequence[LoreFile], context: Context) -> bool:
+    if not files:
+        _say(f"No lore in campaign {context.campaign!r}. Add files: questbook lore add FILE…")
+    for file in files:
+        _say(f"{file.name}: {_pieces(file)}, read {file.added_at[:10]} from {file.path}")
+    return True
+
+
+@contextmanager
+def _alone(home: Home, context: Context) -> Iterator[None]:
+    """Keep other terminals from changing this campaign's lore: of two readings of a file, all or nothing holds."""
+    from filelock import FileLock, Timeout
+
+    path = home.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock"
+    lock = FileLock(path, timeout=_WAIT, mode=0o600)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise CampaignBusyError(
+            f"Another terminal is changing the lore of campaign {context.campaign!r}. Try again when it is done."
+        ) from error
+    except OSError as error:
+        raise HomeError(f"Cannot use {path}: {error.strerror or error}. Mend its permissions, or move it.") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _pieces(file: LoreFile) -> str:
+    return f"{file.pieces:,} {'piece' if file.pieces == 1 else 'pieces'}"
+
+
+def _path(done: Added) -> str:
+    return printable(str(Path(done.path)))
+
+
+def _say(text: str) -> None:
+    print(one_line(text, _WIDTH * 2))  # noqa: T201
+
+
+def _complain(text: str) -> None:
+    sys.stdout.flush()
+    print(f"questbook: {one_line(text, _WIDTH * 3)}", file=sys.stderr)  # noqa: T201

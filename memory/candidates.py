@@ -1,0 +1,125 @@
+"""Candidates: what the store proposes for each query, as far as the timeline may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+from langgraph.store.base import BaseStore, SearchItem, SearchOp
+
+from memory.timeline import Segment, sees, until, visible
+
+WIDTH = 64  # candidates of each query: several times what is shown, so that the order made of them has a choice
+_WIDE = 2 * WIDTH  # what is looked through for visible candidates before each of many segments is searched by itself
+_NARROW = 32  # candidates more, of the time that the question names
+_UNRANKED = 1000  # items taken of a store that cannot rank, newest last, so that words can be looked for in them
+
+
+class Scope(NamedTuple):
+    """A namespace and what of it may be seen.
+
+    Attributes:
+        namespace: Where the records are.
+        timeline: Only what it sees; None: everything.
+        before: Only what was written before this turn.
+        narrow: Further conditions; what meets them is proposed besides, so that it is not crowded out.
+    """
+
+    namespace: tuple[str, ...]
+    timeline: Sequence[Segment] | None = None
+    before: int | None = None
+    narrow: Sequence[dict[str, Any]] = ()
+
+    @property
+    def segments(self) -> list[dict[str, Any]]:
+        """The store filters that together match what may be seen; none if nothing may be."""
+        if self.timeline is None:
+            return [{} if self.before is None else until(self.before - 1)]
+        return visible(self.timeline, self.before)
+
+
+async def candidates(store: BaseStore, scopes: Sequence[Scope], queries: Sequence[str]) -> list[list[list[SearchItem]]]:
+    """Take the store's best for each scope and query, as far as they may be seen: in one batch, so in one embedding.
+
+    With one segment a filter says it all. With more, a store that takes "$or" (its attribute `filters_any`) is asked
+    for all of them at once. For others one search without a filter, in which what lies elsewhere is left out, costs
+    least while most is visible: stores look at each record to apply a filter, and again for each segment. Where that
+    finds too little, each segment is searched by itself.
+    """
+    either = bool(getattr(store, "filters_any", False))
+    asked = [_searches(scope, queries, either=either) for scope in scopes]
+    results = await _batch(store, [op for ops in asked for op in ops])
+    found: list[list[list[SearchItem]]] = []
+    again: list[tuple[int, int]] = []
+    for number, (scope, ops) in enumerate(zip(scopes, asked, strict=True)):
+        hits, results = results[: len(ops)], results[len(ops) :]
+        kept = [[item for item in items if _sees(scope, item)] for items in hits]
+        if ops and ops[0].limit == _WIDE:
+            short = [n for n in range(len(queries)) if len(kept[n]) < WIDTH and len(hits[n]) >= _WIDE]
+            again += [(number, query) for query in short]
+        best = [items[:WIDTH] for items in kept[: len(queries)]] or [[] for _ in queries]
+        for items in kept[len(queries) :]:
+            known = {item.key for item in best[0]}
+            best[0] += [item for item in items if item.key not in known]
+        found.append(best)
+    await _search_again(store, scopes, queries, again, found)
+    return [[await _rankable(store, scope, items) for items in best] for scope, best in zip(scopes, found, strict=True)]
+
+
+def _searches(scope: Scope, queries: Sequence[str], *, either: bool) -> list[SearchOp]:
+    """Make a scope's searches: one for each query, then those that its narrower conditions add to the first query."""
+    segments, space = scope.segments, scope.namespace
+    if not segments:
+        return []
+    if len(segments) == 1:
+        whole, limit = segments[0], WIDTH
+    elif either:
+        whole, limit = {"$or": segments}, WIDTH
+    else:
+        whole, limit = {}, _WIDE
+    searches = [SearchOp(space, filter=whole or None, limit=limit, query=query) for query in queries]
+    for condition in scope.narrow:
+        parts = [whole] if whole else segments
+        searches += [SearchOp(space, filter={**one, **condition}, limit=_NARROW, query=queries[0]) for one in parts]
+    return searches
+
+
+async def _search_again(
+    store: BaseStore,
+    scopes: Sequence[Scope],
+    queries: Sequence[str],
+    again: Sequence[tuple[int, int]],
+    found: list[list[list[SearchItem]]],
+) -> None:
+    """Search each segment by itself where abandoned futures crowded the visible one out."""
+    searches = [
+        SearchOp(scopes[scope].namespace, filter=segment, limit=WIDTH, query=queries[query])
+        for scope, query in again
+        for segment in scopes[scope].segments
+    ]
+    results = await _batch(store, searches)
+    for scope, query in again:
+        count = len(scopes[scope].segments)
+        items = [item for hits in results[:count] for item in hits]
+        results = results[count:]
+        items.sort(key=lambda item: -(item.score if item.score is not None else -1.0))
+        found[scope][query] = items[:WIDTH]
+
+
+async def _batch(store: BaseStore, searches: Sequence[SearchOp]) -> list[list[SearchItem]]:
+    return cast("list[list[SearchItem]]", await store.abatch(searches)) if searches else []
+
+
+def _sees(scope: Scope, item: SearchItem) -> bool:
+    if scope.timeline is None:
+        return True  # the filter has seen to `before`
+    branch, turn = item.value["branch"], item.value["turn"]
+    return (scope.before is None or turn < scope.before) and sees(scope.timeline, branch, turn)
+
+
+async def _rankable(store: BaseStore, scope: Scope, items: list[SearchItem]) -> list[SearchItem]:
+    """If the store cannot rank (no scores at all), take many items instead of the first few, and let words decide."""
+    if not items or any(item.score is not None for item in items):
+        return items
+    searches = [SearchOp(scope.namespace, filter=segment or None, limit=_UNRANKED) for segment in scope.segments]
+    return [item for hits in await _batch(store, searches) for item in hits]

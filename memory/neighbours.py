@@ -1,0 +1,68 @@
+"""Neighbours: what was said just before and just after a record, as far as the timeline sees it.
+
+An answer often shares no word with the question that it answers. Records are immutable, so none can carry what came
+after it, and a copy of what came before would have to be forgotten with it; both are looked up by key instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from langgraph.store.base import BaseStore, GetOp, Item
+
+from memory.candidates import Scope
+from memory.timeline import Segment, branch_of, record_key
+
+Place = tuple[tuple[str, ...], str]
+"""Namespace and key of a record."""
+
+OFFSETS = (-1, 1, -2, 2)
+"""Distances in turns, in the order of `Weights.neighbours`."""
+
+
+def neighbours_of(
+    place: Place, value: Mapping[str, Any], timeline: Sequence[Segment] | None, before: int | None
+) -> dict[int, Place]:
+    """Return where a record's neighbours are kept, by their distance in turns; only those that may be seen.
+
+    Args:
+        place: Where the record is kept.
+        value: The record. What was not written as one of a row (a fact, a page of lore) has no neighbours.
+        timeline: As in `recall`; None: the record's own branch.
+        before: As in `recall`.
+    """
+    namespace, key = place
+    branch, turn = value.get("branch"), value.get("turn")
+    if value.get("kind") != "exchange" or not isinstance(turn, int) or not isinstance(branch, str):
+        return {}
+    if key != record_key(branch, turn, "exchange"):
+        return {}
+    last = timeline[-1][1] if timeline else None
+    found = {}
+    for offset in OFFSETS:
+        other = turn + offset
+        if other < 1 or (last is not None and other > last) or (before is not None and other >= before):
+            continue
+        found[offset] = (
+            namespace,
+            record_key(branch_of(timeline, other) if timeline else branch, other, "exchange"),
+        )
+    return found
+
+
+async def fetch(store: BaseStore, places: Sequence[Place]) -> dict[Place, Mapping[str, Any]]:
+    """Read records, all in one batch; those that are not there are left out."""
+    if not places:
+        return {}
+    items = cast("list[Item | None]", await store.abatch([GetOp(*place, refresh_ttl=False) for place in places]))
+    return {place: item.value for place, item in zip(places, items, strict=True) if item is not None}
+
+
+def latest_of(scope: Scope, count: int) -> set[Place]:
+    """Return where the latest exchanges are kept that a scope with a timeline may see."""
+    if not scope.timeline:
+        return set()
+    last = scope.timeline[-1][1] if scope.before is None else min(scope.timeline[-1][1], scope.before - 1)
+    turns = range(last, max(last - count, 0), -1)
+    return {(scope.namespace, record_key(branch_of(scope.timeline, turn), turn, "exchange")) for turn in turns}

@@ -1,0 +1,208 @@
+"""Validity: which facts hold, which held once, and how often one was said.
+
+Nothing is ever written over. Of the facts of one slot that a timeline sees, the newest holds; so a fork from before a
+change sees what was so then, and "what did I believe then?" is the same question with an earlier `before`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+from langgraph.store.base import BaseStore, GetOp, Item, SearchItem, SearchOp
+
+from memory import marks
+from memory.facts import slot_of
+from memory.timeline import Segment, visible
+
+JSON = dict[str, Any]
+Namespace = tuple[str, ...]
+_ALL = 10_000  # marks of one slot that are read where all are wanted
+
+
+class Keyed(Protocol):
+    """Anything with a record in it: an `Item`, a `SearchItem`, a `Recalled`."""
+
+    @property
+    def key(self) -> str:
+        """Its key in the store."""
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The record."""
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        """Where it is."""
+
+
+KeyedT = TypeVar("KeyedT", bound=Keyed)
+
+
+class _Place(NamedTuple):
+    """A slot, in its namespace, and whether it rewinds."""
+
+    namespace: Namespace
+    slot: str
+    rewinds: bool
+
+
+class Held(NamedTuple):
+    """A fact and when it held.
+
+    Attributes:
+        key: Its key.
+        value: Its record.
+        since: The turn from which on it held.
+        until: The turn at which another took its place; None if it holds.
+    """
+
+    key: str
+    value: JSON
+    since: int
+    until: int | None
+
+
+async def valid(
+    store: BaseStore,
+    found: Sequence[KeyedT],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> list[KeyedT]:
+    """Return the records that hold, in their order; what is in no slot always does.
+
+    Asks the store once for all slots of the records; once more if a slot has 64 newer marks on other branches.
+
+    Args:
+        store: Any store.
+        found: Records of any namespaces. What carries no branch does not rewind, and is held to no timeline.
+        timeline: What can be seen; None: everything.
+        before: Take account only of what was written before this turn: what held then.
+    """
+    newest: dict[_Place, str] = {}
+    for record in found:
+        if place := _place(record):
+            newest[place] = max(newest.get(place, ""), _at(record.value))
+    ended = await _ended(store, newest, timeline, before)
+    return [
+        record
+        for record in found
+        if not (place := _place(record)) or (place not in ended and _at(record.value) == newest[place])
+    ]
+
+
+async def history(
+    store: BaseStore,
+    namespace: Namespace,
+    subject: str,
+    attribute: str,
+    *,
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> list[Held]:
+    """Return all facts that held a slot, the oldest first, each with the turns in which it did.
+
+    Args:
+        store: Any store.
+        namespace: Where the facts are.
+        subject: Whom or what they are about.
+        attribute: What of it.
+        timeline: What can be seen; None: everything.
+        before: Only what was written before this turn.
+    """
+    [held] = await holders(store, namespace, [slot_of(subject, attribute)], timeline=timeline, before=before)
+    facts = await records(store, namespace, [mark["fact"] for mark in held])
+    ends = [*(mark["turn"] for mark in held), None][1:]
+    return [
+        Held(mark["fact"], facts[mark["fact"]], mark["turn"], end)
+        for mark, end in zip(held, ends, strict=True)
+        if mark["fact"] in facts
+    ]
+
+
+async def strengths(
+    store: BaseStore,
+    namespace: Namespace,
+    keys: Iterable[str],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> dict[str, int]:
+    """Count how often each record has been said again, as far as a timeline sees it; 0 where it was not.
+
+    Args:
+        store: Any store.
+        namespace: Where the facts are.
+        keys: Keys of the records.
+        timeline: What can be seen; None: everything.
+        before: Count only what was said before this turn.
+    """
+    asked = list(dict.fromkeys(keys))
+    results = await _searched(store, [marks.search(namespace, marks.digest(key), limit=_ALL) for key in asked])
+    return {
+        key: sum(item.value["what"] == "again" and marks.seen(timeline, item.value, before) for item in items)
+        for key, items in zip(asked, results, strict=True)
+    }
+
+
+async def holders(
+    store: BaseStore,
+    namespace: Namespace,
+    slots: Sequence[str],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> list[list[JSON]]:
+    """Return for each slot the marks of the facts that held it and can be seen, the oldest first."""
+    results = await _searched(store, [marks.search(namespace, marks.digest(slot), limit=_ALL) for slot in slots])
+    found = [
+        [i.value for i in items if i.value["what"] == "holds" and marks.seen(timeline, i.value, before)]
+        for items in results
+    ]
+    return [sorted(held, key=_at) for held in found]
+
+
+async def records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -> dict[str, JSON]:
+    """Read records by their keys; those that are gone are left out."""
+    asked = list(dict.fromkeys(keys))
+    if not asked:
+        return {}
+    items = cast("list[Item | None]", await store.abatch([GetOp(namespace, key) for key in asked]))
+    return {item.key: item.value for item in items if item is not None}
+
+
+async def _ended(
+    store: BaseStore, newest: Mapping[_Place, str], timeline: Sequence[Segment] | None, before: int | None
+) -> set[_Place]:
+    """Return the slots that something newer holds than what is given."""
+
+    def asked(place: _Place, only: JSON, limit: int = marks.MOST) -> SearchOp:
+        after = {"what": "holds", "at": {"$gt": newest[place]}}
+        return marks.search(place.namespace, marks.digest(place.slot), after | only, limit)
+
+    ended, crowded = set[_Place](), list[_Place]()
+    for place, items in zip(newest, await _searched(store, [asked(place, {}) for place in newest]), strict=True):
+        mine = timeline if place.rewinds else None
+        if any(marks.seen(mine, item.value, before if place.rewinds else None) for item in items):
+            ended.add(place)
+        elif mine is not None and len(items) >= marks.MOST:
+            crowded.append(place)
+    segments = visible(timeline, before) if timeline is not None else []
+    narrow = [(place, asked(place, only, 1)) for place in crowded for only in segments]
+    results = await _searched(store, [search for _, search in narrow])
+    return ended | {place for (place, _), items in zip(narrow, results, strict=True) if items}
+
+
+def _place(record: Keyed) -> _Place | None:
+    slot = record.value.get("slot")
+    return _Place(tuple(record.namespace), str(slot), "branch" in record.value) if slot else None
+
+
+async def _searched(store: BaseStore, searches: Sequence[SearchOp]) -> list[list[SearchItem]]:
+    return cast("list[list[SearchItem]]", await store.abatch(searches)) if searches else []
+
+
+def _at(value: Mapping[str, Any]) -> str:
+    """Return when a record was noted; one that was written without saying so counts by its turn."""
+    return str(value.get("at") or marks.at(int(value.get("turn") or 0), 0))

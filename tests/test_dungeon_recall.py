@@ -1,0 +1,108 @@
+"""What the dungeon master recalls into its prompt, and what of it a player is shown."""
+
+import json
+
+import pytest
+from langchain_core.messages import HumanMessage
+from scripted import say
+
+from graphs.dungeon_master.context import Context
+from graphs.errors import SettingsError
+from graphs.events import STREAM_MODES, Recalled, read_stream
+from memory.timeline import stamp
+
+
+async def walked(new_game, **settings):
+    game = new_game(buffer_tokens=300, **settings)
+    await game.begin()
+    for number in range(8):
+        game.model.queue("quest", say(f"Mile {number}. " + "The road goes on and on. " * 8))
+        await game.play(f"I walk mile {number}")
+    return game
+
+
+async def asked(game, words):
+    """Play a turn; return the lines of the prompt's memories and the memories that a player is shown."""
+    given = {"messages": [HumanMessage(words)]}
+    stream = game.app.astream(given, game.config, context=game.settings, stream_mode=STREAM_MODES)
+    shown = [event.memories async for event in read_stream(stream) if isinstance(event, Recalled)]
+    told = game.model.asked("quest")[-1][0].text.split("\n<memories>\n")[1].split("</memories>")[0]
+    return [json.loads(line) for line in told.strip().splitlines()], shown[0]
+
+
+async def test_facts_lore_and_the_player_come_along_and_a_player_is_shown_no_secret(new_game):
+    game = await walked(new_game)
+    context, here = Context.of(game.settings), stamp(game.values["timeline"][0][0], 2)
+    facts, lore = (context.user, context.campaign, "facts"), (context.user, context.campaign, "lore")
+    await game.store.aput(facts, "e", {"kind": "event", "text": "Goran forged the swordfish key."} | here)
+    await game.store.aput(facts, "s", {"kind": "secret", "text": "Goran sold the swordfish."} | here)
+    await game.store.aput(facts, "n", {"kind": "trait", "text": "Goran drinks.", "known_by": ["Oda"]} | here)
+    await game.store.aput(facts, "m", {"kind": "trait", "text": "Goran sings.", "known_by": ["Mira"]} | here)
+    await game.store.aput(facts, "x", {"kind": "event", "text": "Goran died."} | stamp("elsewhere", 2))
+    await game.store.aput(
+        lore, "l", {"kind": "lore", "text": "Swordfish: sign of smiths.", "source": "a.md", "page": 3}
+    )
+    await game.store.aput((context.user, "player", "facts"), "p", {"kind": "preference", "text": "Likes Goran."})
+    lines, shown = await asked(game, "What of Goran and the swordfish?")
+    kinds = {key: line[key] for line in lines for key in line}
+    assert kinds["event"] == "Goran forged the swordfish key."
+    assert kinds["preference"] == "Likes Goran."
+    assert {"source": "a.md, page 3", "text": "Swordfish: sign of smiths."} in lines
+    assert {line["secret"] for line in lines if "secret" in line} == {"Goran sold the swordfish.", "Goran drinks."}
+    assert "died" not in str(lines), "another future's"
+    texts = str([memory.get("text") for memory in shown])
+    assert "forged" in texts
+    assert "sings" in texts
+    assert "sold" not in str(shown)
+    assert "drinks" not in str(shown)
+    assert all("relevance" in memory["why"] for memory in shown)
+
+
+async def test_records_say_session_and_story_day_and_ages_count_sessions(new_game):
+    game = await walked(new_game)
+    records = await game.store.asearch(("adventurer", "default", "exchanges"), limit=99)
+    assert {item.value["session"] for item in records} == {1}
+    assert {item.value["day"] for item in records} == {1}
+    game.config = {"configurable": {"thread_id": "another evening"}}
+    lines, _ = await asked(game, "Which mile did I walk last session?")
+    assert {line["age"] for line in lines} == {"just now (last session)"}
+    records = await game.store.asearch(("adventurer", "default", "exchanges"), limit=99)
+    assert sorted({item.value["session"] for item in records}) == [1, 2]
+
+
+async def test_the_published_scoring_notes_what_was_used(new_game):
+    game = await walked(new_game, weights={"scoring": "generative_agents"})
+    accesses = await game.store.asearch(("adventurer", "default", "accesses"), limit=99)
+    used = max(accesses, key=lambda item: item.value["turn"])
+    assert used.value["accessed"]
+    lines, shown = await asked(game, "Which mile did I walk?")
+    again = await game.store.asearch(("adventurer", "default", "accesses"), limit=99)
+    assert max(item.value["turn"] for item in again) == used.value["turn"] + 1
+    assert {memory["key"] for memory in shown} <= set(max(again, key=lambda i: i.value["turn"]).value["accessed"])
+    assert lines
+
+
+async def test_by_default_no_accesses_are_noted(new_game):
+    game = await walked(new_game)
+    assert await game.store.asearch(("adventurer", "default", "accesses"), limit=9) == []
+
+
+def test_weights_are_a_setting_as_object_and_as_json_in_the_environment(monkeypatch):
+    assert Context.of({"weights": {"time": 0}}).weights.time == 0
+    monkeypatch.setenv("QUESTBOOK_WEIGHTS", '{"scoring": "generative_agents"}')
+    assert Context.of({}).weights.scoring == "generative_agents"
+    assert Context.of(Context.of({}).model_dump()).weights.scoring == "generative_agents"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"words": -1}, "weights.words"),
+        ({"wrods": 1}, "weights.wrods"),
+        ("{", "weights"),
+        ({"scoring": "x"}, "scoring"),
+    ],
+)
+def test_a_wrong_weight_is_named(wrong, named):
+    with pytest.raises(SettingsError, match=named):
+        Context.of({"weights": wrong})

@@ -1,0 +1,223 @@
+"""Facts as models send them: what can be read is read, nothing is made up, and each oddity is told."""
+
+import json
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from memory.fact_reading import MOST, read_facts
+from memory.facts import KINDS, Fact, facts_tool, hidden, slot_of
+
+WHOLE = {
+    "kind": "trait",
+    "text": "Goran lives at the mill.",
+    "subject": "Goran",
+    "attribute": "home",
+    "value": "the mill",
+    "importance": 7,
+    "story_time": "day 3, dusk",
+    "real_time": "2026-05-03",
+    "known_by": ["Goran", "Mira"],
+    "claimed_by": "",
+}
+
+
+def read(*facts):
+    return read_facts({"facts": list(facts)})
+
+
+def test_a_whole_fact_is_read_as_it_is():
+    [fact], notices = read(WHOLE)
+    assert fact.record() == {**WHOLE, "slot": "goran|home"}
+    assert notices == []
+
+
+def test_the_tool_asks_for_what_is_read_and_nothing_else():
+    entry = facts_tool()["function"]["parameters"]["properties"]["facts"]["items"]
+    assert set(entry["properties"]) == set(Fact.model_fields) - {"of_player"} | {"about"}
+    assert entry["properties"]["kind"]["enum"] == list(KINDS)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"facts": [WHOLE]},
+        [{"facts": [WHOLE]}],
+        [WHOLE],
+        WHOLE,
+        {"facts": WHOLE},
+        [{"facts": []}, {"facts": [WHOLE]}],
+    ],
+)
+def test_facts_are_found_wherever_a_model_puts_them(given):
+    assert [fact.text for fact in read_facts(given).facts] == [WHOLE["text"]]
+
+
+def test_missing_fields_are_left_open_and_not_made_up():
+    [fact], notices = read({"text": "The lamp went out."})
+    assert fact.record() == {
+        "kind": "event", "text": "The lamp went out.", "subject": "", "attribute": "", "value": "", "importance": 5,
+        "story_time": "", "real_time": "", "known_by": [], "claimed_by": "", "slot": "",
+    }  # fmt: skip
+    assert notices == []
+
+
+def test_without_a_text_the_fields_say_it():
+    [fact], notices = read({"subject": "Goran", "attribute": "home", "value": "the mill"})
+    assert fact.text == "Goran, home: the mill"
+    assert "put together" in notices[0]
+
+
+@pytest.mark.parametrize("nothing", [{}, {"text": " "}, {"text": None}, {"subject": "Goran"}, 7, None, ["x"], True])
+def test_what_says_nothing_is_left_out_and_told(nothing):
+    facts, notices = read(nothing, WHOLE)
+    assert [fact.text for fact in facts] == [WHOLE["text"]]
+    assert any("left out" in line for line in notices)
+
+
+@pytest.mark.parametrize(
+    ("said", "importance", "odd"),
+    [
+        (7, 7, False), ("7", 7, False), ("7/10", 7, False), (7.4, 7, False), (None, 5, False), (0, 1, True),
+        (99, 10, True), (-3, 1, True), ("very", 5, True), (True, 5, True), (float("nan"), 5, True),
+        (float("inf"), 5, True), ([], 5, True), ({"a": 1}, 5, True), ("1" * 400, 5, True), (10**400, 5, True),
+    ],
+)  # fmt: skip
+def test_importance_is_a_number_from_1_to_10_whatever_was_said(said, importance, odd):
+    [fact], notices = read(WHOLE | {"importance": said})
+    assert fact.importance == importance
+    assert bool(notices) == odd
+
+
+@pytest.mark.parametrize(
+    ("said", "real", "story"),
+    [
+        ("2026-05-03", "2026-05-03", "day 3, dusk"),
+        ("2026-05-03T10:00:00+02:00", "2026-05-03T10:00:00+02:00", "day 3, dusk"),
+        ("0000-01-01", "", "day 3, dusk"),
+        ("9999-12-31T23:59:59", "", "day 3, dusk"),
+        ("0001-01-01", "", "day 3, dusk"),
+        ("last summer", "", "day 3, dusk"),
+        (20260503, "2026-05-03T00:00:00", "day 3, dusk"),
+    ],
+)
+def test_a_real_time_is_a_date_of_ours_or_none(said, real, story):
+    [fact], notices = read(WHOLE | {"real_time": said})
+    assert (fact.real_time, fact.story_time) == (real, story)
+    assert bool(notices) == (not real)
+
+
+def test_a_time_that_is_no_date_is_kept_as_a_time_of_the_story():
+    [fact], notices = read(WHOLE | {"real_time": "the year 0", "story_time": ""})
+    assert (fact.real_time, fact.story_time) == ("", "the year 0")
+    assert "kept as a time of the story" in notices[0]
+
+
+def test_five_hundred_facts_at_once_are_all_read_and_what_is_more_is_told():
+    many = [{"text": f"The stone number {n} is red."} for n in range(MOST + 20)]
+    facts, notices = read_facts({"facts": many[:MOST]})
+    assert len(facts) == 500
+    assert notices == []
+    facts, notices = read_facts({"facts": many})
+    assert [fact.text for fact in facts] == [fact["text"] for fact in many[:MOST]]
+    assert notices == ["Of 520 facts in one answer the first 500 were read (1×)."]
+
+
+def test_five_hundred_oddities_make_one_sentence():
+    facts, notices = read_facts([{"text": f"Stone {n}.", "importance": "very"} for n in range(500)])
+    assert len(facts) == 500
+    assert notices == ["An importance was no number from 1 to 10; 5 was taken, for example 'very' (500×)."]
+
+
+def test_facts_of_one_answer_that_contradict_each_other_are_told():
+    facts, notices = read(WHOLE, WHOLE | {"text": "Goran lives at the inn.", "value": "the inn"})
+    assert [fact.value for fact in facts] == ["the mill", "the inn"], "both stand: the later one holds, the other did"
+    assert "contradict" in notices[0]
+
+
+def test_a_fact_sent_twice_is_one():
+    facts, notices = read(WHOLE, WHOLE | {"text": "goran LIVES at the mill"})
+    assert len(facts) == 1
+    assert "twice" in notices[0]
+
+
+def test_notices_hold_nothing_of_what_may_be_secret():
+    secret = "the innkeeper is the murderer of the old king"
+    odd = {
+        "kind": "secret",
+        "text": secret,
+        "importance": secret,
+        "known_by": {secret: 1},
+        "real_time": secret,
+        secret: 1,
+    }
+    [fact], notices = read(odd)
+    assert fact.text == secret
+    assert len(notices) == 4
+    assert secret not in " ".join(notices)
+
+
+def test_claims_are_rumours():
+    [fact], _ = read(WHOLE | {"kind": "event", "claimed_by": "Oda"})
+    assert (fact.kind, fact.claimed_by) == ("rumour", "Oda")
+
+
+def test_prose_instead_of_facts_is_kept_as_a_sentence_and_told():
+    facts, notices = read_facts("Goran has left the village.")
+    assert [fact.text for fact in facts] == ["Goran has left the village."]
+    assert "bare sentence" in notices[0]
+
+
+def test_slots_are_alike_for_other_words_and_apart_for_other_voices():
+    assert slot_of("The Goran", "lives in") == slot_of("goran", "Home") == slot_of("GORAN ", "residence") != ""
+    assert slot_of("Goran", "home", claimed_by="Oda") not in (slot_of("Goran", "home"), "")
+    assert slot_of("Goran", "home", "rumour") != slot_of("Goran", "home")
+    assert slot_of("Goran", "home", "secret") != slot_of("Goran", "home")
+    assert [slot_of("Mira", "promise"), slot_of("", "home"), slot_of("Mira", ""), slot_of("Mira", "event")] == [""] * 4
+    assert slot_of("Mira", "promise to Wen") != ""
+
+
+def test_a_fact_cannot_be_made_wrong():
+    for wrong in ({"importance": 11}, {"kind": "gossip"}, {"text": ""}, {"text": "x" * 2000}, {"nonsense": 1}):
+        with pytest.raises(ValidationError):
+            Fact(**({"text": "x"} | wrong))
+
+
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40) | st.binary(max_size=4),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+FIELDS = st.sampled_from([*WHOLE, "about", "sujet", ""])
+ENTRY = ODD | st.dictionaries(FIELDS, ODD | st.sampled_from([*KINDS, *map(str, WHOLE.values())]), max_size=11)
+
+
+@settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(ODD | st.lists(ENTRY, max_size=6) | st.fixed_dictionaries({"facts": st.lists(ENTRY, max_size=6)}))
+def test_500_fuzzed_answers_make_no_crash_and_no_wrong_record(given_):
+    facts, notices = read_facts(given_)
+    for fact in facts:
+        assert Fact.model_validate(fact.model_dump()) == fact
+        assert fact.text.strip()
+        json.dumps(fact.record()).encode("ascii")
+        json.dumps(fact.record(), ensure_ascii=False).encode("utf-8")
+    assert all(isinstance(line, str) and len(line) < 300 for line in notices)
+
+
+def test_what_a_model_tells_is_never_lost_among_odd_neighbours():
+    chance = random.Random(4)
+    junk = [None, 3, "", {}, [], {"text": 0.5}, {"text": "x" * 5000}, {"importance": "very"}]
+    for _ in range(50):
+        good = [{"text": f"The {word} lamp burns."} for word in ("red", "blue", "green")]
+        mixed = good + chance.choices(junk, k=6)
+        chance.shuffle(mixed)
+        texts = {fact.text for fact in read_facts(mixed).facts}
+        assert {fact["text"] for fact in good} <= texts
+
+
+def test_only_secrets_are_hidden():
+    assert hidden({"kind": "secret"})
+    assert not any(hidden({"kind": kind}) for kind in KINDS if kind != "secret")

@@ -1,0 +1,98 @@
+"""Claims, dreams, ifs and talk out of character are kept as what they are, whatever a model says."""
+
+import pytest
+
+from memory.facts import Fact
+from memory.fiction import Told, apart, placed
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken", "aside"),
+    [
+        ("I open the door ((brb, phone))", "I open the door", "brb, phone"),
+        ("((no spiders please)) I go on", "I go on", "no spiders please"),
+        ("I wait. OOC: I must leave at nine", "I wait.", "I must leave at nine"),
+        ("OOC: call me Ann", "", "call me Ann"),
+        ("ooc: one\nI sit down.", "I sit down.", "one"),
+        ("[OOC: slow down a bit] I nod.", "I nod.", "slow down a bit"),
+        ("(OOC how long is this?) I nod.", "I nod.", "how long is this?"),
+        ("((never closed", "", "never closed"),
+        ("I say (softly) hello.", "I say (softly) hello.", ""),
+        ("I look for the book of Ooc.", "I look for the book of Ooc.", ""),
+        ("", "", ""),
+    ],
+)
+def test_talk_out_of_character_is_parted_from_play(text, spoken, aside):
+    assert apart(text) == (spoken, aside)
+
+
+def told(player="", aside="", reply=""):
+    return Told(player, aside, reply, ["Mira Holt", "Mira"])
+
+
+def fact(text, **fields):
+    return Fact(**({"text": text, "kind": "event"} | fields))
+
+
+def test_what_the_dungeon_master_tells_is_a_fact():
+    found = fact("Goran lives at the mill.", kind="trait")
+    assert placed(found, told(reply="Goran, it turns out, lives at the mill.")) == found
+
+
+def test_what_only_the_player_says_is_their_claim():
+    found = placed(
+        fact("Mira is the heir of Harrow.", kind="trait", subject="Mira"),
+        told(player="I am the heir of Harrow!", reply="Oda shrugs."),
+    )
+    assert (found.kind, found.claimed_by) == ("rumour", "Mira Holt")
+
+
+def test_a_number_that_only_the_player_names_is_their_claim():
+    found = placed(
+        fact("Mira found 1000 gold.", value="1000 gold", subject="Mira"),
+        told(player="I find 1000 gold under the bed.", reply="You look under the bed, and find dust, but no gold."),
+    )
+    assert (found.kind, found.claimed_by) == ("rumour", "Mira Holt")
+
+
+def test_what_the_dungeon_master_confirms_is_no_claim():
+    found = fact("Mira bought a rope.", subject="Mira")
+    assert placed(found, told(player="I buy a rope.", reply="You buy the rope for a crown.")) == found
+
+
+@pytest.mark.parametrize("kind", ["event", "trait", "secret", "promise", "rumour"])
+def test_talk_out_of_character_is_never_of_the_world(kind):
+    found = placed(
+        fact("There should be no spiders.", kind=kind),
+        told(player="I enter the cave.", aside="no spiders please, I hate them", reply="The cave is dark."),
+    )
+    assert (found.kind, found.of_player) == ("preference", True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mira dreamt that the tower burned.",
+        "If the bell rings, the lights come.",
+        "Goran would have sold the lamp.",
+        "Oda imagined a ship in the bay.",
+        "Supposedly the tower burned.",
+    ],
+)
+def test_dreams_and_ifs_are_rumours(text):
+    assert placed(fact(text), told(reply=text)).kind == "rumour"
+
+
+def test_what_the_player_is_not_among_the_knowers_of_is_secret():
+    known = fact("The lamp is a fake.", known_by=["Goran"])
+    assert placed(known, told(reply="The lamp is a fake.")).kind == "secret"
+    for knowers in (["Goran", "Mira"], ["the player"], ["mira holt"], []):
+        shared = known.model_copy(update={"known_by": knowers})
+        assert placed(shared, told(reply="The lamp is a fake.")).kind == "event"
+
+
+def test_what_the_player_claims_is_no_secret_to_them():
+    found = placed(
+        fact("Mira is a spy.", kind="secret", claimed_by="Mira"), told(player="I am a spy.", reply="Oda nods.")
+    )
+    assert found.kind == "rumour"

@@ -1,0 +1,314 @@
+"""Lore: files become records with source and page, replaced when they change, and cited."""
+
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+from paper import files, pdf
+
+from graphs.dungeon_master.sections import memory_line
+from graphs.terminal.commands import COMMANDS
+from memory import FaissStore
+from memory.citation import citation
+from memory.documents import PIECE_CHARS, documents_in
+from memory.errors import StoreError, UnknownLoreError
+from memory.lore import add_lore, list_lore, remove_lore
+from memory.namespaces import campaign_namespace
+from memory.recall import recall
+
+LORE = campaign_namespace("u", "c", "lore")
+
+
+class Counting(InMemoryStore):
+    """Counts batches that write."""
+
+    def __init__(self):
+        super().__init__()
+        self.batches = []
+
+    async def abatch(self, ops):
+        ops = list(ops)
+        if writes := [op for op in ops if type(op).__name__ == "PutOp"]:
+            self.batches.append(writes)
+        return await super().abatch(ops)
+
+
+@pytest.fixture
+def store():
+    return Counting()
+
+
+async def add(store, *paths):
+    return [done async for done in add_lore(store, "u", "c", paths)]
+
+
+async def records(store):
+    return [item.value for item in sorted(await store.asearch(LORE, limit=100_000), key=lambda item: item.key)]
+
+
+async def texts(store):
+    return [record["text"] for record in await records(store)]
+
+
+async def reason(store, path):
+    (done,) = await add(store, path)
+    assert done.outcome == "unreadable"
+    assert done.file is None
+    assert await list_lore(store, "u", "c") == []
+    return done.reason
+
+
+async def test_a_page_of_a_pdf_is_cited_by_its_number(store, tmp_path):
+    (path,) = files(tmp_path, bestiary_pdf=pdf("The owlbear sleeps.", "", "The troll (under) the bridge reads."))
+    (done,) = await add(store, path)
+    assert (done.outcome, done.file.pieces) == ("added", 2)
+    owlbear, troll = await records(store)
+    assert troll["text"] == "The troll (under) the bridge reads."
+    assert citation(troll) == "bestiary.pdf, page 3"
+    assert citation(owlbear) == "bestiary.pdf, page 1"
+    assert troll["kind"] == "lore"
+    assert troll["digest"] == done.file.digest
+
+
+async def test_markdown_is_cut_at_headings_and_each_piece_is_found_by_them(store, tmp_path):
+    text = "before\n# Gods\n\nThey are old.\n\nAnd many.\n## Ash\nShe sleeps.\n# Inns\n```\n# no heading\n```\n"
+    await add(store, *files(tmp_path, world_md=text))
+    found = {citation(record): record["text"] for record in await records(store)}
+    assert found == {
+        "world.md": "before",
+        "world.md, Gods": "Gods\nThey are old.\n\nAnd many.",
+        "world.md, Gods › Ash": "Gods › Ash\nShe sleeps.",
+        "world.md, Inns": "Inns\n```\n# no heading\n```",
+    }
+
+
+async def test_headings_alone_are_text_too(store, tmp_path):
+    await add(store, *files(tmp_path, world_md="# Gods\n# Inns\n"))
+    assert await texts(store) == ["# Gods\n# Inns"]
+
+
+async def test_html_keeps_words_together_and_drops_scripts(store, tmp_path):
+    html = (
+        "<html><head><title>T</title><style>x{}</style></head><body><h1>The <i>Bent</i> Nail</h1><p>An <b>old</b> "
+        "inn &amp; a <a href='x'>well</a>_house*.</p><p>Next.</p><script>alert(1)</script></body></html>"
+    )
+    await add(store, *files(tmp_path, inn_html=html))
+    (record,) = await records(store)
+    assert record["text"] == "The Bent Nail\nAn old inn & a well_house*.\n\nNext."
+    assert citation(record) == "inn.html, The Bent Nail"
+
+
+async def test_html_is_read_in_the_encoding_that_it_declares(store, tmp_path):
+    await add(store, *files(tmp_path, a_htm="<meta charset=latin-1><p>café</p>".encode("latin-1")))
+    assert await texts(store) == ["café"]
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+async def test_rows_of_a_csv_file_are_cited(store, tmp_path, sign):
+    rows = ["name,craft,town", "Ada,smith,Ford", "Bo,,Ford,extra,more", ",,", "Cy,baker,Ash"]
+    await add(store, *files(tmp_path, people_csv="\n".join(rows).replace(",", sign)))
+    found = await records(store)
+    assert [citation(record) for record in found] == ["people.csv, row 1", "people.csv, row 2", "people.csv, row 4"]
+    assert found[0]["text"] == "name: Ada\ncraft: smith\ntown: Ford"
+    assert found[1]["text"] == "name: Bo\ncraft: \ntown: Ford\nmore: extra,more"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+async def test_a_byte_order_mark_says_the_encoding(store, tmp_path, encoding):
+    await add(store, *files(tmp_path, a_txt="Gönül’s bell".encode(encoding)))
+    assert await texts(store) == ["Gönül’s bell"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        ("a_txt", b"", "the file is empty"),
+        ("a_md", b" \n\t\n", "the file is empty"),
+        ("a_txt", b"\xe9t\xe9", "it is not in UTF-8: byte 0xe9 at 0. Save it as UTF-8, or convert it with iconv"),
+        ("a_txt", b"\x89PNG\0\0", "it is binary, not text"),
+        ("a_txt", b"\xff\xfeabc", "it is not in utf-16-le: truncated data at byte 4"),
+        ("a_html", b"<p>\xe9</p>", "it is not in UTF-8: byte 0xe9 at 3. Save it as UTF-8, or convert it with iconv"),
+        ("a_html", b"<meta charset=klingon><p>\xe9</p>", "it is not in UTF-8: byte 0xe9 at 25."),
+        ("a_html", b"<p></p>", "there is no text in it"),
+        ("a_csv", b"name,craft\n", "there is no text in it"),
+        ("a_csv", b'a,b\n"' + b"x" * 200_000 + b'",y', "it is broken: field larger than field limit (131072)"),
+        ("a_pdf", b"not one", "it is no PDF file, though its name says so"),
+        ("a_pdf", b"%PDF-1.4\n garbage", "it is broken: "),
+        ("a_pdf", pdf("Hello there")[:200], "it is broken: "),
+        ("a_pdf", pdf(""), "there is no text in it; scanned pages need text recognition (OCR) first"),
+        ("a_pdf", pdf("Hidden", password="x"), "it is encrypted; save a copy without a password"),
+        ("a_docx", b"PK", ".docx files are of no kind that is known; what can be read: .txt, .text, .md, "),
+    ],
+)
+async def test_a_file_that_cannot_be_read_is_refused_with_the_reason(store, tmp_path, name, data, expected):
+    assert (await reason(store, *files(tmp_path, **{name: data}))).startswith(expected)
+    assert store.batches == []
+
+
+async def test_what_is_no_file_is_refused_with_the_reason(store, tmp_path):
+    assert await reason(store, tmp_path / "none.md") == "there is no such file"
+    assert await reason(store, "a\0b.md") == "there is no such file"
+    assert await reason(store, "x" * 5000 + ".md") in ("there is no such file", "File name too long")
+    assert (await reason(store, tmp_path)).endswith("there is no file in it that can be read")
+    (tmp_path / "ring.md").symlink_to(tmp_path / "ring.md")
+    assert await reason(store, tmp_path / "ring.md")
+    assert (await reason(store, "/dev/null.md")) == "there is no such file"
+    assert (await reason(store, "/dev/null")) == "it is no regular file"
+
+
+async def test_a_missing_library_is_named_with_how_to_get_it(store, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    said = await reason(store, *files(tmp_path, a_pdf=pdf("x")))
+    assert said.startswith("pypdf is not installed. Install the extra `lore`, in the project's directory: pip install ")
+    monkeypatch.setitem(sys.modules, "bs4", None)
+    assert "bs4 is not installed" in await reason(store, *files(tmp_path, a_html="<p>x</p>"))
+
+
+async def test_the_others_go_in(store, tmp_path):
+    paths = files(tmp_path, a_md="one", b_pdf="broken", c_csv="x,y\n1,2", d_png="z")
+    outcomes = [(done.path.name, done.outcome) for done in await add(store, *paths)]
+    assert outcomes == [("a.md", "added"), ("b.pdf", "unreadable"), ("c.csv", "added"), ("d.png", "unreadable")]
+    assert [file.name for file in await list_lore(store, "u", "c")] == ["a.md", "c.csv"]
+
+
+async def test_an_unchanged_file_writes_nothing_and_a_changed_one_replaces_all_of_it_in_one_batch(store, tmp_path):
+    (path,) = files(tmp_path, gods_md="# A\na\n# B\nb\n# C\nc")
+    await add(store, path)
+    assert len(store.batches) == 1
+    (done,) = await add(store, path, path)
+    assert (done.outcome, done.file.pieces, len(store.batches)) == ("unchanged", 3, 1)
+    path.write_text("# A\nnew")
+    (done,) = await add(store, path)
+    assert (done.outcome, done.file.pieces, len(store.batches)) == ("replaced", 1, 2)
+    assert await texts(store) == ["A\nnew"]
+    path.write_bytes(b"\xff")
+    (done,) = await add(store, path)
+    assert done.outcome == "unreadable"
+    assert await texts(store) == ["A\nnew"], "what stood there stays"
+
+
+async def test_a_store_that_fails_leaves_the_old_pieces(tmp_path):
+    class Embedder:
+        dims = 4
+        broken = False
+
+        def __call__(self, given):
+            if self.broken:
+                raise ValueError("the embedder is gone")
+            return [[1.0, 0, 0, 0] for _ in given]
+
+    embedder = Embedder()
+    async with FaissStore.open(tmp_path / "m.db", {"embed": embedder, "dims": 4, "fields": ["text"]}) as store:
+        (path,) = files(tmp_path, gods_md="# A\na\n# B\nb")
+        await add(store, path)
+        embedder.broken = True
+        path.write_text("# A\nnew")
+        with pytest.raises(StoreError, match="the embedder is gone"):
+            await add(store, path)
+        assert sorted(await texts(store)) == ["A\na", "B\nb"]
+        assert [file.pieces for file in await list_lore(store, "u", "c")] == [2]
+        embedder.broken = False
+        (done,) = await add(store, path)
+        assert done.outcome == "replaced"
+        assert await texts(store) == ["A\nnew"]
+
+
+async def test_files_of_one_name_do_not_collide_and_are_told_apart(store, tmp_path):
+    for place in ("north", "south"):
+        (tmp_path / place).mkdir()
+        files(tmp_path / place, notes_md=f"in the {place}")
+    (first, second) = await add(store, tmp_path / "north" / "notes.md", tmp_path / "south" / "notes.md")
+    assert (first.file.name, second.file.name) == ("north/notes.md", "south/notes.md")
+    assert sorted(await texts(store)) == ["in the north", "in the south"]
+    (tmp_path / "east").mkdir()
+    (third,) = await add(store, *files(tmp_path / "east", notes_md="in the east"))
+    assert third.file.name == "notes.md", "the shortest that is free"
+    (again,) = await add(store, tmp_path / "north" / ".." / "east" / "notes.md")
+    assert again.outcome == "unchanged", "one file by two paths is one"
+    await remove_lore(store, "u", "c", "north/notes.md")
+    assert sorted(await texts(store)) == ["in the east", "in the south"]
+
+
+async def test_removed_by_name_or_path_and_unknown_names_are_refused(store, tmp_path):
+    one, two = files(tmp_path, a_md="# x\n1\n# y\n2", b_md="b")
+    await add(store, one, two)
+    two.unlink()
+    assert (await remove_lore(store, "u", "c", "a.md")).pieces == 2
+    assert (await remove_lore(store, "u", "c", str(two))).name == "b.md"
+    assert await texts(store) == []
+    with pytest.raises(UnknownLoreError, match=r"There is no lore of the name 'a.md' in campaign 'c'. There is: none"):
+        await remove_lore(store, "u", "c", "a.md")
+
+
+async def test_of_a_directory_what_can_be_read_is_taken(store, tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / ".git").mkdir()
+    files(tmp_path, b_md="b", a_png="x")
+    files(tmp_path / "deep", c_txt="c")
+    files(tmp_path / ".git", d_txt="d")
+    (tmp_path / "deep" / "up").symlink_to(tmp_path)
+    assert [done.path.name for done in await add(store, tmp_path, tmp_path / "b.md")] == ["b.md", "c.txt"]
+    assert [path.name for path in documents_in([tmp_path])[1]] == ["a.png"]
+
+
+async def test_names_that_are_no_text_are_shown_and_kept(store, tmp_path):
+    path = tmp_path / "g\udce9.md"
+    path.write_text("x")
+    (done,) = await add(store, path)
+    assert done.file.name == "g?.md"
+    (again,) = await add(store, path)
+    assert again.outcome == "unchanged"
+
+
+@pytest.mark.parametrize("text", ["x" * 1_000_000, "bell " * 200_000], ids=["a word", "a line"])
+async def test_a_line_of_a_million_characters_is_cut(store, tmp_path, text):
+    await add(store, *files(tmp_path, a_txt=text))
+    found = await texts(store)
+    assert len(found) == 1250
+    assert max(map(len, found)) <= PIECE_CHARS
+    assert "".join("".join(found).split()) == "".join(text.split())
+
+
+async def test_pieces_end_where_sentences_do(store, tmp_path):
+    await add(store, *files(tmp_path, a_txt="The bell of Ashen rings. Nobody pulls it! " * 60))
+    assert {text[-1] for text in await texts(store)} <= {".", "!"}
+
+
+@pytest.mark.slow
+async def test_ten_megabytes_go_in(tmp_path):
+    text = "\n\n".join(f"Chapter {n}. " + "The bell of Ashen rings at night. It is old. " * 16 for n in range(14_000))
+    assert len(text) > 10_000_000
+    async with FaissStore.open(tmp_path / "m.db") as store:
+        begun = time.monotonic()
+        (done,) = await add(store, *files(tmp_path, long_txt=text))
+        assert done.file.pieces == 14_000
+        assert time.monotonic() - begun < 100
+        best = await recall(store, LORE, [("chapter 9731", 1.0)])
+        assert best[0].value["text"].startswith("Chapter 9731.")
+
+
+async def test_it_is_recalled_with_source_and_page_in_the_prompts_line(tmp_path):
+    async with FaissStore.open(tmp_path / "m.db") as store:
+        texts = ("The owlbear fears silver bells.", "Trolls collect debts.")
+        await add(store, *files(tmp_path, bestiary_pdf=pdf(*texts), gods_md="# Ash\nThe Ash Mother sleeps."))
+        (best, *_) = await recall(store, LORE, [("What does the owlbear fear?", 1.0)])
+        line = memory_line(best.value)
+        assert line == '{"source": "bestiary.pdf, page 1", "text": "The owlbear fears silver bells."}'
+        (best, *_) = await recall(store, LORE, [("Who is the ash mother?", 1.0)])
+        assert memory_line(best.value) == '{"source": "gods.md, Ash", "text": "The Ash Mother sleeps."}'
+        assert await store.asearch(campaign_namespace("u", "other", "lore")) == []
+
+
+async def test_the_command_memories_tells_source_and_page():
+    class Screen:
+        def table(self, title, columns, rows, **named):
+            self.rows = rows
+
+    lore = {"kind": "lore", "text": "The owlbear fears bells.", "source": "bestiary.pdf", "page": 3, "score": 0.5}
+    exchange = {"turn": 2, "age": "just now", "score": 0.4, "player": "I look.", "reply": "You see."}
+    table = SimpleNamespace(recalled=[lore, exchange], screen=Screen())
+    await COMMANDS["/memories"].run(table, "")
+    assert ["bestiary.pdf, page 3" in " ".join(row) for row in table.screen.rows] == [True, False]
+    assert "The owlbear fears bells." in " ".join(table.screen.rows[0])

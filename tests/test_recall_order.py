@@ -1,0 +1,274 @@
+"""What moves a record up or down, and what never comes: each rule of recall by itself."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from memory import FaissStore, HashEmbeddings
+from memory.access import access_op, last_accesses
+from memory.recall import Present, recall
+from memory.remember import remember
+from memory.timeline import record_key, stamp
+from memory.weights import Weights
+
+HERE, FACTS, LORE, PLAYER = ("u", "c", "exchanges"), ("u", "c", "facts"), ("u", "c", "lore"), ("u", "player", "facts")
+NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)
+LINE = [("main", 99)]
+LIKED = [("wide sea", "Caroline"), ("sea, too", "Melanie")]
+
+
+class Counting(HashEmbeddings):
+    """Counts how often it is called."""
+
+    asked: list[str]
+
+    def embed_query(self, text):
+        self.asked.append(text)
+        return super().embed_query(text)
+
+
+@pytest.fixture(params=["faiss", "memory"])
+def store(request, tmp_path):
+    embed = Counting()
+    embed.asked = []
+    if request.param == "faiss":
+        with FaissStore.open(tmp_path / "m.db", {"embed": embed, "fields": ["text"]}) as opened:
+            yield opened
+    else:
+        yield InMemoryStore(index={"embed": embed, "dims": embed.dims, "fields": ["text"]})
+
+
+async def fact(store, name, text, turn=1, namespace=FACTS, branch="main", **fields):
+    value = {"kind": "event", "text": text} | fields
+    await store.aput(namespace, name, value | (stamp(branch, turn) if namespace == FACTS else {}))
+
+
+async def keys(store, query, namespaces=FACTS, **settings):
+    return [one.key for one in await recall(store, namespaces, query, **settings)]
+
+
+async def test_an_answer_is_found_by_the_question_before_it_and_brings_it_along(store):
+    said = [
+        "Fog.",
+        "Still fog.",
+        "The rain goes on.",
+        "Who stole the swordfish bell?",
+        "It was the ferryman.",
+        "You shiver.",
+    ]
+    await remember(store, HERE, [*said, *(f"The road goes on, mile {n}." for n in range(60))])
+
+    async def turns(weights):
+        found = await recall(store, HERE, "Who has the swordfish bell?", timeline=LINE, limit=3, weights=weights)
+        assert {one.question for one in found} == {None}, "the question was recalled itself"
+        return [one.value["turn"] for one in found]
+
+    assert (await turns(Weights()))[0] == 4
+    assert 5 in await turns(Weights())
+    assert 5 not in await turns(Weights().without("neighbours", "spread"))
+    (alone,) = await recall(store, HERE, "Was it the ferryman?", timeline=LINE, limit=1)
+    assert alone.question["text"] == "Who stole the swordfish bell?"
+
+
+async def test_a_neighbour_of_another_future_counts_nothing(store):
+    await remember(store, HERE, ["The rain goes on.", "You shiver.", "It was the ferryman."], timeline=[("main", 3)])
+    before = await recall(store, HERE, "swordfish bell", timeline=[("main", 3)])
+    await remember(store, HERE, ["Who stole the swordfish bell?"], turn=2, timeline=[("main", 1), ("b", 2)])
+    assert await recall(store, HERE, "swordfish bell", timeline=[("main", 3)]) == before
+    (best, *_) = await recall(store, HERE, "swordfish bell", timeline=[("main", 1), ("b", 2)])
+    assert best.value["branch"] == "b"
+
+
+async def test_who_is_named_as_speaker_or_subject_comes_first_and_nobody_is_left_out(store):
+    await remember(store, HERE, [{"text": f"I like the {what}.", "speaker": who} for what, who in LIKED])
+    found = await recall(store, HERE, "What does Mel like about the sea?", speakers=["Caroline", "Melanie"])
+    assert [one.value["speaker"] for one in found] == ["Melanie", "Caroline"]
+    assert [one.reason.named for one in found] == [1, -1]
+    both = await recall(store, HERE, "Do Caroline and Melanie like the sea?", speakers=["Caroline", "Melanie"])
+    assert {one.reason.named for one in both} == {0}
+    await fact(store, "x", "is afraid of water", subject="Goran the smith")
+    await fact(store, "y", "is afraid of water and more", subject="Oda")
+    assert (await keys(store, "What is Oda afraid of?"))[0] == "y"
+    assert (await keys(store, "What is goran afraid of?"))[0] == "x"
+
+
+async def test_a_time_in_the_question_moves_up_what_fits_and_loses_nothing_undated(store):
+    for day in range(9, 0, -1):
+        await fact(store, f"day{day}", f"We camp at the {day} th mill.", said_at=f"2026-03-0{day}T20:00:00+00:00")
+    await fact(store, "undated", "We camp at the mill, some time.")
+    asked = await recall(store, FACTS, "Where did we camp three days ago?", present=Present(NOW), limit=20)
+    assert asked[0].key == "day7"
+    assert asked[0].reason.time == 1
+    assert "undated" in {one.key for one in asked}
+    assert (await keys(store, "Where did we camp yesterday?", present=Present(NOW)))[0] == "day9"
+    assert (await keys(store, "Where did we camp on 2 March?", present=Present(NOW)))[0] == "day2"
+
+
+async def test_a_time_finds_its_record_among_hundreds_that_fit_as_well(store):
+    records = [
+        {"text": f"We camp at the mill and eat bread {n}.", "said_at": (NOW - timedelta(days=n)).isoformat()}
+        for n in range(400)
+    ]
+    await remember(store, HERE, records)
+    (best, *_) = await recall(store, HERE, "Where did we camp 317 days ago?", present=Present(NOW))
+    assert best.value["turn"] == 318
+
+
+async def test_sessions_story_days_and_events(store):
+    told = [
+        {"text": "A pedlar sells you a charm.", "session": 1, "day": 1},
+        {"text": "You reach the ashen tower.", "session": 2, "day": 2},
+        {"text": "A pedlar sells you a ring.", "session": 3, "day": 3},
+    ]
+    await remember(store, HERE, told)
+    present = Present(NOW, 3, 3)
+
+    async def first(query):
+        return (await recall(store, HERE, query, present=present, timeline=[("main", 3)]))[0].value["turn"]
+
+    assert await first("What did the pedlar sell me before we reached the ashen tower?") == 1
+    assert await first("What did the pedlar sell me after we reached the ashen tower?") == 3
+    assert await first("What did the pedlar sell me on day 1?") == 1
+    assert await first("What did the pedlar sell me today?") == 3
+    assert await first("What did the pedlar sell me two sessions ago?") == 1
+
+
+async def test_importance_and_recency_are_small_weights(store):
+    await fact(store, "dull", "The lamp is lit.", importance=1, said_at="2026-03-01T00:00:00")
+    await fact(store, "grave", "The lamp was lit.", importance=9, said_at="2026-03-01T00:00:00")
+    await fact(store, "fresh", "A boat comes in at noon.", importance=10, said_at="2026-03-09T00:00:00")
+    assert await keys(store, "Is the lamp lit?") == ["grave", "dull", "fresh"]
+    off = Weights(importance=0, recency=0)
+    assert (await recall(store, FACTS, "Is the lamp lit?", weights=off))[0].reason.importance in (0.1, 0.9)
+
+
+@pytest.mark.parametrize("importance", ["very", None, float("inf"), -3, True])
+async def test_an_importance_that_is_none_is_no_error(tmp_path, importance):
+    store = InMemoryStore()
+    await fact(store, "x", "The lamp is lit.", importance=importance)
+    (found,) = await recall(store, FACTS, "lamp")
+    assert 0 <= found.reason.importance <= 1
+
+
+async def test_the_order_does_not_depend_on_when_it_is_asked(store):
+    for n in range(20):
+        await fact(store, f"f{n}", f"The lamp of house {n}.", n + 1, said_at=(NOW - timedelta(hours=n)).isoformat())
+    asked = [await recall(store, FACTS, "lamp", present=Present(NOW + timedelta(days=d))) for d in (0, 1, 400)]
+    assert asked[0] == asked[1] == asked[2]
+
+
+async def test_published_scoring_goes_by_recency_importance_and_relevance_alike(store):
+    stream = Weights(scoring="generative_agents")
+    await fact(store, "old", "The lamp is lit.", importance=1, said_at="2026-01-01T00:00:00")
+    await fact(store, "new", "A boat comes in.", importance=9, said_at="2026-03-09T00:00:00")
+    assert await keys(store, "Is the lamp lit?") == ["old", "new"]
+    found = await recall(store, FACTS, "Is the lamp lit?", weights=stream)
+    assert [one.key for one in found] == ["new", "old"], "two of three parts are the newer one's"
+    assert found[0].weight == pytest.approx(2)
+    assert found[1].weight == pytest.approx(1)
+
+
+async def test_published_scoring_decays_by_0_995_an_hour_since_the_last_access_of_this_timeline(store):
+    stream, accesses = Weights(scoring="generative_agents"), ("u", "c", "accesses")
+    said = ["The lamp is lit.", "A boat comes in.", "A boat goes out."]
+    records = [{"text": t, "said_at": (NOW - timedelta(hours=100 - n)).isoformat()} for n, t in enumerate(said)]
+    await remember(store, HERE, records, timeline=[("main", 3)])
+
+    async def recency(timeline):
+        found = await recall(store, HERE, "boat", timeline=timeline, weights=stream, accesses=accesses)
+        return {one.value["turn"]: one.reason.recency for one in found}
+
+    first = await recency([("main", 3)])
+    assert first[3] == 1 > first[2] > first[1] == 0
+    used = access_op(accesses, [("main", 3), ("b", 4)], 4, {}, [record_key("main", 1, "exchange")], NOW.isoformat())
+    await store.abatch([used])
+    assert (await recency([("main", 3), ("b", 4)]))[1] == 1, "used in the fork's turn 4"
+    assert await recency([("main", 4)]) == first, "another future's use counts nothing here"
+    assert await last_accesses(store, accesses, [("main", 3), ("b", 9)], 9) == {"main-1-exchange-0": NOW.isoformat()}
+    later = access_op(accesses, [("b", 9)], 9, {f"k{n}": "2026" for n in range(400)}, ["x"], "2027")
+    assert len(later.value["accessed"]) == 256
+    assert "x" in later.value["accessed"]
+
+
+async def test_a_players_view_never_holds_a_secret(store):
+    await fact(store, "told", "Goran is the smith.")
+    await fact(store, "secret", "Goran is the murderer.", kind="secret")
+    await fact(store, "others", "Goran fears the smith.", known_by=["Oda", "Goran"])
+    await fact(store, "ours", "Goran likes the smith.", known_by=["Oda", "Mira"])
+    await fact(store, "yours", "Goran hates the smith.", known_by=["the player"])
+    assert set(await keys(store, "Who is Goran, the smith?")) == {"told", "yours"}
+    assert set(await keys(store, "Who is Goran, the smith?", viewer=["mira"])) == {"told", "yours", "ours"}
+    assert len(await keys(store, "Who is Goran, the smith?", secrets=True)) == 5
+
+
+async def test_a_secret_changes_nothing_in_a_players_view(store):
+    await fact(store, "told", "Goran is the smith.")
+    await fact(store, "more", "Goran sings.")
+    before = await recall(store, FACTS, "Goran the smith")
+    await fact(store, "secret", "Goran the smith, the smith, the smith.", kind="secret")
+    assert await recall(store, FACTS, "Goran the smith") == before
+
+
+async def test_what_no_longer_holds_is_dropped_by_whoever_knows(store):
+    await fact(store, "then", "The king is old Odo.", 1, slot="king|name")
+    await fact(store, "now", "The king is young Ada.", 5, slot="king|name")
+
+    async def latest(found):
+        last = {one.value["slot"]: one.value["turn"] for one in sorted(found, key=lambda one: one.value["turn"])}
+        return [one for one in found if one.value["turn"] == last[one.value["slot"]]]
+
+    assert await keys(store, "Who is the king?", timeline=LINE, valid=latest) == ["now"]
+    assert await keys(store, "Who is the king?", timeline=LINE, valid=latest, before=5) == ["then"]
+
+
+async def test_records_that_say_the_same_are_folded_into_the_best(store):
+    await fact(store, "a", "The lamp is lit in the tower by the sea.")
+    await fact(store, "b", "The lamp is LIT in the tower by the sea.", importance=9)
+    await fact(store, "c", "The lamp is lit.")
+    found = await recall(store, FACTS, "lamp tower")
+    assert [(one.key, one.folded) for one in found] == [("b", ("a",)), ("c", ())]
+
+
+async def test_tokens_and_distance_are_kept(store):
+    await fact(store, "long", "lamp " * 400)
+    await fact(store, "short", "The lamp is lit.")
+    assert await keys(store, "lamp", budget=50) == ["short"]
+    assert await keys(store, "lamp", budget=50, cost=lambda _: 60) == []
+    await fact(store, "far", "Nothing of the kind, wholly other words.")
+    assert "far" in await keys(store, "The lamp is lit")
+    assert await keys(store, "The lamp is lit", max_cosine_distance=0.3) == ["short"]
+    with pytest.raises(ValueError, match="max_cosine_distance is 3"):
+        await recall(store, FACTS, "lamp", max_cosine_distance=3)
+
+
+async def test_many_queries_and_namespaces_are_one_embedding_each(store):
+    embed = store.embeddings if isinstance(store, InMemoryStore) else store.index_config["embed"]
+    await fact(store, "f", "Oda keeps the lamp.")
+    await remember(store, HERE, ["Oda lights the lamp."])
+    await fact(store, "l", "The lamp was made by giants.", namespace=LORE, kind="lore")
+    await fact(store, "p", "The player likes lamps.", namespace=PLAYER)
+    embed.asked.clear()
+    found = await recall(
+        store, [HERE, FACTS], [("the lamp", 1.0), ("a dark tower", 0.3), " "], lasting=[LORE, PLAYER], timeline=LINE
+    )
+    assert sorted(embed.asked) == ["a dark tower", "the lamp"]
+    assert {one.namespace for one in found} == {HERE, FACTS, LORE, PLAYER}
+    nothing_yet = await recall(store, [HERE, FACTS], "lamp", lasting=[LORE, PLAYER], timeline=[])
+    assert {one.namespace for one in nothing_yet} == {LORE, PLAYER}, "what lasts is seen from anywhere"
+
+
+async def test_the_reason_says_what_the_order_is_made_of(store):
+    await fact(store, "x", "Oda keeps the lamp.", importance=8, subject="Oda", said_at="2026-03-09T12:00:00")
+    await fact(store, "y", "A boat.")
+    (best, _) = await recall(store, FACTS, "What of Oda's lamp yesterday?", present=Present(NOW))
+    assert str(best.reason) == (
+        "relevance 1.00, words #1, meaning #1, time 1.00, named +1, importance 0.8, recency 1.00"
+    )
+
+
+@pytest.mark.parametrize("said_at", ["0001-01-01T00:00:00", "9999-12-31T23:59:59+14:00", "0000-01-01", "", None, 12])
+async def test_times_at_the_ends_of_the_calendar(store, said_at):
+    await fact(store, "odd", "The lamp is lit.", said_at=said_at)
+    await fact(store, "usual", "The lamp is out.", said_at="2026-03-09T12:00:00")
+    assert len(await keys(store, "lamp yesterday", present=Present(NOW))) == 2

@@ -1,0 +1,90 @@
+"""Remembering and recalling without a graph, over any store."""
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from memory import FaissStore, HashEmbeddings
+from memory.recall import recall
+from memory.remember import remember, session_of
+from memory.timeline import stamp
+
+HERE, CLAIMS = ("u", "c", "exchanges"), ("u", "c", "claims")
+
+
+@pytest.fixture(params=["faiss", "memory"])
+def store(request, tmp_path):
+    if request.param == "faiss":
+        with FaissStore.open(tmp_path / "m.db") as opened:
+            yield opened
+    else:
+        embed = HashEmbeddings()
+        yield InMemoryStore(index={"embed": embed, "dims": embed.dims, "fields": ["text"]})
+
+
+async def written(store):
+    return sorted((item.value["turn"], item.value["text"]) for item in await store.asearch(HERE, limit=99))
+
+
+async def test_a_foreign_conversation_in_three_lines(store):
+    await remember(store, HERE, ["The lamp is lit.", {"player": "I wait.", "reply": "Night falls."}, {"text": "Dawn."}])
+    assert await written(store) == [(1, "The lamp is lit."), (2, "I wait.\nNight falls."), (3, "Dawn.")]
+    assert [one.value["turn"] for one in await recall(store, HERE, "What about the lamp?", limit=1)] == [1]
+
+
+async def test_writing_twice_is_writing_once(store):
+    for _ in range(2):
+        line = await remember(store, HERE, ["one", "two"], claims=CLAIMS, timeline=[("a", 2)])
+    assert line == [("a", 2)]
+    assert await written(store) == [(1, "one"), (2, "two")]
+
+
+async def test_another_future_goes_on_a_branch_of_its_own(store):
+    await remember(store, HERE, ["one", "two"], claims=CLAIMS, timeline=[("a", 2)])
+    line = await remember(store, HERE, "another two", turn=2, claims=CLAIMS, timeline=[("a", 2)])
+    assert line[0] == ("a", 1)
+    assert line[1][1] == 2 != "a"
+    assert await written(store) == [(1, "one"), (2, "another two"), (2, "two")]
+    assert {one.value["text"] for one in await recall(store, HERE, "two", timeline=line)} == {"one", "another two"}
+
+
+async def test_further_writes_go_into_the_same_batch_or_nothing_does(store):
+    def fails(line):
+        raise RuntimeError(f"no head for {line}")
+
+    with pytest.raises(RuntimeError, match="no head"):
+        await remember(store, HERE, "one", also=fails)
+    assert await written(store) == []
+
+
+@pytest.mark.parametrize("wrong", [{}, {"player": "I wait."}, {"text": 7}])
+async def test_an_exchange_without_words_is_refused(store, wrong):
+    with pytest.raises(ValueError, match="needs a text"):
+        await remember(store, HERE, ["fine", wrong])
+    assert await written(store) == []
+
+
+async def test_records_say_when_and_in_which_session(store):
+    at = "2026-03-10T23:30:00-05:00"
+    await remember(store, HERE, "one", provenance={"thread": "t", "said_at": at})
+    (item,) = await store.asearch(HERE)
+    assert item.value["date"] == "20260311", "in UTC"
+    assert item.value["session"] == 1
+    await remember(store, HERE, "two", turn=2, provenance={"thread": "other", "said_at": at})
+    await remember(store, HERE, {"text": "three", "session": 7}, turn=3)
+    assert [item.value["session"] for item in await store.asearch(HERE)] == [1, 2, 7]
+
+
+@pytest.mark.parametrize(
+    ("past", "now", "number"),
+    [
+        (None, {}, 1),
+        ({"session": 4, "thread": "t"}, {"thread": "t"}, 4),
+        ({"session": 4, "thread": "t"}, {"thread": "u"}, 5),
+        ({"thread": "t"} | stamp("a", 1), {"thread": "t"}, 1),
+        ({"session": 4, "said_at": "2026-03-10T12:00:00"}, {"said_at": "2026-03-10T15:00:00+00:00"}, 4),
+        ({"session": 4, "said_at": "2026-03-10T12:00:00"}, {"said_at": "2026-03-10T15:00:01+00:00"}, 5),
+        ({"session": "many", "said_at": "once"}, {"said_at": "2026-03-10T15:00:01+00:00"}, 1),
+    ],
+)
+def test_a_new_thread_or_a_long_pause_begins_a_session(past, now, number):
+    assert session_of(past, now) == number

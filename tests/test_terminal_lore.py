@@ -1,0 +1,126 @@
+"""`questbook lore`, as a program: what goes in, what is refused and why, what is forgotten."""
+
+import pytest
+from filelock import FileLock
+from paper import files, pdf
+from stored_bytes import files_saying
+from test_terminal_pipe import one_line_of, start
+
+from graphs.dungeon_master.context import Context
+from graphs.engine import open_store, thread_id_of
+from graphs.errors import QuestbookError
+from graphs.home import Home
+from graphs.terminal.cli import main
+from graphs.terminal.lore import lore
+from memory.lore import list_lore
+
+
+@pytest.fixture
+def books(tmp_path):
+    place = tmp_path / "books"
+    place.mkdir()
+    files(
+        place,
+        bestiary_pdf=pdf("The owlbear fears silver bells."),
+        gods_md="# Ash\nThe Ash Mother sleeps.\n# Tide\nThe Tide King wakes.",
+        broken_pdf="none",
+        cover_png="x",
+    )
+    return place
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home"
+
+
+def out(run):
+    return run.stdout.decode().splitlines()
+
+
+def test_files_go_in_and_those_that_cannot_are_named_with_the_reason(home, books):
+    run = start(home, "lore", "add", str(books), str(books / "none.txt"))
+    assert run.returncode == 2
+    assert out(run) == [
+        "bestiary.pdf: added, 1 piece",
+        "gods.md: added, 2 pieces",
+        "Passed over, of other kinds: 1 (cover.png)",
+    ]
+    assert run.stderr.decode().splitlines() == [
+        f"questbook: {books}/broken.pdf: not added: it is no PDF file, though its name says so.",
+        f"questbook: {books}/none.txt: not added: there is no such file.",
+    ]
+    listed = out(start(home, "lore", "list"))
+    assert [line.partition(", read ")[0] for line in listed] == ["bestiary.pdf: 1 piece", "gods.md: 2 pieces"]
+    assert listed[1].endswith(f" from {books}/gods.md")
+
+
+def test_added_again_removed_and_listed(home, books):
+    add = ("lore", "add", str(books / "gods.md"))
+    assert start(home, *add).returncode == 0
+    assert out(start(home, *add)) == ["gods.md: unchanged, 2 pieces"]
+    (books / "gods.md").write_text("# Ash\nThe Ash Mother is awake.")
+    assert out(start(home, *add)) == ["gods.md: replaced, 1 piece"]
+    run = start(home, "lore", "remove", "gods.md", "gods.md")
+    assert run.returncode == 2
+    assert out(run) == ["gods.md: removed, 1 piece"]
+    assert (
+        one_line_of(run) == "questbook: There is no lore of the name 'gods.md' in campaign 'default'. There is: none."
+    )
+    assert out(start(home, "lore", "list")) == ["No lore in campaign 'default'. Add files: questbook lore add FILE…"]
+
+
+def test_campaigns_and_users_have_their_own(home, books):
+    assert start(home, "lore", "add", str(books / "gods.md"), "--campaign", "isle", "--user", "ann").returncode == 0
+    assert "gods.md: 2 pieces" in out(start(home, "lore", "list", "--campaign", "isle", "--user", "ann"))[0]
+    assert "No lore" in out(start(home, "lore", "list", "--campaign", "isle"))[0]
+    assert "No lore" in out(start(home, "lore", "list", QUESTBOOK_USER="ann"))[0]
+
+
+@pytest.mark.parametrize("wrong", [["lore"], ["lore", "add"], ["lore", "remove"], ["lore", "burn", "x"]])
+def test_without_saying_what_it_says_how(wrong, capsys):
+    assert main(wrong) == 2
+    assert "usage: questbook lore" in capsys.readouterr().err
+
+
+def test_a_data_directory_that_cannot_be_used_is_one_line(tmp_path, books):
+    (tmp_path / "file").write_text("x")
+    assert "Cannot use" in one_line_of(start(tmp_path / "file", "lore", "add", str(books / "gods.md")))
+
+
+async def test_two_terminals_do_not_change_it_at_once(home, books, monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_HOME", str(home))
+    monkeypatch.setattr("graphs.terminal.lore._WAIT", 0.2)
+    place, context = Home.find(), Context()
+    with (
+        FileLock(place.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock"),
+        pytest.raises(QuestbookError, match="Another terminal is changing the lore of campaign 'default'"),
+    ):
+        await lore(context, "add", [str(books / "gods.md")])
+    assert await lore(context, "list", [])
+
+
+def test_it_goes_with_its_campaign_and_words_of_it_are_forgotten(home, books):
+    for campaign in ("isle", "moor"):
+        start(home, "lore", "add", str(books / "gods.md"), str(books / "bestiary.pdf"), "--campaign", campaign)
+    run = start(home, "forget", "Tide King", "--campaign", "isle", words="yes\n")
+    assert "  gods.md, Tide: Tide The Tide King wakes." in out(run)
+    assert "Tide King" not in run.stdout.decode().partition("Forgotten:")[2]
+    run = start(home, "forget", "--campaign", "isle", "--yes")
+    assert out(run)[0].startswith("Forgotten: campaign 'isle'.")
+    assert "memories and other items: 4;" in out(run)[0], "two pieces and two notes on files are left"
+    assert "No lore" in out(start(home, "lore", "list", "--campaign", "isle"))[0]
+    assert files_saying(home, "owlbear") == ["memory.db"], "the other campaign's"
+    assert start(home, "forget", "--campaign", "moor", "--yes").returncode == 0
+    assert files_saying(home, "owlbear") == files_saying(home, "Ash Mother") == []
+
+
+async def test_forgotten_words_do_not_come_back_while_the_file_is_the_same(home, books, monkeypatch):
+    start(home, "lore", "add", str(books / "gods.md"))
+    start(home, "forget", "Tide King", "--yes")
+    assert out(start(home, "lore", "add", str(books / "gods.md"))) == ["gods.md: unchanged, 2 pieces"]
+    monkeypatch.setenv("QUESTBOOK_HOME", str(home))
+    async with open_store(Home.find().memory) as store:
+        assert len(await list_lore(store, "adventurer", "default")) == 1
+        found = await store.asearch(("adventurer", "default", "lore"))
+        assert [item.value["text"] for item in found] == ["Ash\nThe Ash Mother sleeps."]

@@ -1,0 +1,181 @@
+"""Times as people name them."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+
+from memory.fit import fit, story_day
+from memory.when import When, names_time, read_when
+
+NOW = datetime(2026, 3, 10, 15, 0, tzinfo=UTC)  # a Tuesday
+
+
+def span(query, now=NOW):
+    when = read_when(query, now, day=9, session=4)
+    return (when.start.date().isoformat(), (when.end - timedelta(seconds=1)).date().isoformat()) if when.start else None
+
+
+@pytest.mark.parametrize(
+    ("query", "days"),
+    [
+        ("What did I buy yesterday?", ("2026-03-09", "2026-03-09")),
+        ("what did she say the day before yesterday", ("2026-03-08", "2026-03-08")),
+        ("Who came last night?", ("2026-03-09", "2026-03-09")),
+        ("What happened earlier today?", ("2026-03-10", "2026-03-10")),
+        ("this morning", ("2026-03-10", "2026-03-10")),
+        ("three days ago", ("2026-03-07", "2026-03-07")),
+        ("a couple of days ago", ("2026-03-08", "2026-03-08")),
+        ("2 weeks ago", ("2026-02-21", "2026-02-27")),
+        ("a month ago", ("2026-01-26", "2026-02-25")),
+        ("last week", ("2026-03-02", "2026-03-08")),
+        ("last month!", ("2026-02-01", "2026-02-28")),
+        ("this year", ("2026-01-01", "2026-12-31")),
+        ("last weekend", ("2026-03-07", "2026-03-08")),
+        ("in the last three days", ("2026-03-07", "2026-03-11")),
+        ("on Sunday", ("2026-03-08", "2026-03-08")),
+        ("last Tuesday", ("2026-03-03", "2026-03-03")),
+        ("on 3 May", ("2025-05-03", "2025-05-03")),
+        ("on 3 march", ("2026-03-03", "2026-03-03")),
+        ("on May 3rd, 2023", ("2023-05-03", "2023-05-03")),
+        ("on the 3rd of May 2023", ("2023-05-03", "2023-05-03")),
+        ("on 2024-02-29", ("2024-02-29", "2024-02-29")),
+        ("in June 2023", ("2023-06-01", "2023-06-30")),
+        ("in May", ("2025-05-01", "2025-05-31")),
+        ("in 2022", ("2022-01-01", "2022-12-31")),
+        ("between 3 May 2023 and 5 May 2023", ("2023-05-03", "2023-05-05")),
+        ("December 9999", None),
+        ("on 31 February 2023", ("2023-02-01", "2023-02-28")),
+        ("in December 2022 or in 1823", ("2022-12-01", "2022-12-31")),
+    ],
+)
+def test_spans(query, days):
+    assert span(query) == days
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "May I have the second option?",
+        "march to the mill",
+        "I have 2000 gold",
+        "4000 years ago",
+        "Have I been here before?",
+        "When did we meet?",
+        "",
+    ],
+)
+def test_what_names_no_time(query):
+    assert not read_when(query, NOW, day=9, session=4).said
+
+
+def test_hours_and_minutes():
+    when = read_when("What did he say an hour ago?", NOW)
+    assert when.start < NOW - timedelta(hours=1) < when.end < NOW
+    assert read_when("half an hour ago", NOW).start > NOW - timedelta(minutes=40)
+    assert fit(when, {"said_at": (NOW - timedelta(hours=1)).isoformat()}) == 1
+    assert fit(when, {"said_at": (NOW - timedelta(days=1)).isoformat()}) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("query", "sessions"),
+    [
+        ("last session", (3, 3)),
+        ("the previous session", (3, 3)),
+        ("two sessions ago", (2, 2)),
+        ("in the last two sessions", (2, 4)),
+        ("this session", (4, 4)),
+        ("in the first session", (1, 1)),
+        ("session 2", (2, 2)),
+        ("last time we played", (3, 3)),
+        ("nine sessions ago", (1, 1)),
+    ],
+)
+def test_sessions(query, sessions):
+    assert read_when(query, NOW, session=4).sessions == sessions
+
+
+@pytest.mark.parametrize(
+    ("query", "days"),
+    [("on day 4", (4, 4)), ("on the third day", (3, 3)), ("yesterday", (8, 8)), ("three days ago", (6, 6)),
+     ("today", (9, 9)), ("twenty days", None), ("40 days ago", None)],
+)  # fmt: skip
+def test_the_storys_own_days(query, days):
+    assert read_when(query, NOW, day=9).days == days
+
+
+def test_without_story_or_session_only_real_time_is_read():
+    when = read_when("yesterday, or last session", NOW)
+    assert when.days is None
+    assert when.sessions is None
+    assert when.start is not None
+
+
+@pytest.mark.parametrize(
+    ("query", "relation", "anchor"),
+    [
+        ("Whom did we meet before we reached the tower?", "before", "we reached the tower"),
+        ("What have I lost since the storm?", "after", "the storm"),
+        ("Where was I after Oda left?", "after", "Oda left"),
+    ],
+)
+def test_events(query, relation, anchor):
+    when = read_when(query, NOW)
+    assert (when.relation, when.anchor) == (relation, anchor)
+
+
+def test_a_date_is_no_event():
+    assert read_when("before the 3rd of May 2023", NOW).anchor == ""
+
+
+def test_days_change_at_the_players_midnight():
+    tokyo = timezone(timedelta(hours=9))
+    now = datetime(2026, 3, 10, 1, 0, tzinfo=tokyo)
+    when = read_when("yesterday", now)
+    assert fit(when, {"said_at": "2026-03-09T14:59:00+00:00"}) == 1, "23:59 in Tokyo"
+    assert fit(when, {"said_at": "2026-03-09T15:01:00+00:00"}) < 1, "0:01 in Tokyo, today"
+    assert fit(when, {"said_at": "2026-03-09T14:59:00"}) == 1, "without an offset: UTC"
+
+
+@pytest.mark.parametrize("value", [{}, {"said_at": ""}, {"said_at": "long ago"}, {"said_at": 7}, {"day": True}])
+def test_what_has_no_time_is_no_error_and_gets_nothing(value):
+    assert fit(read_when("yesterday, on day 3, last session", NOW, session=4), value) == 0
+
+
+def test_nearer_fits_better_and_what_lies_before_counts_double():
+    when = read_when("on 3 March", NOW)
+    fits = [fit(when, {"said_at": f"2026-03-0{day}T12:00:00+00:00"}) for day in (3, 4, 6, 9)]
+    assert fits == sorted(fits, reverse=True)
+    assert fits[0] == 1 > fits[1] > fits[3] > 0
+    later, earlier = (fit(when, {"said_at": f"2026-03-{day}T00:00:00+00:00"}) for day in ("06", "01"))
+    assert earlier < later
+
+
+def test_before_and_after_an_event():
+    when = When(relation="before", anchor="the storm")
+    before, there, after = (fit(when, {"turn": turn}, 20) for turn in (18, 20, 22))
+    assert before > there > after > 0
+    assert fit(when, {"turn": 18}, None) == 0
+    assert fit(when._replace(relation="after"), {"turn": 22}, 20) == before
+
+
+def test_story_time_may_be_said_in_words():
+    assert story_day({"story_time": "Day 12, dusk"}) == 12
+    assert story_day({"story_time": "dusk"}) is None
+    assert story_day({"day": 3, "story_time": "day 4"}) == 3
+
+
+@pytest.mark.parametrize("now", [datetime(1, 1, 1, 3, tzinfo=UTC), datetime(9999, 12, 31, 23, tzinfo=UTC)])
+@pytest.mark.parametrize(
+    "query", ["yesterday", "last year", "two weeks ago", "last weekend", "today", "in May", "next"]
+)
+def test_at_the_ends_of_the_calendar(now, query):
+    when = read_when(query, now)
+    fit(when, {"said_at": date.min.isoformat()})
+    fit(when, {"said_at": "9999-12-31T23:59:59+00:00"})
+
+
+def test_what_names_a_time():
+    assert names_time("I went there yesterday")
+    assert names_time("We will go in May")
+    assert not names_time("I may go")
+    assert not names_time("three of them march")
