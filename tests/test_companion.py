@@ -208,6 +208,16 @@ async def test_memories_of_turns_beyond_the_prompt_are_recalled_before_the_reply
     assert "cello" in companion.values["summary"]
 
 
+async def test_recall_goes_by_the_weights_and_notes_what_was_used_where_they_ask_for_it(model):
+    ada = Companion(model, buffer="turns", buffer_turns=1, weights={"scoring": "generative_agents"})
+    for words in ("my cat is called Oda", "the weather is fine", "I bake bread"):
+        await ada.say(words, say("I see."))
+    await ada.say("what is my cat called?", say("Oda."))
+    used = await ada.store.asearch(("adventurer", "companion", "accesses"), limit=9)
+    first = next(item.key for item in await ada.store.asearch(TALKS, limit=9) if item.value["turn"] == 1)
+    assert first in max(used, key=lambda item: item.value["turn"]).value["accessed"]
+
+
 async def test_a_new_thread_goes_on_with_core_memory_and_knows_how_long_it_has_been(companion):
     await companion.say("I'm Ann", say("Hi", note("Name: Ann")))
     later = Companion(companion.model, companion.saver, companion.store)

@@ -82,6 +82,19 @@ async def test_the_published_scoring_notes_what_was_used(new_game):
     assert lines
 
 
+async def test_what_the_buffer_policy_shows_is_left_out_and_the_rest_is_recalled(new_game):
+    game = new_game(buffer="turns", buffer_turns=2)
+    await game.begin()
+    for number in range(6):
+        game.model.queue("quest", say(f"Mile {number}."))
+        await game.play(f"I walk mile {number}")
+    last = game.values["turn"]
+    lines, _ = await asked(game, "Which mile did I walk?")
+    turns = {line["turn"] for line in lines}
+    assert last - 2 in turns
+    assert not {last - 1, last} & turns, "the two turns before this one stand in the prompt word for word"
+
+
 async def test_by_default_no_accesses_are_noted(new_game):
     game = await walked(new_game)
     assert await game.store.asearch(("adventurer", "default", "accesses"), limit=9) == []

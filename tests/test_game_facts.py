@@ -247,6 +247,19 @@ async def test_a_new_thread_writes_what_the_last_one_could_not(game):
     assert [value["turn"] for value in (await stored(game)).values()] == [2]
 
 
+async def test_a_new_thread_writes_no_fact_of_a_turn_that_was_retracted(game):
+    game.store = Refusing()
+    game.app = build_graph().compile(checkpointer=game.saver, store=game.store)
+    await game.begin()
+    game.store.refuse = True
+    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+    await retract(game.app, game.config, CONTEXT, 2)
+    game.store.refuse = False
+    other = {"configurable": {"thread_id": "another"}}
+    await game.app.ainvoke({"messages": [HumanMessage("I go on.")]}, other, context=game.settings)
+    assert await stored(game) == {}
+
+
 async def test_without_a_store_facts_do_not_pile_up(game):
     game.app = build_graph().compile(checkpointer=game.saver)
     await game.begin()

@@ -205,7 +205,8 @@ async def _set_aside(graph: Graph, context: Settings, record: JSON, now: StateSn
         value = found.value
         here = [list(segment) for segment in now.values["timeline"]]
         if value["turn"] == now.values["turn"] and [list(segment) for segment in value["timeline"]] == here:
-            changed = {"quest": update["quest"].value, "summary": update.get("summary", value["summary"])}
+            changed = {"quest": update["quest"].value, "facts": update["facts"]}
+            changed["summary"] = update.get("summary", value["summary"])
             writes.append(PutOp(head, "head", value | changed, index=False))
     await store.abatch(writes)
 
