@@ -20,6 +20,7 @@ import select
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,9 @@ def _life(home: Path, turns: int, reaper: Reaper, longest: float = 0.0) -> bool:
         try:
             asyncio.run(_live(home, turns, reaper))
             status = 0
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
             os._exit(status)
     handle = os.pidfd_open(child)
