@@ -17,7 +17,7 @@ from graphs.storyteller.tables import saying
 
 JSON = dict[str, Any]
 
-_MOST_ROLLS = 3
+_MOST_ROLLS = 4
 
 
 class OfflineStoryteller(OfflineModel):
