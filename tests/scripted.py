@@ -32,7 +32,9 @@ def malformed(tool: str, arguments: str, text: str = "") -> AIMessage:
 
 
 class ScriptedModel(BaseChatModel):
-    """Answers from a queue for each job: "interview", "quest", "update", "condense"; else with a stock answer.
+    """Answers from a queue for each job, else with a stock answer.
+
+    Jobs are "interview", "quest", "update", "condense", "question" and "conclude".
 
     An entry is a message, an exception to raise, or a function of the messages that returns either.
     """
@@ -45,6 +47,8 @@ class ScriptedModel(BaseChatModel):
             "quest": say("The wind turns. What do you do?"),
             "update": say("no change"),
             "condense": say("They walked on."),
+            "question": say("nothing"),
+            "conclude": say("nothing"),
         }
     )
     job: str = "condense"
@@ -62,6 +66,7 @@ class ScriptedModel(BaseChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
         jobs = {"CharacterNotebook": "interview", "roll_dice": "quest", "StateNotebook": "update"}
+        jobs |= {"Questions": "question", "Reflection": "conclude"}
         bound = self.model_copy(update={"job": jobs[tools[0]["function"]["name"]]})
         bound.script, bound.calls, bound._stock = self.script, self.calls, self._stock
         return bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -50,6 +50,13 @@ class Context(BaseModel):
     )
     max_message_chars: int = Field(default=8000, ge=100, description="Longest message that a player may send.")
     max_roll_rounds: int = Field(default=4, ge=1, le=20, description="Times the model may ask for dice in one turn.")
+    reflection: Literal["inline", "background", "off"] = Field(
+        default="inline",
+        description="When to reflect: at the end of a turn, in the background (LangGraph Server alone), or never.",
+    )
+    reflection_importance: int = Field(
+        default=150, ge=1, description="Importance of new facts, each 1 to 10, at whose sum there is a reflection."
+    )
     model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
     update_timeout: float = Field(
         default=60.0, gt=0, description="Seconds for noting and summarising, after the reply."

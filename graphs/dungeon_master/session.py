@@ -36,6 +36,7 @@ def head_op(state: DungeonState, timeline: list[Segment], context: Context, thre
         "quest": state.quest.as_json(),
         "noted_through": state.noted_through,
         "facts": state.facts,  # not in the store yet: a thread that goes on from here writes them, too
+        "unreflected": state.unreflected,
     }
     return PutOp(campaign_namespace(context.user, context.campaign, "head"), _KEY, value, index=False)
 
@@ -79,6 +80,7 @@ async def join(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]
         "noted_through": past["turn"],
         "remembered_through": past["turn"],
         "facts": past.get("facts", []),
+        "unreflected": past.get("unreflected", 0),
         "messages": [AIMessage(recap, name=ASIDE)],
     }
 

@@ -71,6 +71,7 @@ class DungeonState(BaseModel):
         rolls: The last 20 dice rolls, as rolled, each with its turn.
         notices: The last 10 things that a person should know of: {"turn", "node", "text"}.
         facts: Facts that were noted and do not stand in the store yet, as `note_facts` keeps them.
+        unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
         noted: What the last notes changed on the quest's page: {"from", "through", "patch"}, for provenance.
         noted_through: Last turn that `quest` takes account of.
         remembered_through: Last turn that stands in the store.
@@ -88,6 +89,7 @@ class DungeonState(BaseModel):
     rolls: Annotated[list[JSON], keep_rolls] = Field(default_factory=list)
     notices: Annotated[list[JSON], keep_notices] = Field(default_factory=list)
     facts: list[JSON] = Field(default_factory=list)
+    unreflected: int = 0
     noted: JSON = Field(default_factory=dict)
     noted_through: int = 0
     remembered_through: int = 0

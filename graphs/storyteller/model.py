@@ -30,6 +30,7 @@ Asked = tuple[str, JSON]
 """A call of a tool: its name and arguments."""
 
 _MOST_ROLLS = 3
+_REFLECTING = frozenset({"Questions", "Reflection"})  # tools of those who ask it to look back
 
 
 class OfflineStoryteller(BaseChatModel):
@@ -134,6 +135,8 @@ class OfflineStoryteller(BaseChatModel):
             return self._tell(prompt)
         if "CharacterNotebook" in prompt.tools or prompt.missing:
             return self._interview(prompt)
+        if prompt.tools & _REFLECTING:
+            return "nothing", []  # it keeps what it was told, and draws no conclusions
         if prompt.turns:
             return condense(prompt.summary, prompt.turns, limit(prompt.system)), []
         if prompt.page("quest") or prompt.page("character"):
