@@ -1,4 +1,4 @@
-"""reflect: when enough has been noted since the last time, look back on it, at the end of the turn or in the background.
+"""reflect: when enough has been noted since the last time, look back on it, in the turn or in the background.
 
 The channel `unreflected` says when it may be due, so that an ordinary turn asks no store; what is due is what the store
 says. It goes back to 0 only after a reflection's writes.
@@ -68,7 +68,7 @@ async def reflect(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 
 
 async def _in_background(given: JSON, state: DungeonState, runtime: Runtime[Context]) -> JSON:
-    """Start a run of the graph `reflect` on a thread of its own, unless one waits or runs, or has seen to it already."""
+    """Start a run of `reflect` on a thread of its own, unless one waits or runs, or has seen to it already."""
     places = places_of(runtime.context)
     if runtime.store is not None:
         found = await waiting(runtime.store, places.facts, places.reflections, state.timeline, given["through"])
