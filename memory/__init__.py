@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         player_namespace,
         unescape_label,
     )
-    from memory.off_record import off_record
+    from memory.off_the_record import off_record
 
 _HOMES = {
     "CorruptStoreError": "memory.errors",
@@ -64,7 +64,7 @@ _HOMES = {
     "load_embeddings": "memory.embeddings",
     "memories_for": "memory.characters",
     "note_session": "memory.greeting",
-    "off_record": "memory.off_record",
+    "off_record": "memory.off_the_record",
     "player_namespace": "memory.namespaces",
     "remember_message": "memory.characters",
     "unescape_label": "memory.namespaces",

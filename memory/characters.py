@@ -20,7 +20,7 @@ from memory.duplicates import essence, fold, varied
 from memory.embeddings import HashEmbeddings
 from memory.ltm_config import LtmConfig
 from memory.namespaces import character_namespace
-from memory.off_record import off_record
+from memory.off_the_record import off_record
 from memory.timeline import Segment, sees
 
 MEMORIES = "memories"

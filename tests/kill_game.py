@@ -20,6 +20,7 @@ import select
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +104,15 @@ def _points(reaper: Reaper) -> None:
         return builder
 
     graphs.dungeon_master.graph.build_graph = build_graph
-    for name, asked in (("run_quest", "ask"), ("update_state", "ask"), ("remember", "claim"), ("condense", "ask")):
-        module: Any = sys.modules[f"graphs.dungeon_master.{name}"]
-        setattr(module, asked, _watched(reaper, f"{asked} in {name}", getattr(module, asked)))
+    inside = {
+        "run_quest": ("graphs.dungeon_master.run_quest", "ask"),
+        "update_state": ("graphs.dungeon_master.update_state", "ask"),
+        "remember": ("memory.remember", "claim"),
+        "condense": ("graphs.dungeon_master.condense", "ask"),
+    }
+    for node, (path, asked) in inside.items():
+        module: Any = sys.modules[path]
+        setattr(module, asked, _watched(reaper, f"{asked} in {node}", getattr(module, asked)))
     recall: Any = sys.modules["graphs.dungeon_master.recall"]
     recall.phrase_age = lambda *_: "a while ago"  # a killed game takes longer, and the storyteller tells ages
     store: Any = FaissStore
@@ -171,6 +178,9 @@ def _life(home: Path, turns: int, reaper: Reaper, longest: float = 0.0) -> bool:
         try:
             asyncio.run(_live(home, turns, reaper))
             status = 0
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
             os._exit(status)
     handle = os.pidfd_open(child)

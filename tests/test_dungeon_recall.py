@@ -47,7 +47,7 @@ async def test_facts_lore_and_the_player_come_along_and_a_player_is_shown_no_sec
     kinds = {key: line[key] for line in lines for key in line}
     assert kinds["event"] == "Goran forged the swordfish key."
     assert kinds["preference"] == "Likes Goran."
-    assert (kinds["lore"], kinds["source"], kinds["page"]) == ("Swordfish: sign of smiths.", "a.md", 3)
+    assert (kinds["text"], kinds["source"]) == ("Swordfish: sign of smiths.", "a.md, page 3")
     assert {line["secret"] for line in lines if "secret" in line} == {"Goran sold the swordfish.", "Goran drinks."}
     assert "died" not in str(lines), "another future's"
     texts = str([memory.get("text") for memory in shown])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphs.phrase import FORGOTTEN
-from memory.off_record import off_record
+from memory.off_the_record import off_record
 
 
 def withheld(told: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from graphs.phrase import FORGOTTEN
 from memory.characters import remember_message
 from memory.ltm_config import LtmConfig
 from memory.namespaces import campaign_namespace
-from memory.off_record import off_record
+from memory.off_the_record import off_record
 
 ASK = """
 Don't remember this: my PIN is 4711.
