@@ -37,7 +37,7 @@ from langgraph.store.base import BaseStore, PutOp  # noqa: E402
 from langgraph.store.memory import InMemoryStore  # noqa: E402
 from timeline_model import PlainWorld, World  # noqa: E402
 
-import graphs.dungeon_master.model  # noqa: E402
+import graphs.model  # noqa: E402
 from memory import FaissStore, HashEmbeddings  # noqa: E402
 from memory.recall import recall  # noqa: E402
 from memory.timeline import claim, record_key, stamp  # noqa: E402
@@ -87,7 +87,7 @@ def missing(name: str) -> str:
 async def play(kind: type[World], store: BaseStore, seed: int) -> Counter[str]:
     """Play one sequence; count what is wrong at its end."""
     world = kind(store, seed, campaign=f"{kind.__name__}{seed}")
-    world.answered_by_model(lambda _, load: setattr(graphs.dungeon_master.model, "load_chat_model", load))
+    world.answered_by_model(lambda _, load: setattr(graphs.model, "load_chat_model", load))
     choice, found = random.Random(seed), Counter[str]()
     await world.begin()
     for _ in range(MOVES):

@@ -58,7 +58,7 @@ from langgraph.graph.message import add_messages  # noqa: E402
 from pydantic import Field  # noqa: E402
 from typing_extensions import TypedDict  # noqa: E402
 
-import graphs.dungeon_master.model  # noqa: E402
+import graphs.model  # noqa: E402
 from graphs.dungeon_master.context import Context  # noqa: E402
 from graphs.engine import open_game  # noqa: E402
 from graphs.home import Home  # noqa: E402
@@ -227,7 +227,7 @@ async def run(model: Tables, play: Play, turns: int, checkpoints: Path, store: P
 
 async def ours(model: Tables, turns: int, home: Path) -> list[Turn]:
     """The dungeon master as the terminal runs it."""
-    graphs.dungeon_master.model.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
+    graphs.model.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
     place = Home(home)
     place.locks.mkdir(parents=True)
     async with open_game(Context(model="tables", user="u", campaign="c", seed=1), place) as game:

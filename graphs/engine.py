@@ -1,4 +1,4 @@
-"""The embedded engine: the dungeon master with SQLite and FAISS in this process, without a server."""
+"""The embedded engine: a graph of ours with SQLite and FAISS in this process, without a server."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.graph.state import CompiledStateGraph
 
-    from graphs.dungeon_master.context import Context
-    from graphs.dungeon_master.history import History
-    from graphs.dungeon_master.state import DungeonInput, DungeonState
+    from graphs.history import History
+    from graphs.settings import Settings
+    from graphs.turn_state import Said, TurnState
     from memory.faiss_store import FaissStore
 
 _WAIT = 30.0
+_DOORS = {"dungeon_master": "questbook play", "companion": "questbook chat"}
 _SQLITE = b"SQLite format 3\x00"
 
 
@@ -43,15 +44,24 @@ class Game:
         thread_id: The campaign's thread.
         checkpointer: Where its states are kept.
         home: Where the data lives.
+        machine: Name of the graph: "dungeon_master" or "companion".
     """
 
-    def __init__(self, context: Context, checkpointer: AsyncSqliteSaver, home: Home, resources: AsyncExitStack) -> None:
+    def __init__(
+        self,
+        context: Settings,
+        checkpointer: AsyncSqliteSaver,
+        home: Home,
+        resources: AsyncExitStack,
+        machine: str = "dungeon_master",
+    ) -> None:
         self.context = context
+        self.machine = machine
         self.checkpointer = checkpointer
         self.thread_id = thread_id_of(context.user, context.campaign)
         self.home = home
         self._resources = resources
-        self._graph: CompiledStateGraph[DungeonState, Context, DungeonInput, DungeonState] | None = None
+        self._graph: CompiledStateGraph[TurnState, Settings, Said, TurnState] | None = None
         self._loading = asyncio.Lock()
 
     @property
@@ -63,8 +73,18 @@ class Game:
         }
 
     async def saved(self) -> Saved | None:
-        """Return the campaign as its last checkpoint has it, or None before the first message."""
-        return await read_saved(self.checkpointer, self.thread_id)
+        """Return the campaign as its last checkpoint has it, or None before the first message.
+
+        Raises:
+            UnreadableError: Another graph wrote it.
+        """
+        saved = await read_saved(self.checkpointer, self.thread_id)
+        if saved and saved.machine not in ("", self.machine):
+            raise UnreadableError(
+                f"Campaign {self.context.campaign!r} belongs to the graph {saved.machine}, not to {self.machine}: "
+                "choose another name, or open it with " + _DOORS.get(saved.machine, "its own door") + "."
+            )
+        return saved
 
     async def unfinished(self) -> bool:
         """Whether the last turn stopped before its end, so that `resume` has something to do."""
@@ -72,18 +92,18 @@ class Game:
         # Not `next`: that is empty if the process was killed after a node's writes and before their checkpoint.
         return bool((await graph.aget_state(self.config)).tasks)
 
-    async def load(self) -> CompiledStateGraph[DungeonState, Context, DungeonInput, DungeonState]:
+    async def load(self) -> CompiledStateGraph[TurnState, Settings, Said, TurnState]:
         """Load the graph and open the store, once; return the graph."""
         async with self._loading:
             if self._graph is None:
-                module = await asyncio.to_thread(import_module, "graphs.dungeon_master.graph")
+                module = await asyncio.to_thread(import_module, f"graphs.{self.machine}.graph")
                 store = await self._resources.enter_async_context(open_store(self.home.memory, self.context.embeddings))
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
 
     async def history(self) -> History:
         """Return what was played: for going back, to another line, or only for looking."""
-        module = await asyncio.to_thread(import_module, "graphs.dungeon_master.history")
+        module = await asyncio.to_thread(import_module, "graphs.history")
         history: History = module.History(await self.load(), self.config, self.context)
         return history
 
@@ -124,7 +144,7 @@ class Game:
                 yield event
 
     async def _run(
-        self, given: Any, config: RunnableConfig | None = None, context: Context | None = None
+        self, given: Any, config: RunnableConfig | None = None, context: Settings | None = None
     ) -> AsyncGenerator[Event]:
         graph = await self.load()
         stream = graph.astream(
@@ -149,12 +169,15 @@ class Game:
 
 
 @asynccontextmanager
-async def open_game(context: Context, home: Home | None = None) -> AsyncIterator[Game]:
+async def open_game(
+    context: Settings, home: Home | None = None, machine: str = "dungeon_master"
+) -> AsyncIterator[Game]:
     """Open a campaign in this process.
 
     Args:
         context: The settings; user and campaign name the thread.
         home: Where the data lives; the default is `Home.find()`.
+        machine: Name of the graph.
 
     Raises:
         HomeError: The data cannot be read or written.
@@ -163,7 +186,7 @@ async def open_game(context: Context, home: Home | None = None) -> AsyncIterator
     async with AsyncExitStack() as resources:
         await asyncio.to_thread(_claim, place.memory)
         checkpointer = await resources.enter_async_context(open_checkpointer(place.checkpoints))
-        yield Game(context, checkpointer, place, resources)
+        yield Game(context, checkpointer, place, resources, machine)
 
 
 @asynccontextmanager
@@ -225,9 +248,9 @@ def _index(embeddings: str | None, known: Mapping[str, list[float]] | None = Non
     from memory.embeddings import load_embeddings
 
     if embeddings is None:
-        from graphs.dungeon_master.context import Context
+        from graphs.settings import Settings
 
-        embeddings = Context.of().embeddings
+        embeddings = Settings.of().embeddings
     named = f"minilm:{Home.find().minilm}" if embeddings == "minilm" else embeddings
     embedder = load_embeddings(named)
     if known:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 JSON = dict[str, Any]
 
-REPLIES = frozenset({"build_character", "run_quest"})
+REPLIES = frozenset({"build_character", "run_quest", "respond"})
 """Nodes whose words are for the player; what other nodes make the model say is not."""
 
 STREAM_MODES: list[Literal["messages", "updates", "custom"]] = ["messages", "updates", "custom"]
@@ -39,10 +39,17 @@ class Recalled(NamedTuple):
 
 
 class Prompted(NamedTuple):
-    """What the model saw: [{"section", "tokens", "text"}, …]."""
+    """What the model saw.
+
+    Attributes:
+        node: Who asked it.
+        sections: [{"section", "tokens", "text"}, …].
+        fidelity: How many earlier turns stood in it word for word, of how many: {"turns", "of"}.
+    """
 
     node: str
     sections: list[JSON]
+    fidelity: JSON | None = None
 
 
 class Passed(NamedTuple):
@@ -70,7 +77,7 @@ async def read_stream(stream: AsyncIterator[Any]) -> AsyncGenerator[Event]:
                 for event in _written(node, update):
                     yield event
         elif isinstance(payload, dict) and isinstance(payload.get("prompt"), list):
-            yield Prompted(str(payload.get("node", "")), payload["prompt"])
+            yield Prompted(str(payload.get("node", "")), payload["prompt"], payload.get("fidelity"))
 
 
 def _spoken(payload: Any, streamed: set[str]) -> Iterator[Spoken]:

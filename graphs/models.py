@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
@@ -39,6 +39,7 @@ def load_chat_model(
     temperature: float | None = None,
     timeout: float = 120.0,
     max_retries: int = 2,
+    offline: Literal["storyteller", "assistant"] = "storyteller",
 ) -> BaseChatModel:
     """Make the chat model that `name` stands for, or return it if these very settings were loaded before.
 
@@ -58,11 +59,16 @@ def load_chat_model(
             `openai:…` a server that says nothing is not asked again; other providers' packages may do so.
         max_retries: Times that one request is tried again after a rate limit, a server error or a lost connection,
             before anything was streamed.
+        offline: Who answers when the name is "offline".
 
     Raises:
         SettingsError: No such provider, its package or its key is missing, or a setting makes no sense.
     """
     if name.strip().lower() == OFFLINE:
+        if offline == "assistant":
+            from graphs.offline_assistant import OfflineAssistant
+
+            return OfflineAssistant(seed=seed)
         from graphs.storyteller import OfflineStoryteller
 
         return OfflineStoryteller(seed=seed)

@@ -81,6 +81,12 @@ class Saved(NamedTuple):
         return int(self.values.get("turn", 0))
 
     @property
+    def machine(self) -> str:
+        """Name of the graph that wrote it; "" before the first turn."""
+        channels = {"core": "companion", "quest": "dungeon_master", "character": "dungeon_master"}
+        return next((machine for channel, machine in channels.items() if channel in self.values), "")
+
+    @property
     def view(self) -> PlayerView:
         """What the player may see of it: all that a door shows is made of this."""
         from graphs.player_view import PlayerView

@@ -46,11 +46,16 @@ def spoken(turn: Sequence[AnyMessage]) -> tuple[str, str]:
 def latest(messages: Sequence[AnyMessage], budget: int) -> list[AnyMessage]:
     """Return the latest whole turns that fit in `budget` tokens, asides left out; the last turn always."""
     kept: list[AnyMessage] = []
-    for _, turn in reversed(turns_of(_paired([message for message in messages if message.name != ASIDE]), 0)):
+    for _, turn in reversed(turns_of(said(messages), 0)):
         if kept and count_tokens_approximately([*turn, *kept]) > budget:
             break
         kept = [*turn, *kept]
     return kept
+
+
+def said(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Leave out asides, and what no provider takes: a call without its results, a result without its call."""
+    return _paired([message for message in messages if message.name != ASIDE])
 
 
 def _paired(messages: Sequence[AnyMessage]) -> list[AnyMessage]:

@@ -12,7 +12,8 @@ StoreError
 ├── UnreadableDocumentError a file that is to become lore cannot be read (also a ValueError)
 ├── UnknownLoreError        there is no lore of that name (also a LookupError)
 ├── ImportFailedError       there is nothing to bring over, or it cannot be read
-└── NoSuchMemoryError       there is no memory with this key (also a LookupError)
+├── NoSuchMemoryError       there is no memory with this key (also a LookupError)
+└── BadQueryError           a search asks for something that there is not: a page, a day (also a ValueError)
 """
 
 
@@ -66,3 +67,7 @@ class ImportFailedError(StoreError):
 
 class NoSuchMemoryError(StoreError, LookupError):
     """There is no memory with this key; the message says how to find the keys that there are."""
+
+
+class BadQueryError(StoreError, ValueError):
+    """A search asks for something that there is not; the message names the argument and what is allowed."""

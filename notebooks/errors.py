@@ -1,9 +1,11 @@
 """What can be wrong with a page.
 
 NotebookError
-├── PatchError      a patch does not fit its page; the page stands as it was
-├── PageFullError   a patch would make the page render to more characters than its limit
-└── VersionError    the page was written by a newer Questbook
+├── PatchError           a patch does not fit its page; the page stands as it was
+├── PageFullError        a patch would make the page render to more characters than its limit
+│   └── SectionFullError   the same of one section of core memory
+├── EditError            a tool call does not fit core memory; the message is the tool's result
+└── VersionError         the page was written by a newer Questbook
 """
 
 from __future__ import annotations
@@ -58,6 +60,29 @@ class PageFullError(NotebookError):
             f"{page} would render to {used} characters of {limit}: shorten it by at least {used - limit}. "
             "Set entries that no longer matter to null, or say the same in fewer words."
         )
+
+
+class SectionFullError(PageFullError):
+    """A value would be longer than its section's limit; the section stands as it was.
+
+    Attributes:
+        label: The section.
+    """
+
+    def __init__(self, label: str, used: int, limit: int) -> None:
+        super().__init__("CoreNotebook", used, limit)
+        self.label = label
+        self.args = (
+            f"Section {label!r} would use {used:,} of {limit:,} characters: shorten it by at least {used - limit:,}, "
+            "or move something to archival memory.",
+        )
+
+
+class EditError(NotebookError):
+    """A tool call does not fit core memory, which stands as it was.
+
+    The message is what the model is told: what is wrong, the labels there are, the current text.
+    """
 
 
 class VersionError(NotebookError):

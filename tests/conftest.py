@@ -33,7 +33,7 @@ def own_home(tmp_path, monkeypatch):
 @pytest.fixture
 def model(monkeypatch):
     scripted = ScriptedModel()
-    monkeypatch.setattr("graphs.dungeon_master.model.load_chat_model", lambda *_, **__: scripted)
+    monkeypatch.setattr("graphs.model.load_chat_model", lambda *_, **__: scripted)
     return scripted
 
 

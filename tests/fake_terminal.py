@@ -21,7 +21,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[()][0-9A-Za-z]|\x1b[=>]")
 SLOW = """
 import asyncio, sys
 from scripted import ScriptedModel, say
-import graphs.dungeon_master.model as loader
+import graphs.model as loader
 from graphs.errors import ModelError
 from graphs.terminal.cli import main
 

@@ -105,10 +105,10 @@ def _points(reaper: Reaper) -> None:
 
     graphs.dungeon_master.graph.build_graph = build_graph
     inside = {
-        "run_quest": ("graphs.dungeon_master.run_quest", "ask"),
+        "run_quest": ("graphs.reply", "ask"),
         "update_state": ("graphs.dungeon_master.update_state", "ask"),
         "remember": ("memory.remember", "claim"),
-        "condense": ("graphs.dungeon_master.condense", "ask"),
+        "condense": ("graphs.summarize", "ask"),
     }
     for node, (path, asked) in inside.items():
         module: Any = sys.modules[path]

@@ -34,7 +34,7 @@ def malformed(tool: str, arguments: str, text: str = "") -> AIMessage:
 class ScriptedModel(BaseChatModel):
     """Answers from a queue for each job, else with a stock answer.
 
-    Jobs are "interview", "quest", "update", "condense", "question" and "conclude".
+    Jobs are "interview", "quest", "update", "condense", "companion", "question" and "conclude".
 
     An entry is a message, an exception to raise, or a function of the messages that returns either.
     """
@@ -47,6 +47,7 @@ class ScriptedModel(BaseChatModel):
             "quest": say("The wind turns. What do you do?"),
             "update": say("no change"),
             "condense": say("They walked on."),
+            "companion": say("I see."),
             "question": say("nothing"),
             "conclude": say("nothing"),
         }
@@ -65,8 +66,14 @@ class ScriptedModel(BaseChatModel):
         return [messages for done, messages in self.calls if done == job]
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
-        jobs = {"CharacterNotebook": "interview", "roll_dice": "quest", "StateNotebook": "update"}
-        jobs |= {"Questions": "question", "Reflection": "conclude"}
+        jobs = {
+            "CharacterNotebook": "interview",
+            "roll_dice": "quest",
+            "StateNotebook": "update",
+            "core_memory_append": "companion",
+            "Questions": "question",
+            "Reflection": "conclude",
+        }
         bound = self.model_copy(update={"job": jobs[tools[0]["function"]["name"]]})
         bound.script, bound.calls, bound._stock = self.script, self.calls, self._stock
         return bound

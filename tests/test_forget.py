@@ -9,9 +9,9 @@ from stored_bytes import opened as unpacked
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.forget import Forgetting
-from graphs.dungeon_master.history import History
 from graphs.engine import open_game
 from graphs.errors import ForgettingError
+from graphs.history import History
 from graphs.home import Home
 from graphs.phrase import FORGOTTEN
 
@@ -274,7 +274,7 @@ async def test_another_checkpointer_is_never_cleaned_in_silence(game):
 
 async def test_a_forgotten_turn_is_still_a_place_in_the_story(game):
     from graphs.dungeon_master.forget import Forgetting
-    from graphs.dungeon_master.history import History
+    from graphs.history import History
 
     await game.begin()
     for words in ("I whisper swordfish", "I go on"):

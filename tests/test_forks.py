@@ -10,10 +10,10 @@ from timeline_model import Hooked
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.graph import build_graph
-from graphs.dungeon_master.history import History
 from graphs.dungeon_master.recall import memories_for
 from graphs.dungeon_master.state import DungeonState
 from graphs.errors import HistoryError
+from graphs.history import History
 from memory.namespaces import campaign_namespace
 from memory.timeline import visible
 

@@ -10,10 +10,10 @@ from scripted import call, malformed, say
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.forget import Forgetting
 from graphs.dungeon_master.graph import build_graph
-from graphs.dungeon_master.history import History
 from graphs.dungeon_master.provenance import FACT, why
 from graphs.dungeon_master.retract import retract
 from graphs.errors import ForgettingError, HistoryError
+from graphs.history import History
 from memory import FaissStore
 from memory.facts import Fact
 from memory.namespaces import campaign_namespace, player_namespace
@@ -245,6 +245,19 @@ async def test_a_new_thread_writes_what_the_last_one_could_not(game):
     other = {"configurable": {"thread_id": "another"}}
     await game.app.ainvoke({"messages": [HumanMessage("I go on.")]}, other, context=game.settings)
     assert [value["turn"] for value in (await stored(game)).values()] == [2]
+
+
+async def test_a_new_thread_writes_no_fact_of_a_turn_that_was_retracted(game):
+    game.store = Refusing()
+    game.app = build_graph().compile(checkpointer=game.saver, store=game.store)
+    await game.begin()
+    game.store.refuse = True
+    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+    await retract(game.app, game.config, CONTEXT, 2)
+    game.store.refuse = False
+    other = {"configurable": {"thread_id": "another"}}
+    await game.app.ainvoke({"messages": [HumanMessage("I go on.")]}, other, context=game.settings)
+    assert await stored(game) == {}
 
 
 async def test_without_a_store_facts_do_not_pile_up(game):

@@ -4,8 +4,8 @@ import pytest
 from scripted import call, say
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.history import History, Spot, resend, spot_of
 from graphs.errors import HistoryError
+from graphs.history import History, Spot, resend, spot_of
 
 
 @pytest.fixture

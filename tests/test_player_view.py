@@ -10,13 +10,14 @@ from langgraph.graph import END, START, StateGraph
 from scripted import call, say
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.state import DungeonInput, DungeonState
+from graphs.dungeon_master.state import DungeonState
 from graphs.engine import open_game
 from graphs.home import Home
 from graphs.player_view import PlayerView, is_secret, shown_fields, shown_memories
 from graphs.terminal.commands import COMMANDS, run_command
 from graphs.terminal.screen import Screen
 from graphs.terminal.table import Table
+from graphs.turn_state import Said
 from notebooks import NotebookError, StateNotebook
 
 SECRET = "the innkeeper murdered the old king"
@@ -76,7 +77,7 @@ async def test_a_node_that_renders_for_the_player_cannot_read_a_secret():
     assert read["quest"]["location"] == "The Bent Nail"
     assert [memory["text"] for memory in read["recalled"]] == ["The lamp went out."]
     assert "old king" not in json.dumps(read)
-    assert set(DungeonInput.model_fields) == {"messages"}, "nor can a caller put one in"
+    assert set(Said.model_fields) == {"messages"}, "nor can a caller put one in"
 
 
 async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secret(model, capsys, monkeypatch):

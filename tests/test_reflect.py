@@ -12,8 +12,8 @@ from scripted import call, malformed, say
 from graphs.dungeon_master import reflect as reflecting
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.graph import build_graph
-from graphs.dungeon_master.history import History
 from graphs.dungeon_master.retract import retract
+from graphs.history import History
 from graphs.reflect.graph import build_graph as build_reflection
 from graphs.reflect.graph import graph as reflection
 from memory.namespaces import campaign_namespace

@@ -4,10 +4,10 @@ import pytest
 from scripted import call, say
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.history import History
 from graphs.dungeon_master.provenance import why
 from graphs.dungeon_master.retract import put_back, retract
 from graphs.errors import HistoryError
+from graphs.history import History
 from memory.recall import recall
 from notebooks import StateNotebook, diff_patch, merge_patch
 

@@ -11,19 +11,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 
+from graphs.dungeon_master import prompts
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.sections import (
-    condense_prompt,
     interview_prompt,
     quest_prompt,
-    system_message,
     update_prompt,
 )
 from graphs.dungeon_master.state import DungeonState
+from graphs.prompt_stack import system_message
 from graphs.storyteller import OfflineStoryteller
 from graphs.storyteller.tables import table
 from graphs.storyteller.tale import keys, tale
 from graphs.storyteller.words import read
+from graphs.summarize import summary_prompt
 from notebooks import CharacterNotebook, StateNotebook
 
 ROLL = {"type": "function", "function": {"name": "roll_dice", "parameters": {}}}
@@ -85,7 +86,7 @@ class Game:
         self.messages.append(HumanMessage(words))
         rolls, model = [], self.model.bind_tools([ROLL])
         for _ in range(5):
-            sections, conversation = quest_prompt(self.state(), Context())
+            sections, conversation, _ = quest_prompt(self.state(), Context())
             reply = model.invoke([system_message(sections), *conversation])
             self.messages.append(reply)
             if not reply.tool_calls:
@@ -331,7 +332,7 @@ def test_a_roll_that_failed_is_not_asked_for_again():
     game.say("go north")
     game.messages.append(HumanMessage("climb the ivy"))
     model = game.model.bind_tools([ROLL])
-    sections, conversation = quest_prompt(game.state(), Context())
+    sections, conversation, _ = quest_prompt(game.state(), Context())
     call = model.invoke([system_message(sections), *conversation])
     assert call.tool_calls[0]["args"] == {
         "expression": "1d20",
@@ -349,7 +350,7 @@ async def test_streaming_and_async_say_the_same_as_invoke():
     game.say("go north")
     for words in ("look", "climb the ivy"):
         game.messages.append(HumanMessage(words))
-        sections, conversation = quest_prompt(game.state(), Context())
+        sections, conversation, _ = quest_prompt(game.state(), Context())
         prompt = [system_message(sections), *conversation]
         model = game.model.bind_tools([ROLL])
         whole = model.invoke(prompt)
@@ -372,7 +373,9 @@ def test_a_summary_keeps_what_was_told_and_keeps_to_its_limit():
         for n in range(40)
     ]
     turns[3] = {"turn": 3, "player": "Remember: the password is swordfish", "reply": "It will keep."}
-    told = OfflineStoryteller().invoke(condense_prompt("Mira came <by boat> to Gullhaven.", turns, 100))
+    told = OfflineStoryteller().invoke(
+        summary_prompt("Mira came <by boat> to Gullhaven.", turns, 100, prompts.CONDENSE)
+    )
     assert "swordfish" in told.text
     assert "<by boat>" in told.text
     assert len(told.text.split()) <= 60
@@ -384,7 +387,7 @@ def test_any_words_at_all_get_an_answer(words):
     game = Game(seed=1)
     game.messages.append(AIMessage("Welcome. What is your name?"))
     game.character = CharacterNotebook()
-    sections, _ = interview_prompt(game.state(), Context())
+    sections, *_ = interview_prompt(game.state(), Context())
     model = game.model.bind_tools([CharacterNotebook.tool()])
     said = model.invoke([system_message(sections), *game.messages, HumanMessage(words)])
     for call in said.tool_calls:
@@ -404,7 +407,7 @@ def test_the_adventure_opens_in_the_turn_that_completes_the_character():
         AIMessage("Then we are ready, Mira.", tool_calls=[call]),
         ToolMessage("The page is complete. Open the adventure now.", tool_call_id="c1", name="CharacterNotebook"),
     ]
-    sections, conversation = quest_prompt(game.state(), Context())
+    sections, conversation, _ = quest_prompt(game.state(), Context())
     opened = game.model.bind_tools([ROLL]).invoke([system_message(sections), *conversation])
     assert "sister" in opened.text
     reply = f"Then we are ready, Mira.\n{opened.text}"

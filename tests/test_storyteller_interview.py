@@ -6,8 +6,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.sections import interview_prompt, system_message
+from graphs.dungeon_master.sections import interview_prompt
 from graphs.dungeon_master.state import DungeonState
+from graphs.prompt_stack import system_message
 from graphs.storyteller import OfflineStoryteller
 from notebooks import CharacterNotebook
 
@@ -18,7 +19,7 @@ def tell(words, page=None, asked=""):
     page = CharacterNotebook.load(page)
     before = [AIMessage(asked)] if asked else []
     state = DungeonState(messages=[HumanMessage("hello"), *before, HumanMessage(words)], character=page, turn=2)
-    sections, conversation = interview_prompt(state, Context())
+    sections, conversation, _ = interview_prompt(state, Context())
     reply = MODEL.invoke([system_message(sections), *conversation])
     for call in reply.tool_calls:
         assert call["name"] == "CharacterNotebook"
@@ -95,7 +96,7 @@ def test_after_the_tool_has_answered_it_asks_on_and_speaks_of_errors():
             messages=[HumanMessage("I'm Mira"), reply, ToolMessage(result, tool_call_id=reply.tool_calls[0]["id"])],
             character=CharacterNotebook(name="Mira"),
         )
-        sections, conversation = interview_prompt(state, Context())
+        sections, conversation, _ = interview_prompt(state, Context())
         after = MODEL.invoke([system_message(sections), *conversation])
         assert word in after.text
         assert not after.tool_calls

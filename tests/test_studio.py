@@ -77,3 +77,43 @@ async def test_studio_from_schemas_to_restart(server):
     items = await client.store.search_items(["adventurer", "studio", "exchanges"], limit=50)
     assert sorted(item["value"]["turn"] for item in items["items"]) == list(range(1, turns + 2))
     assert "BlockingError" not in (server.state / "log").read_text()
+
+
+async def test_studio_runs_the_companion(server):
+    client = server.start()
+    [assistant] = await client.assistants.search(graph_id="companion")
+    schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+    assert {"core", "timezone", "buffer", "max_tool_rounds"} <= set(schemas["context_schema"]["properties"])
+    assert list(schemas["input_schema"]["properties"]) == ["messages"]
+    thread = await client.threads.create(graph_id="companion")
+    nodes, custom = [], []
+    stream = client.runs.stream(
+        thread["thread_id"],
+        "companion",
+        input={"messages": [{"role": "user", "content": "My name is Ann and I like tea."}]},
+        context={"campaign": "studio"},
+        stream_mode=["updates", "custom"],
+    )
+    async for part in stream:
+        assert part.event != "error", part.data
+        nodes += list(part.data) if part.event == "updates" else []
+        custom += [part.data] if part.event == "custom" else []
+    assert nodes == ["recall", "respond", "use_tools", "remember"]
+    assert custom[0]["fidelity"] == {"turns": 0, "of": 0}
+    values = (await client.threads.get_state(thread["thread_id"]))["values"]
+    assert values["core"]["sections"]["human"]["value"] == "Name: Ann\nLikes: tea"
+    assert values["messages"][-1]["content"].startswith("I have noted")
+    changed = {"core": {"sections": {"human": {"value": "Name: Anna"}}}}
+    await client.threads.update_state(thread["thread_id"], changed, as_node="remember")
+    long = {"core": {"sections": {"human": {"value": "x" * 3000}}}}
+    with pytest.raises(APIStatusError, match="would use") as refused:
+        await client.threads.update_state(thread["thread_id"], long, as_node="remember")
+    assert refused.value.status_code == 400
+    final = await client.runs.wait(
+        thread["thread_id"],
+        "companion",
+        input={"messages": [{"role": "user", "content": "What is my name?"}]},
+        context={"campaign": "studio"},
+    )
+    assert final["messages"][-1]["content"] == "Your name is Anna."
+    assert "BlockingError" not in (server.state / "log").read_text()

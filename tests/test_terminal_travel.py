@@ -9,9 +9,9 @@ from test_terminal_pipe import one_line_of, play, start
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.graph import build_graph
-from graphs.dungeon_master.places import Place, stretches
 from graphs.engine import open_checkpointer, open_game, open_store
 from graphs.errors import ModelError
+from graphs.places import Place, stretches
 from graphs.terminal.cli import main
 from graphs.terminal.commands import run_command
 from graphs.terminal.roads import draw_roads

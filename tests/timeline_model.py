@@ -126,7 +126,7 @@ class World:
 
     def answered_by_model(self, patch: Any) -> None:
         """Let the graph's nodes ask this world's model; `patch` is monkeypatch.setattr or one like it."""
-        patch("graphs.dungeon_master.model.load_chat_model", lambda *_, **__: self.model)
+        patch("graphs.model.load_chat_model", lambda *_, **__: self.model)
 
     # Moves
 

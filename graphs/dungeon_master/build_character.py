@@ -12,13 +12,13 @@ from langgraph.runtime import Runtime
 from graphs.dungeon_master import prompts
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.entrance import enter
-from graphs.dungeon_master.model import chat_model
-from graphs.dungeon_master.sections import interview_prompt, system_message, weigh
+from graphs.dungeon_master.sections import interview_prompt
 from graphs.dungeon_master.session import join
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import notice, open_turn
+from graphs.model import chat_model
 from graphs.models import ask
 from graphs.tool_calls import write_page
+from graphs.turn import notice, open_turn
 from notebooks import CharacterNotebook, diff_patch
 
 _ROUNDS = 3
@@ -41,11 +41,11 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
     spoke = False
     for _ in range(_ROUNDS):
         now = state.model_copy(update={"character": page, "messages": [*state.messages, *said]})
-        sections, conversation = interview_prompt(now, runtime.context)
-        runtime.stream_writer({"prompt": weigh(sections, conversation), "node": "build_character"})
+        prompt = interview_prompt(now, runtime.context)
+        runtime.stream_writer(prompt.told("build_character", opened["turn"]))
         reply = await ask(
             model,
-            [system_message(sections), *conversation],
+            prompt.messages,
             model_name=runtime.context.model,
             tags=[TAG_NOSTREAM] if spoke else [],
             timeout=runtime.context.model_timeout,

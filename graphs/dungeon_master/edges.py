@@ -10,9 +10,9 @@ from graphs.dungeon_master.condense import leaving
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.reflect import due
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import check_input
 from graphs.node import context_or_none
 from graphs.tool_calls import calls_of
+from graphs.turn import check_input
 
 
 def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:

@@ -21,13 +21,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore, Item, PutOp
 from langgraph.store.memory import InMemoryStore
 
-from graphs.dungeon_master.context import Context
 from graphs.erasure import Erasure, delete_threads, files_with
 from graphs.errors import ForgettingError
 from graphs.home import Home
 from graphs.phrase import FORGOTTEN, Phrase
 from graphs.prompt_history import entries_that, remove_entries
 from graphs.saved import thread_id_of
+from graphs.settings import Settings
 from memory.faiss_store import FaissStore
 from memory.namespaces import campaign_namespace, characters_namespace, player_namespace, unescape_label
 from memory.paging import items_under
@@ -93,7 +93,7 @@ class Forgetting:
         home: Where a terminal keeps its prompt's history and its locks; None: there is none.
     """
 
-    def __init__(self, graph: Graph, config: RunnableConfig, context: Context, home: Home | None = None) -> None:
+    def __init__(self, graph: Graph, config: RunnableConfig, context: Settings, home: Home | None = None) -> None:
         self.graph, self.config, self.context, self.home = graph, config, context, home
 
     async def find(self, what: str) -> Found:

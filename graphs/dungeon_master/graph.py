@@ -23,16 +23,17 @@ from graphs.dungeon_master.reflect import reflect
 from graphs.dungeon_master.remember import remember
 from graphs.dungeon_master.roll_dice import roll_dice
 from graphs.dungeon_master.run_quest import run_quest
-from graphs.dungeon_master.state import DungeonInput, DungeonState
+from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.update_state import update_state
 from graphs.node import Node
+from graphs.turn_state import Said
 
 _node = partial(Node[Context], context=Context.of)
 
 
-def build_graph() -> StateGraph[DungeonState, Context, DungeonInput, DungeonState]:
+def build_graph() -> StateGraph[DungeonState, Context, Said, DungeonState]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own."""
-    builder = StateGraph(DungeonState, context_schema=Context, input_schema=DungeonInput)
+    builder = StateGraph(DungeonState, context_schema=Context, input_schema=Said)
 
     builder.add_node("build_character", _node(build_character))
     builder.add_node("recall", _node(recall))

@@ -20,7 +20,7 @@ from langgraph.store.base import BaseStore
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import notice
+from graphs.turn import notice
 from memory import marks
 from memory.buffer import turns_of
 from memory.fact_reading import read_facts

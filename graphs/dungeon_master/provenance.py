@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore, SearchItem
 
-from graphs.dungeon_master.chronicle import Graph
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.history import History
+from graphs.chronicle import Graph
 from graphs.dungeon_master.note_facts import FACTS
 from graphs.errors import HistoryError
+from graphs.history import History
 from graphs.phrase import Phrase
 from graphs.player_view import is_secret
+from graphs.settings import Settings
 from memory import marks
 from memory.facts import hidden
 from memory.namespaces import campaign_namespace, player_namespace
@@ -63,7 +63,7 @@ class Cause(NamedTuple):
     said_at: str
 
 
-async def why(graph: Graph, config: RunnableConfig, context: Context, what: str) -> list[Cause]:
+async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str) -> list[Cause]:
     """Say which messages of this line set a field of the quest's page, or left a memory; the newest first.
 
     Args:
@@ -101,7 +101,7 @@ async def why(graph: Graph, config: RunnableConfig, context: Context, what: str)
 
 
 async def _facts_that_say(
-    graph: Graph, context: Context, phrase: Phrase, timeline: Sequence[Segment], records: Sequence[JSON]
+    graph: Graph, context: Settings, phrase: Phrase, timeline: Sequence[Segment], records: Sequence[JSON]
 ) -> list[Cause]:
     """Return the turns that left facts which say a phrase, the newest first; never what is secret."""
     store: Any = graph.store
@@ -120,7 +120,7 @@ async def _facts_that_say(
     return causes
 
 
-async def facts_of(store: BaseStore, context: Context) -> list[SearchItem]:
+async def facts_of(store: BaseStore, context: Settings) -> list[SearchItem]:
     """Return all facts of the campaign, of every branch, and all of the player."""
     found: list[SearchItem] = []
     for place in (campaign_namespace(context.user, context.campaign, FACTS), player_namespace(context.user, FACTS)):
@@ -131,7 +131,7 @@ async def facts_of(store: BaseStore, context: Context) -> list[SearchItem]:
     return found
 
 
-async def visible_records(graph: Graph, context: Context, timeline: Sequence[Segment]) -> list[JSON]:
+async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Segment]) -> list[JSON]:
     """Return the records of the turns that a timeline sees, by turn.
 
     Raises:

@@ -9,21 +9,20 @@ from typing import Any
 
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.entrance import enter
-from graphs.dungeon_master.sections import memory_line
+from graphs.dungeon_master.sections import conversation, memory_line
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import notice, open_turn
+from graphs.present import present_of
+from graphs.turn import notice, open_turn
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
+from memory.buffer_policies import fidelity
 from memory.namespaces import campaign_namespace, player_namespace
 from memory.recall import Present, Recalled
 from memory.recall import recall as recall_records
-from memory.remember import session_of
 from memory.secrets import may_know
-from memory.timeline import branch_of, record_key
 from memory.validity import valid
 from notebooks import NotebookError
 
@@ -53,21 +52,21 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> dict[str, An
 async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
     """Recall what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
 
-    What still stands in the buffer is left out. The best come first until `recall_tokens` are full; they are returned
-    in story order, what has no turn first, each as `memory_of` tells it.
+    What still stands in the prompt, as the buffer policy says, is left out. The best come first until `recall_tokens`
+    are full; they are returned in story order, what has no turn first, each as `memory_of` tells it.
     """
     context = runtime.context
     if runtime.store is None or not context.recall_tokens:
         return []
-    turns = turns_of(state.messages, state.turn)
-    # What the buffer still holds need not be recalled. A turn that could not be written yet has no place on the
-    # timeline either: there may be another's record in it.
-    before = min(turns[0][0], state.remembered_through + 1)
-    query, _ = spoken(turns[-1][1])
+    # What the prompt still holds word for word need not be recalled. A turn that could not be written yet has no place
+    # on the timeline either: there may be another's record in it.
+    before = min(state.turn - fidelity(conversation(state, context)), state.remembered_through + 1)
+    query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
     exchanges, facts, lore, accesses = (
         campaign_namespace(context.user, context.campaign, name) for name in ("exchanges", "facts", "lore", "accesses")
     )
-    present = await _present(state, runtime.store, exchanges, runtime)
+    now = datetime.now(UTC).astimezone()  # days change at the player's midnight
+    present = await present_of(state, runtime, now, day=state.quest.clock.day)
 
     def told(one: Recalled) -> dict[str, Any]:
         return memory_of(one, present, state.character.name or "")
@@ -90,22 +89,6 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
         accesses=accesses,
     )
     return sorted((told(one) for one in best), key=lambda memory: memory["turn"] or 0)
-
-
-async def _present(
-    state: DungeonState, store: BaseStore, exchanges: tuple[str, ...], runtime: Runtime[Context]
-) -> Present:
-    """Tell what time it is: the player's own, the story's day, the session that goes on or begins now."""
-    now = datetime.now(UTC).astimezone()  # days change at the player's midnight
-    last = min(state.turn - 1, state.remembered_through)
-    past = None
-    if last >= 1:
-        past = await store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))
-    info = runtime.execution_info
-    session = session_of(
-        past.value if past else None, {"thread": info.thread_id if info else None, "said_at": now.isoformat()}
-    )
-    return Present(now, state.quest.clock.day, session)
 
 
 def memory_of(found: Recalled, present: Present, character: str) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from langgraph_sdk import get_client
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import notice
 from graphs.reflect.graph import build_graph
 from graphs.reflect.places import places_of
+from graphs.turn import notice
 from memory.reflected import waiting
 
 JSON = dict[str, Any]

@@ -17,13 +17,14 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import PutOp, SearchItem
 from langgraph.types import Overwrite, StateSnapshot
 
-from graphs.dungeon_master.chronicle import Graph
-from graphs.dungeon_master.condense import fold
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.history import History
+from graphs.chronicle import Graph
+from graphs.dungeon_master import prompts
 from graphs.dungeon_master.provenance import facts_of, leaves, visible_records
-from graphs.dungeon_master.turn import notice
 from graphs.errors import HistoryError
+from graphs.history import History
+from graphs.settings import Settings
+from graphs.summarize import fold, summarizer_of
+from graphs.turn import notice
 from memory.buffer import ASIDE
 from memory.marks import MARKS
 from memory.namespaces import campaign_namespace, player_namespace
@@ -61,7 +62,7 @@ class Retracted(NamedTuple):
     summarised: bool
 
 
-async def retract(graph: Graph, config: RunnableConfig, context: Context, turn: int) -> Retracted:
+async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn: int) -> Retracted:
     """Undo what was derived from a turn of this line.
 
     Args:
@@ -100,7 +101,8 @@ async def retract(graph: Graph, config: RunnableConfig, context: Context, turn: 
     update: JSON = {"quest": Overwrite(page), "messages": [RemoveMessage(id) for id in gone]}  # noqa: A001
     update["facts"] = [entry for entry in now.values.get("facts") or [] if not _taught(entry, found)]
     notices = [notice(now.values["turn"], "retract", f"Turn {turn} was retracted.")]
-    if summarised := bool(not gone and now.values.get("summary")):
+    told_of = not gone or turn <= now.values.get("summarised_through", 0)
+    if summarised := bool(told_of and now.values.get("summary")):
         update["summary"], failure = await _summary(_folded(rest, now), context)
         notices += [notice(now.values["turn"], "retract", failure)] if failure else []
     thread: RunnableConfig = {**config, "configurable": {"thread_id": config["configurable"]["thread_id"]}}
@@ -166,13 +168,13 @@ def _covers(record: JSON, turn: int) -> bool:
 
 
 def _folded(records: Sequence[JSON], now: StateSnapshot) -> list[JSON]:
-    """Return the records of the turns that have left the buffer, which the summary tells of."""
+    """Return the records of the turns that the summary tells of: they left the buffer, or are folded in already."""
     buffered = {message.id for message in now.values["messages"]}
     first = min((r["turn"] for r in records if buffered & set(r["messages"])), default=now.values["turn"] + 1)
-    return [record for record in records if record["turn"] < first]
+    return [r for r in records if r["turn"] < first or r["turn"] <= now.values.get("summarised_through", 0)]
 
 
-async def _summary(records: Sequence[JSON], context: Context) -> tuple[str, str]:
+async def _summary(records: Sequence[JSON], context: Settings) -> tuple[str, str]:
     """Summarise turns from their records, a buffer's worth at a time as `condense` does; also say what failed."""
     portions: list[list[JSON]] = [[]]
     room = context.buffer_tokens
@@ -187,12 +189,12 @@ async def _summary(records: Sequence[JSON], context: Context) -> tuple[str, str]
     summary = extract("", early, context.summary_tokens) if early else ""
     failed = ""
     for portion in filter(None, portions[-_MOST_CALLS:]):
-        summary, failure = await fold(summary, portion, context)
+        summary, failure = await fold(summary, portion, context, summarizer_of(context, prompts.CONDENSE))
         failed = failure or failed
     return summary, failed
 
 
-async def _set_aside(graph: Graph, context: Context, record: JSON, now: StateSnapshot, update: JSON) -> None:
+async def _set_aside(graph: Graph, context: Settings, record: JSON, now: StateSnapshot, update: JSON) -> None:
     """Take the record out of recall, on every branch that saw it, and correct the campaign's head if it is here."""
     store: Any = graph.store
     key = record_key(record["branch"], record["turn"], "exchange")
@@ -204,12 +206,13 @@ async def _set_aside(graph: Graph, context: Context, record: JSON, now: StateSna
         value = found.value
         here = [list(segment) for segment in now.values["timeline"]]
         if value["turn"] == now.values["turn"] and [list(segment) for segment in value["timeline"]] == here:
-            changed = {"quest": update["quest"].value, "summary": update.get("summary", value["summary"])}
+            changed = {"quest": update["quest"].value, "facts": update["facts"]}
+            changed["summary"] = update.get("summary", value["summary"])
             writes.append(PutOp(head, "head", value | changed, index=False))
     await store.abatch(writes)
 
 
-async def _unlearn(graph: Graph, context: Context, record: JSON, timeline: Sequence[Segment]) -> int:
+async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequence[Segment]) -> int:
     """Set aside the facts that were noted of a turn, with the marks that it left: what held before holds again."""
     store: Any = graph.store
     aside = campaign_namespace(context.user, context.campaign, "unlearned")

@@ -1,51 +1,44 @@
-"""The prompt as a stack of named sections, so that a person can see what the model saw."""
+"""The dungeon master's prompts: which sections they are made of."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
-from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from graphs.dungeon_master import prompts
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
-from memory.buffer import latest, spoken, turns_of
+from graphs.prompt_stack import Prompt, Section, escaped, stack, system_message, tagged
+from graphs.summarize import policy_of
+from graphs.turn import spoken_turns
 from memory.citation import citation, lore_text
 from notebooks import render_value
 
 JSON = dict[str, Any]
 
 
-class Section(NamedTuple):
-    """A named part of the system message. The first, "instructions", stands without tags."""
-
-    name: str
-    text: str
-
-
-def interview_prompt(state: DungeonState, context: Context) -> tuple[list[Section], list[AnyMessage]]:
+def interview_prompt(state: DungeonState, context: Context) -> Prompt:
     """Make the prompt of the interview: what is known, what is missing, the conversation."""
     sections = [
         Section("instructions", prompts.INTERVIEW),
         Section("character", state.character.render()),
         Section("missing", ", ".join(state.character.missing)),
     ]
-    return _said(sections), latest(state.messages, context.buffer_tokens)
+    return stack(sections, conversation(state, context), context)
 
 
-def quest_prompt(state: DungeonState, context: Context) -> tuple[list[Section], list[AnyMessage]]:
+def quest_prompt(state: DungeonState, context: Context) -> Prompt:
     """Make the prompt of a quest turn: both pages, the summary, the memories, the conversation."""
     sections = [
         Section("instructions", prompts.QUEST),
         Section("character", state.character.render()),
         Section("quest", state.quest.render()),
-        Section("summary", _escaped(state.summary)),
+        Section("summary", escaped(state.summary)),
         Section("memories", "\n".join(memory_line(memory) for memory in state.recalled or [])),
     ]
-    return _said(sections), latest(state.messages, context.buffer_tokens)
+    return stack(sections, conversation(state, context), context)
 
 
 def update_prompt(state: DungeonState, turns: Sequence[JSON]) -> list[BaseMessage]:
@@ -56,15 +49,7 @@ def update_prompt(state: DungeonState, turns: Sequence[JSON]) -> list[BaseMessag
         Section("quest", state.quest.render()),
     ]
     told = Section("turns", "\n".join(render_value(turn) for turn in turns))
-    return [system_message(_said(sections)), HumanMessage(_tagged(told))]
-
-
-def condense_prompt(summary: str, turns: Sequence[JSON], budget: int) -> list[BaseMessage]:
-    """Make the prompt that folds `turns` into the summary of at most `budget` tokens."""
-    instructions = prompts.CONDENSE.format(words=max(40, budget * 6 // 10))  # three tokens for two words, and a margin
-    sections = [Section("instructions", instructions), Section("summary", _escaped(summary))]
-    told = Section("turns", "\n".join(render_value(turn) for turn in turns))
-    return [system_message(_said(sections)), HumanMessage(_tagged(told))]
+    return [system_message(sections), HumanMessage(tagged(told))]
 
 
 def transcript(state: DungeonState, first: int, last: int) -> list[JSON]:
@@ -73,11 +58,11 @@ def transcript(state: DungeonState, first: int, last: int) -> list[JSON]:
     Each is {"turn", "player", "rolls", "reply"}; rolls are left out where there were none.
     """
     told = []
-    for turn, messages in turns_of(state.messages, state.turn):
-        if first <= turn <= last:
-            player, reply = spoken(messages)
-            rolls = [{k: v for k, v in roll.items() if k != "turn"} for roll in state.rolls if roll.get("turn") == turn]
-            told.append({"turn": turn, "player": player} | ({"rolls": rolls} if rolls else {}) | {"reply": reply})
+    for said in spoken_turns(state, first, last):
+        rolled = [roll for roll in state.rolls if roll.get("turn") == said["turn"]]
+        rolls = [{name: value for name, value in roll.items() if name != "turn"} for roll in rolled]
+        reply = said.pop("reply")
+        told.append(said | ({"rolls": rolls} if rolls else {}) | {"reply": reply})
     return told
 
 
@@ -95,25 +80,7 @@ def memory_line(memory: JSON) -> str:
     return render_value({key: told[key] for key in shown if told.get(key) is not None})
 
 
-def system_message(sections: Iterable[Section]) -> SystemMessage:
-    """Put sections together; each but the instructions stands between tags of its name."""
-    return SystemMessage("\n\n".join(s.text if s.name == "instructions" else _tagged(s) for s in sections))
-
-
-def weigh(sections: Iterable[Section], conversation: Sequence[AnyMessage]) -> list[JSON]:
-    """Count tokens by section, about four characters each: [{"section", "tokens", "text"}, …]."""
-    weighed: list[JSON] = [{"section": s.name, "tokens": math.ceil(len(s.text) / 4), "text": s.text} for s in sections]
-    said = "\n".join(f"{message.type}: {message.text}" for message in conversation)
-    return [*weighed, {"section": "messages", "tokens": count_tokens_approximately(conversation), "text": said}]
-
-
-def _said(sections: Iterable[Section]) -> list[Section]:
-    return [section for section in sections if section.text]
-
-
-def _tagged(section: Section) -> str:
-    return f"<{section.name}>\n{section.text}\n</{section.name}>"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def conversation(state: DungeonState, context: Context) -> list[AnyMessage]:
+    """Return the turns that stand in the prompt word for word, as the buffer policy says."""
+    policy = policy_of(context, prompts.CONDENSE)
+    return policy.shown(state.messages, last_turn=state.turn, folded=state.summarised_through)

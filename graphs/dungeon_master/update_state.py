@@ -11,15 +11,15 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.model import chat_model
 from graphs.dungeon_master.note_facts import gather
 from graphs.dungeon_master.recall import memories_for
 from graphs.dungeon_master.sections import transcript, update_prompt
 from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.turn import notice
 from graphs.errors import QuestbookError
+from graphs.model import chat_model
 from graphs.models import ask
 from graphs.tool_calls import calls_of, write_page
+from graphs.turn import notice
 from memory.facts import TOOL as FACTS
 from memory.facts import facts_tool
 from notebooks import NotebookError, StateNotebook, diff_patch, render_value

@@ -8,8 +8,8 @@ from langchain_core.messages import BaseMessage
 from langgraph.constants import TAG_NOSTREAM
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.model import chat_model
 from graphs.errors import ModelError
+from graphs.model import chat_model
 from graphs.models import ask
 from graphs.tool_calls import calls_of
 

@@ -11,8 +11,8 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.turn import notice
 from graphs.reflect.state import ReflectState
+from graphs.turn import notice
 
 Step = Callable[[ReflectState, Runtime[Context]], Awaitable[dict[str, Any]]]
 _log = logging.getLogger(__name__)

@@ -7,12 +7,12 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.turn import notice
 from graphs.errors import ModelError
 from graphs.reflect.answered import answered
 from graphs.reflect.failing import failing
 from graphs.reflect.prompts import question_prompt, questions_tool
 from graphs.reflect.state import ReflectState
+from graphs.turn import notice
 from memory.reflection import read_questions
 
 

@@ -37,7 +37,7 @@ async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str) -> list[Save
         if saved and not saved.named:  # edited in Studio, which knows no names: those of the beginning hold
             begun = await _saved(checkpointer, thread, first)
             saved = begun and saved._replace(user=begun.user, campaign=begun.campaign)
-        if saved and saved.named and saved.user == user:
+        if saved and saved.named and saved.user == user and saved.machine != "companion":
             campaigns.append(saved)
     return sorted(campaigns, key=lambda saved: saved.played, reverse=True)
 

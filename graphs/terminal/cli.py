@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from graphs.terminal.memory_flags import add_memory_commands
 
 if TYPE_CHECKING:
-    from graphs.dungeon_master.context import Context
+    from graphs.settings import Settings
 
 OK = 0
 FAILED = 2
@@ -27,6 +27,7 @@ Settings come from the flags, then from the environment, then from defaults:
 
 In the game: /sheet /quest /memories /prompt /campaigns /recap /help /quit, and to move about in the story
   /undo /retry /edit /branch /branches /go /diff; and about what is kept: /forget /retract /why.
+With the companion (questbook chat): /core /memories /prompt and those that move about.
 Through a pipe each line is a message or a command; the game ends with the input:
   printf 'I am Mira, a halfling rogue\\n/sheet\\n' | questbook play
 Exit status: 0 fine, 2 error (one line on standard error).
@@ -83,6 +84,11 @@ def _run(arguments: argparse.Namespace) -> int:
             print(get_minilm(arguments.source))  # noqa: T201
             return OK
         given = {name: getattr(arguments, name, None) for name in ("model", "user", "campaign", "seed")}
+        if arguments.command == "chat":
+            from graphs.companion.context import Context as Companion
+
+            asyncio.run(_work(arguments, Companion.of(None, **given), live=live))
+            return OK
         context = Context.of(None, **given)
         if arguments.command == "forget":
             from graphs.terminal.forget import forget
@@ -107,17 +113,21 @@ def _run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _work(arguments: argparse.Namespace, context: Context, *, live: bool) -> Coroutine[Any, Any, None]:
+def _work(arguments: argparse.Namespace, context: Settings, *, live: bool) -> Coroutine[Any, Any, None]:
     if arguments.command == "rewind":
         from graphs.terminal.rewind import rewind
 
         return rewind(context, arguments.to, live=live)
     from graphs.terminal.play import play
 
+    if arguments.command == "chat":
+        from graphs.terminal.chat import CHAT
+
+        return play(context, live=live, door=CHAT)
     return play(context, live=live)
 
 
-def _curate(arguments: argparse.Namespace, context: Context) -> Coroutine[Any, Any, bool]:
+def _curate(arguments: argparse.Namespace, context: Settings) -> Coroutine[Any, Any, bool]:
     if arguments.command == "memories":
         from graphs.terminal.memories import memories
 
@@ -157,7 +167,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PROVIDER:NAME",
         help="chat model, such as openai:gpt-4.1-mini (default: offline, the built-in storyteller)",
     )
-    for command in (play, rewind):
+    chat = commands.add_parser(
+        "chat",
+        help="talk with a companion that remembers",
+        description="Talk with a companion that keeps a core memory of you and edits it: /core shows it.",
+        epilog=_ENVIRONMENT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    chat.add_argument("--assistant", metavar="NAME", dest="campaign", help="which companion; a new name begins one")
+    chat.add_argument(
+        "--model", metavar="PROVIDER:NAME", help="chat model (default: offline, the built-in assistant of a few rules)"
+    )
+    for command in (play, rewind, chat):
         command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are kept apart by user")
     play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
     embeddings = commands.add_parser("embeddings", help="get an embedder that finds by meaning")

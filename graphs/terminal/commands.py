@@ -21,9 +21,10 @@ _REPLY_SHOWN = 160
 async def run_command(table: Table, line: str) -> Outcome:
     """Do what a line that begins with "/" asks for."""
     name, _, rest = line.strip().partition(" ")
-    command = COMMANDS.get(name.lower())
+    commands = table.commands or COMMANDS
+    command = commands.get(name.lower())
     if command is None:
-        near = difflib.get_close_matches(name.lower(), COMMANDS, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(name.lower(), commands, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]}?" if near else "/help lists them."
         table.screen.complain(f"There is no command {one_line(name, 40)}. {hint}")
         return Then.PROMPT
@@ -60,7 +61,7 @@ async def _quest(table: Table, rest: str) -> Then:  # noqa: ARG001
 
 async def _memories(table: Table, rest: str) -> Then:  # noqa: ARG001
     if table.recalled is None:
-        table.screen.answer("No turn of the quest has been played since the start; /memories shows the last one's.")
+        table.screen.answer("No turn has been played since the start; /memories shows the last one's.")
     elif not table.recalled:
         table.screen.answer("Nothing was recalled for the last turn: what matters still stands in the conversation.")
     else:
@@ -88,13 +89,15 @@ async def _prompt(table: Table, rest: str) -> Then:
             "No turn has been played since the start; /prompt shows what the model saw in the last one."
         )
         return Then.PROMPT
-    node, sections = shown[0]
+    node, sections, fidelity = shown[0]
     names = [str(section["section"]) for section in sections]
     if not rest:
         rows = [(str(section["section"]), f"{section['tokens']:,}") for section in sections]
         rows.append(("total", f"{sum(section['tokens'] for section in sections):,}"))
         title = f"What the model saw last ({node}); /prompt SECTION or /prompt all shows the text"
         table.screen.table(title, ("Section", "Tokens"), rows, right="Tokens")
+        if fidelity:
+            table.screen.answer(f"Word for word: {fidelity['turns']} of {fidelity['of']} earlier turns.")
     elif rest != "all" and rest not in names:
         near = difflib.get_close_matches(rest, names, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)} and all."
@@ -126,9 +129,11 @@ async def _campaigns(table: Table, rest: str) -> Then:  # noqa: ARG001
 
 
 async def _help(table: Table, rest: str) -> Then:  # noqa: ARG001
-    rows = [(f"{name} {command.arguments}".strip(), command.does) for name, command in COMMANDS.items()]
+    rows = [
+        (f"{name} {command.arguments}".strip(), command.does) for name, command in (table.commands or COMMANDS).items()
+    ]
     table.screen.table("Commands", ("", ""), rows)
-    table.screen.say("Everything else is said to the dungeon master. Ctrl-C stops a reply, Ctrl-D quits.")
+    table.screen.say(f"Everything else is said to {table.who}. Ctrl-C stops a reply, Ctrl-D quits.")
     return Then.PROMPT
 
 
@@ -159,9 +164,11 @@ _LOOK: dict[str, Command] = {
     ),
     "/campaigns": Command("", "your campaigns", _campaigns),
 }
-_REST: dict[str, Command] = {
+LOOK_AGAIN = {name: _LOOK[name] for name in ("/memories", "/prompt")}
+"""What any graph can show of its last turn."""
+REST: dict[str, Command] = {
     "/help": Command("", "this list", _help),
     "/quit": Command("", "leave; the campaign goes on where you stopped", _quit),
 }
 # Each idea brings its commands from a module of its own; /help lists them in this order.
-COMMANDS: dict[str, Command] = _LOOK | TRAVEL | KEEPING | _REST
+COMMANDS: dict[str, Command] = _LOOK | TRAVEL | KEEPING | REST

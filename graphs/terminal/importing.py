@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from graphs.dungeon_master.context import Context
 from graphs.engine import open_store
 from graphs.errors import SettingsError
 from graphs.home import Home, HomeError
+from graphs.settings import Settings
 from graphs.terminal.text import one_line
 from memory.characters import EVERYONE, MEMORIES
 from memory.curation import characters, listed
@@ -23,7 +23,7 @@ _SHOWN = 10  # reasons of one source that are shown; of more, their number
 _WIDTH = 300
 
 
-async def bring_ltm(context: Context, directory: str, *, character: str | None, shared: bool) -> bool:
+async def bring_ltm(context: Settings, directory: str, *, character: str | None, shared: bool) -> bool:
     """Bring over what the LTM extension remembered; say what came of each source. Return whether any could be read.
 
     Args:
@@ -56,7 +56,7 @@ async def bring_ltm(context: Context, directory: str, *, character: str | None, 
     return any(one.added or one.known or not one.skipped for one in brought)
 
 
-async def export_csv(context: Context, directory: str, *, character: str | None, shared: bool) -> bool:
+async def export_csv(context: Settings, directory: str, *, character: str | None, shared: bool) -> bool:
     """Write what characters remember to CSV files, as the extension does; say which. Return whether there was any.
 
     Raises:

@@ -10,10 +10,10 @@ from typing import Any
 
 from langgraph.store.base import Item
 
-from graphs.dungeon_master.context import Context
 from graphs.engine import open_store
 from graphs.errors import SettingsError
 from graphs.home import Home
+from graphs.settings import Settings
 from graphs.terminal.forget import ask
 from graphs.terminal.text import one_line
 from memory import curation
@@ -26,7 +26,7 @@ _FACTS = "facts"
 _WIDTH = 200
 
 
-async def memories(context: Context, asked: argparse.Namespace) -> bool:
+async def memories(context: Settings, asked: argparse.Namespace) -> bool:
     """Do what `questbook memories` asks for; return whether it was done.
 
     Args:

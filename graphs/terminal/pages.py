@@ -9,7 +9,7 @@ from graphs.dungeon_master.rules import modifier
 from graphs.player_view import PlayerView
 
 if TYPE_CHECKING:
-    from graphs.dungeon_master.difference import Changed
+    from graphs.difference import Changed
 
 Rows = list[tuple[str, str]]
 

@@ -8,14 +8,15 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from importlib import import_module
 
-from graphs.dungeon_master.context import Context
 from graphs.engine import Game, Saved, open_game
 from graphs.errors import HistoryError, InputError, ModelError
 from graphs.events import Event
 from graphs.home import Home
 from graphs.providers import OFFLINE
+from graphs.settings import Settings
 from graphs.terminal.campaigns import hold_campaign
 from graphs.terminal.commands import COMMANDS, run_command
+from graphs.terminal.door import Door
 from graphs.terminal.input import Input, Keyboard, Pipe
 from graphs.terminal.screen import Screen
 from graphs.terminal.table import Ask, Outcome, Play, Table, Then
@@ -24,23 +25,26 @@ from graphs.terminal.text import one_line
 _SCENE_SHOWN = 200
 
 
-async def play(context: Context, *, live: bool) -> None:
+async def play(context: Settings, *, live: bool, door: Door | None = None) -> None:
     """Play a campaign until the player leaves or the input ends.
 
     Args:
         context: The settings.
         live: A person sits at a terminal; otherwise the game is scripted.
+        door: What is played; the default is the game with the dungeon master.
 
     Raises:
         QuestbookError: The game cannot go on; what was played, and the player's last message, are kept.
         StoreError: The same, for the memories.
     """
-    home = Home.find()
+    home, door = Home.find(), door or GAME
     with hold_campaign(home, context.user, context.campaign):
-        async with open_game(context, home) as game:
-            words = {name: command.words for name, command in COMMANDS.items()}
+        async with open_game(context, home, door.machine) as game:
+            words = {name: command.words for name, command in door.commands.items()}
             source: Input = Keyboard(home, words) if live else Pipe()
-            await Session(Table(game, Screen(live=live)), source).run()
+            screen = Screen(live=live, who=door.who)
+            table = Table(game, screen, commands=door.commands, who=door.who, again=door.again)
+            await Session(table, source, door).run()
 
 
 class Session:
@@ -49,10 +53,11 @@ class Session:
     Args:
         table: The game and the screen.
         source: Where the player's words come from.
+        door: The words that are different for each graph.
     """
 
-    def __init__(self, table: Table, source: Input) -> None:
-        self._table, self._source = table, source
+    def __init__(self, table: Table, source: Input, door: Door) -> None:
+        self._table, self._source, self._door = table, source, door
         self._game, self._screen = table.game, table.screen
         self._reply: asyncio.Task[None] | None = None
         self._begun = False  # something of the turn has happened
@@ -81,13 +86,13 @@ class Session:
                 if not await self._take(line):
                     break
             if self._source.live:
-                self._screen.say("The campaign is kept. Until next time!")
+                self._screen.say(self._door.goodbye)
 
     async def _take(self, line: str) -> bool:
         """Do what one line asks for; False ends the sitting."""
         if not line.strip():
             if self._source.live:
-                self._screen.say("Say what your character does, or /help.")
+                self._screen.say(self._door.blank)
         elif line.lstrip().startswith("/"):
             return await self._follow(await run_command(self._table, line))
         elif not self._table.too_long(line):
@@ -151,25 +156,9 @@ class Session:
     def _greet(self, saved: Saved | None) -> None:
         context = self._game.context
         if context.model.strip().lower() == OFFLINE:
-            self._screen.say(
-                "The built-in offline storyteller leads the game. "
-                "For a language model: questbook play --model openai:gpt-4.1-mini, with OPENAI_API_KEY set."
-            )
-        if not self._source.live:
-            return
-        if saved is None or saved.turn == 0:
-            self._screen.heading(f"Welcome to Questbook. A new campaign begins: {one_line(context.campaign, 60)}.")
-            self._screen.say(
-                "Who do you want to play? Say it in your own words: a name, a people, a calling, where they come "
-                "from and what they want. /help lists the commands."
-            )
-            return
-        name = saved.character.name or "somebody yet to be described"
-        self._screen.heading(f"{one_line(context.campaign, 60)}, turn {saved.turn}: you are {one_line(name, 60)}.")
-        where = [one_line(part, _SCENE_SHOWN) for part in (saved.quest.location, saved.quest.scene) if part]
-        if not where:  # still in the interview: it stopped at a question
-            where = [one_line(saved.last_reply, _SCENE_SHOWN)]
-        self._screen.say(" – ".join(filter(None, where)) or "The adventure is about to open.")
+            self._screen.say(self._door.offline)
+        if self._source.live:
+            self._door.greet(saved, context, self._screen)
 
     @asynccontextmanager
     async def _interruptible(self) -> AsyncIterator[None]:
@@ -215,3 +204,34 @@ async def _load(game: Game) -> None:
 def _is_cancelling() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:
+    if saved is None or saved.turn == 0:
+        screen.heading(f"Welcome to Questbook. A new campaign begins: {one_line(context.campaign, 60)}.")
+        screen.say(
+            "Who do you want to play? Say it in your own words: a name, a people, a calling, where they come "
+            "from and what they want. /help lists the commands."
+        )
+        return
+    name = saved.character.name or "somebody yet to be described"
+    screen.heading(f"{one_line(context.campaign, 60)}, turn {saved.turn}: you are {one_line(name, 60)}.")
+    where = [one_line(part, _SCENE_SHOWN) for part in (saved.quest.location, saved.quest.scene) if part]
+    if not where:  # still in the interview: it stopped at a question
+        where = [one_line(saved.last_reply, _SCENE_SHOWN)]
+    screen.say(" – ".join(filter(None, where)) or "The adventure is about to open.")
+
+
+GAME = Door(
+    machine="dungeon_master",
+    who="the dungeon master",
+    commands=COMMANDS,
+    blank="Say what your character does, or /help.",
+    offline=(
+        "The built-in offline storyteller leads the game. "
+        "For a language model: questbook play --model openai:gpt-4.1-mini, with OPENAI_API_KEY set."
+    ),
+    goodbye="The campaign is kept. Until next time!",
+    again="in other words; the dice stand.",
+    greet=_greet,
+)

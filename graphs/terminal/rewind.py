@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from graphs.dungeon_master.context import Context
 from graphs.engine import open_game
 from graphs.home import Home
+from graphs.settings import Settings
 from graphs.terminal.campaigns import hold_campaign
 from graphs.terminal.screen import Screen
 from graphs.terminal.travel import arrived
 
 
-async def rewind(context: Context, turn: int, *, live: bool) -> None:
+async def rewind(context: Settings, turn: int, *, live: bool) -> None:
     """Go back, and show what was said there last.
 
     Args:

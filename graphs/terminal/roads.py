@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.text import Text
 from rich.tree import Tree
 
-from graphs.dungeon_master.places import Place, Stretch, last_of_lines, stretches
+from graphs.places import Place, Stretch, last_of_lines, stretches
 from graphs.terminal.text import one_line
 from memory.timeline import Segment
 

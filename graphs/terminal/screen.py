@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphs.events import Event, Noticed, Passed, Rolled, Spoken
+from graphs.events import REPLIES, Event, Noticed, Passed, Rolled, Spoken
 from graphs.terminal.text import cleaned, one_line
 
 if TYPE_CHECKING:
@@ -34,10 +34,12 @@ class Screen:
     Args:
         live: A person looks: colours, a spinner, text that is drawn while it comes. Otherwise replies, dice and
             what commands answer go to standard output, and everything else to standard error.
+        who: Who answers.
     """
 
-    def __init__(self, *, live: bool) -> None:
+    def __init__(self, *, live: bool, who: str = "the dungeon master") -> None:
         self.live = live
+        self.who = who
         self._console: Console | None = None
 
     @property
@@ -131,7 +133,9 @@ class Screen:
 
     def reply(self) -> Reply:
         """Begin to show a turn."""
-        return LiveReply(self.console) if self.live and not self.console.is_dumb_terminal else PlainReply(self)
+        return (
+            LiveReply(self.console, self.who) if self.live and not self.console.is_dumb_terminal else PlainReply(self)
+        )
 
     def _aside(self, text: str) -> None:
         sys.stdout.flush()
@@ -183,14 +187,14 @@ class PlainReply:
 class LiveReply:
     """A turn in colour: whole paragraphs are put down as markdown, the one that is coming is drawn live below them."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, who: str) -> None:
         from rich.live import Live
 
         self._console = console
         self._message: str | None = None
         self._text = ""
         self._live: Live = Live(console=console, transient=True, refresh_per_second=12)
-        self._wait("The dungeon master thinks…")
+        self._wait(f"{who[:1].upper()}{who[1:]} thinks…")
         self._live.start()
 
     def show(self, event: Event) -> None:
@@ -212,7 +216,7 @@ class LiveReply:
         elif isinstance(event, Noticed):
             self._put_down()
             self._console.print(one_line(str(event.notice.get("text", ""))), style="dim")
-        elif isinstance(event, Passed) and event.node in ("run_quest", "build_character"):
+        elif isinstance(event, Passed) and event.node in REPLIES:
             self._put_down()
             self._wait("Taking notes…")
 

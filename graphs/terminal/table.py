@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -49,12 +49,18 @@ class Table:
         screen: Where answers go.
         recalled: Memories of the last turn; None before the first.
         prompts: What the model saw in the last turn, in order.
+        commands: What may be typed; none: those of the game.
+        who: Who answers.
+        again: How a turn is told again.
     """
 
     game: Game
     screen: Screen
     recalled: list[dict[str, Any]] | None = None
     prompts: list[Prompted] = field(default_factory=list)
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    who: str = "the dungeon master"
+    again: str = "in other words; the dice stand."
 
     def clear(self) -> None:
         """Make room for a new turn."""
@@ -65,7 +71,7 @@ class Table:
         limit = self.game.context.max_message_chars
         if len(message) > limit:
             self.screen.complain(
-                f"That is {len(message):,} characters; the dungeon master reads at most {limit:,} at once. "
+                f"That is {len(message):,} characters; {self.who} reads at most {limit:,} at once. "
                 "Nothing was sent; say it in parts."
             )
         return len(message) > limit

@@ -16,8 +16,8 @@ from graphs.terminal.text import one_line
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
-    from graphs.dungeon_master.history import History
-    from graphs.dungeon_master.places import Place
+    from graphs.history import History
+    from graphs.places import Place
 
 _WORDS_SHOWN = 80
 _MEMORIES_SHOWN = 6
@@ -42,12 +42,12 @@ async def _retry(table: Table, rest: str) -> Outcome:
     if await table.game.unfinished():
         table.screen.say(f"Turn {turn} goes on.")
         return Play(table.game.resume())
-    table.screen.answer(f"Turn {turn} again, " + ("and the dice too." if rest else "in other words; the dice stand."))
+    table.screen.answer(f"Turn {turn} again, " + ("and the dice too." if rest else table.again))
     return Play(table.game.retry(dice=bool(rest)))
 
 
 async def _edit(table: Table, rest: str) -> Outcome:
-    from graphs.dungeon_master.history import spot_of
+    from graphs.history import spot_of
 
     if rest:
         return await _rewrite(table, rest)
@@ -68,7 +68,7 @@ async def _rewrite(table: Table, words: str) -> Outcome:
 
 
 async def _branch(table: Table, rest: str) -> Outcome:
-    from graphs.dungeon_master.history import spot_of
+    from graphs.history import spot_of
 
     if not rest:
         table.screen.complain("/branch NAME gives the line from here on a name.")
@@ -87,7 +87,7 @@ async def _branches(table: Table, rest: str) -> Outcome:  # noqa: ARG001
     history = await table.game.history()
     places = await history.places()
     if not places:
-        table.screen.answer("No branches yet: they begin with the quest.")
+        table.screen.answer("No branches yet: they begin with the first turn that is remembered.")
         return Then.PROMPT
     branches = len({place.branch for place in places})
     count = f"{_count(len(places), 'turn')} on {_count(branches, 'branch', 'branches')}"
@@ -142,7 +142,7 @@ async def _recap(table: Table, rest: str) -> Outcome:  # noqa: ARG001
 
 def arrived(screen: Screen, state: StateSnapshot) -> None:
     """Say where the player has come to, and what was said there last."""
-    from graphs.dungeon_master.history import spot_of
+    from graphs.history import spot_of
 
     spot = spot_of(state)
     line = "" if spot.line == "main" else f" on the line “{one_line(spot.line)}”"
@@ -158,7 +158,7 @@ def _tell(screen: Screen, text: str) -> None:
 
 
 async def _turn(table: Table) -> int:
-    from graphs.dungeon_master.history import spot_of
+    from graphs.history import spot_of
 
     return spot_of(await (await table.game.history()).now()).turn
 

@@ -11,10 +11,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.difference import Difference, difference, remembered
-from graphs.dungeon_master.places import Place, last_of_lines
+from graphs.difference import Difference, difference, remembered
 from graphs.errors import HistoryError
+from graphs.places import Place, last_of_lines
+from graphs.settings import Settings
+from graphs.turn_state import TurnState
 from memory.buffer import ASIDE, spoken, turns_of
 from memory.namespaces import campaign_namespace
 from memory.timeline import Segment, sees
@@ -65,12 +66,12 @@ class Chronicle:
     """What was played on a thread.
 
     Args:
-        graph: The dungeon master, compiled with checkpointer and store.
+        graph: Compiled with checkpointer and store; its state is a `TurnState`.
         config: Names the thread; other keys are passed on to every run.
         context: The settings.
     """
 
-    def __init__(self, graph: Graph, config: RunnableConfig, context: Context) -> None:
+    def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
         self.graph, self.config, self.context = graph, config, context
 
     async def now(self) -> StateSnapshot:
@@ -179,7 +180,7 @@ class Chronicle:
         """
         before = await self.end_of(await self.find(one))
         after = await self.end_of(await self.find(other)) if other else await self.now()
-        return difference(before.values, after.values, await self.places())
+        return difference(before.values, after.values, await self.places(), self._state.PAGES)
 
     def at(self, place: Place) -> RunnableConfig:
         """Return the config of a place's checkpoint."""
@@ -227,6 +228,15 @@ class Chronicle:
 
     def _thread(self) -> RunnableConfig:
         return {**self.config, "configurable": {"thread_id": self._id}}
+
+    @property
+    def _state(self) -> type[TurnState]:
+        schema = self.graph.builder.state_schema
+        if not issubclass(schema, TurnState):
+            raise HistoryError(
+                f"Only a graph whose state is a TurnState has a history; this one has {schema.__name__}."
+            )
+        return schema
 
     def _store(self) -> BaseStore:
         if not isinstance(self.graph.store, BaseStore):

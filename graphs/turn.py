@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.state import DungeonState
 from graphs.errors import InputError
-from memory.buffer import turns_of
+from graphs.settings import Settings
+from graphs.turn_state import TurnState
+from memory.buffer import spoken, turns_of
 from memory.timeline import branch_name
 
+SettingsT = TypeVar("SettingsT", bound=Settings)
 
-def check_input(state: DungeonState, context: Context) -> None:
+
+def check_input(state: TurnState, context: Settings) -> None:
     """Refuse what cannot be played, before anything of it is kept.
 
     Raises:
@@ -34,7 +36,7 @@ def check_input(state: DungeonState, context: Context) -> None:
         )
 
 
-def open_turn(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
+def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> dict[str, Any]:
     """Number the turn that the newest message opens, and reach the timeline up to it.
 
     Returns the channels to write. Safe to call again within a turn, also when it was left unanswered and the player
@@ -47,12 +49,22 @@ def open_turn(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
     return {"turn": turn, "opened_by": opened_by, "timeline": [*map(list, past), [branch, turn]]}
 
 
+def spoken_turns(state: TurnState, first: int, last: int) -> list[dict[str, Any]]:
+    """Tell turns `first` to `last`, those that still stand in the buffer, each as {"turn", "player", "reply"}."""
+    told = []
+    for turn, messages in turns_of(state.messages, state.turn):
+        if first <= turn <= last:
+            player, reply = spoken(messages)
+            told.append({"turn": turn, "player": player, "reply": reply})
+    return told
+
+
 def notice(turn: int, node: str, text: str) -> dict[str, Any]:
     """Make an entry for the channel `notices`."""
     return {"turn": turn, "node": node, "text": text}
 
 
-def _first_branch(runtime: Runtime[Context]) -> str:
+def _first_branch(runtime: Runtime[SettingsT]) -> str:
     """Name the branch on which a thread begins: the same one if the first turn is run again."""
     thread = runtime.execution_info.thread_id if runtime.execution_info else None
     return branch_name(thread or uuid.uuid4().hex)

@@ -73,7 +73,7 @@ class Prompt:
     @property
     def rolls(self) -> list[JSON]:
         """What the dice have said since the player spoke."""
-        found = (_object(text_of(m)) for m in self._turn() if isinstance(m, ToolMessage))
+        found = (object_of(text_of(m)) for m in self._turn() if isinstance(m, ToolMessage))
         return [roll for roll in found if "total" in roll]
 
     @property
@@ -87,7 +87,7 @@ class Prompt:
             for call in m.tool_calls
             if call["name"] == "roll_dice"
         }
-        return any("total" not in _object(text_of(m)) for m in answers if m.tool_call_id in asked)
+        return any("total" not in object_of(text_of(m)) for m in answers if m.tool_call_id in asked)
 
     @property
     def asked_last(self) -> str:
@@ -140,10 +140,11 @@ def text_of(message: BaseMessage) -> str:
 
 
 def _lines(text: str) -> list[JSON]:
-    return [found for line in text.splitlines() if (found := _object(line))]
+    return [found for line in text.splitlines() if (found := object_of(line))]
 
 
-def _object(text: str) -> JSON:
+def object_of(text: str) -> JSON:
+    """Read a JSON object; {} if the text is none."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -7,15 +7,15 @@ import hashlib
 
 from langchain_core.language_models import BaseChatModel
 
-from graphs.dungeon_master.context import Context
 from graphs.models import load_chat_model
+from graphs.settings import Settings
 
 
 def _seed_of(user: str, campaign: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{user}\0{campaign}".encode("utf-8", "surrogatepass")).digest()[:6])
 
 
-async def chat_model(context: Context) -> BaseChatModel:
+async def chat_model(context: Settings) -> BaseChatModel:
     """Load the model, off the event loop: a provider's package may take a second to import.
 
     Without a seed the offline storyteller takes one from user and campaign, so that two campaigns tell two tales.
@@ -29,4 +29,5 @@ async def chat_model(context: Context) -> BaseChatModel:
         seed=context.seed if context.seed is not None else _seed_of(context.user, context.campaign),
         temperature=context.temperature,
         timeout=context.model_timeout,
+        offline=context.STAND_IN,
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from graphs.dungeon_master.places import Place
-from graphs.player_view import PlayerView
+from graphs.places import Place
 from memory.timeline import Segment, sees
-from notebooks import diff_patch
+from notebooks import Notebook, diff_patch
 
 JSON = dict[str, Any]
 
@@ -17,7 +16,7 @@ class Changed(NamedTuple):
     """One entry of a page that differs.
 
     Attributes:
-        page: "character" or "quest".
+        page: The channel, as "quest".
         path: Field, then names within it: ("people", "Oda", "attitude").
         before: The value at the first place; None if it has none.
         after: The value at the second place.
@@ -43,17 +42,20 @@ class Difference(NamedTuple):
     only_after: list[Place]
 
 
-def difference(before: Mapping[str, Any], after: Mapping[str, Any], places: Sequence[Place]) -> Difference:
+def difference(
+    before: Mapping[str, Any], after: Mapping[str, Any], places: Sequence[Place], pages: Mapping[str, type[Notebook]]
+) -> Difference:
     """Compare two states of a campaign.
 
     Args:
         before: Values of one state.
         after: Values of the other.
         places: All finished turns of the campaign.
+        pages: Channels that hold pages.
     """
     one, other = remembered(before), remembered(after)
     return Difference(
-        [*_pages("character", before, after), *_pages("quest", before, after)],
+        [changed for page, kind in pages.items() for changed in _page(page, kind, before, after)],
         [place for place in places if sees(one, *place.key) and not sees(other, *place.key)],
         [place for place in places if sees(other, *place.key) and not sees(one, *place.key)],
     )
@@ -74,14 +76,11 @@ def remembered(values: Mapping[str, Any]) -> list[Segment]:
     return kept
 
 
-def _pages(page: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Changed]:
-    was, now = (_seen(page, PlayerView.of(values)) for values in (before, after))
+def _page(page: str, kind: type[Notebook], before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Changed]:
+    # The player's view: secrets are left out before anything is compared.
+    was, now = kind.load(before.get(page)).player_view(), kind.load(after.get(page)).player_view()
     for path, old, new in _entries(was, now):
         yield Changed(page, path, old, new)
-
-
-def _seen(page: str, view: PlayerView) -> JSON:
-    return view.character.player_view() if page == "character" else view.quest
 
 
 def _entries(was: JSON, now: JSON, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, Any]]:

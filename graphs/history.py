@@ -13,14 +13,17 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
-from graphs.dungeon_master.chronicle import Chronicle, Spot, due, spot_of
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.places import Place
-from graphs.dungeon_master.session import move_head
-from graphs.dungeon_master.state import DungeonState
+from graphs.chronicle import Chronicle, Spot, due, spot_of
 from graphs.errors import HistoryError
+from graphs.events import REPLIES
+from graphs.places import Place
+from graphs.session import move_head
+from graphs.settings import Settings
 
 __all__ = ["History", "Place", "Spot", "resend", "spot_of"]
+
+
+_LOOPED = [("run_quest",), ("respond",)]  # nodes that speak, and may be asked again after their tools have answered
 
 
 class History(Chronicle):
@@ -49,7 +52,7 @@ class History(Chronicle):
         """
         return await self._stand(await self.finished(turn))
 
-    async def retry(self, *, dice: bool = False) -> tuple[RunnableConfig, Context]:
+    async def retry(self, *, dice: bool = False) -> tuple[RunnableConfig, Settings]:
         """Find where the last turn can be told again; run from that config with that context, without input.
 
         Args:
@@ -61,8 +64,8 @@ class History(Chronicle):
         spot = spot_of(await self.now())
         found: StateSnapshot | None = None
         async for state in self._back(self._thread()):
-            asked = due(state) in (("run_quest",), ("build_character",))
-            if asked and (found is None or (dice and due(state) == ("run_quest",))):
+            asked = due(state) in [(node,) for node in REPLIES]
+            if asked and (found is None or (dice and due(state) in _LOOPED)):
                 found = state
             if due(state) == ("__start__",) or (not due(state) and spot_of(state).turn < spot.turn):
                 break  # before the turn
@@ -71,7 +74,7 @@ class History(Chronicle):
         # The offline storyteller and seeded dice would say the same again; what was said makes them say something else.
         origin = f"{self.context.seed}/{spot.turn}/{dice}/{spot.reply}"
         seed = int.from_bytes(hashlib.sha256(origin.encode("utf-8", "surrogatepass")).digest()[:6])
-        config = await self._keeping(spot.line, found, "recall") if due(found) == ("run_quest",) else self._from(found)
+        config = await self._keeping(spot.line, found, "recall") if due(found) in _LOOPED else self._from(found)
         return config, self.context.model_copy(update={"seed": seed})
 
     async def before_last(self) -> tuple[RunnableConfig, str]:
@@ -92,7 +95,7 @@ class History(Chronicle):
         if begun is None:
             raise HistoryError("There is no message to write anew.")
         if spot.turn == 1:
-            await move_head(DungeonState(), self._store(), self.context, self._id)
+            await move_head(self._state(), self._store(), self.context, self._id)
         return self._from(begun), spot.player
 
     async def name(self, line: str) -> None:
@@ -137,7 +140,7 @@ class History(Chronicle):
 
     async def _headed(self) -> StateSnapshot:
         state = await self.now()
-        await move_head(DungeonState.model_validate(state.values), self._store(), self.context, self._id)
+        await move_head(self._state.model_validate(state.values), self._store(), self.context, self._id)
         return state
 
     async def _keeping(self, line: str, state: StateSnapshot, node: str) -> RunnableConfig:

@@ -1,0 +1,1 @@
+"""The companion: a personal assistant that edits its own core memory."""

@@ -1,0 +1,48 @@
+"""Context: every setting of the companion, in one place."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
+
+from graphs.settings import Settings
+from memory.days import zone_of
+from notebooks import sections_of
+
+_OWN = "companion"
+
+
+def own_campaign(name: str) -> str:
+    """Keep the companion's threads and records apart from those of a game with the same name."""
+    return name if name == _OWN or name.startswith(f"{_OWN}:") else f"{_OWN}:{name}"
+
+
+def _readable(core: dict[str, Any]) -> dict[str, Any]:
+    sections_of(core)  # raises a ValueError that names what does not fit
+    return core
+
+
+def _known(zone: str) -> str:
+    zone_of(zone)
+    return zone
+
+
+class Context(Settings):
+    """The companion's settings: those that graphs share, and its own."""
+
+    STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
+
+    campaign: Annotated[str, AfterValidator(own_campaign)] = Field(
+        default=_OWN, max_length=200, description="Which assistant: memories are kept apart by it."
+    )
+    core: Annotated[dict[str, Any], AfterValidator(_readable)] = Field(
+        default={},
+        description="Sections of core memory with which the assistant begins: label to description, value, limit, "
+        "read_only, shared; empty: persona, human, scratchpad.",
+    )
+    timezone: Annotated[str, AfterValidator(_known)] = Field(
+        default="", description="The user's timezone, such as Europe/Berlin; empty: that of this machine."
+    )
+    search_results: int = Field(default=5, ge=1, le=20, description="Results on a page of a search.")
+    max_tool_rounds: int = Field(default=6, ge=1, le=20, description="Times the model may call tools in one turn.")

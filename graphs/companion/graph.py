@@ -1,0 +1,44 @@
+"""The companion: a personal assistant that answers with a memory of its own, and edits it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+
+from graphs.companion.condense import condense
+from graphs.companion.context import Context
+from graphs.companion.edges import route_heartbeat, route_home, route_start, route_tools, route_upkeep
+from graphs.companion.recall import recall
+from graphs.companion.remember import remember
+from graphs.companion.respond import respond
+from graphs.companion.state import CompanionState
+from graphs.companion.use_tools import use_tools
+from graphs.node import Node
+from graphs.turn_state import Said
+
+_node = partial(Node[Context], context=Context.of)
+
+
+def build_graph() -> StateGraph[CompanionState, Context, Said, CompanionState]:
+    """Return the machine, uncompiled: compile it with a checkpointer and a store of your own."""
+    builder = StateGraph(CompanionState, context_schema=Context, input_schema=Said)
+
+    builder.add_node("recall", _node(recall))
+    builder.add_node("respond", _node(respond))
+    builder.add_node("use_tools", _node(use_tools))
+    builder.add_node("remember", _node(remember))
+    builder.add_node("condense", _node(condense))
+
+    builder.add_conditional_edges(START, route_start, ["recall"])
+    builder.add_edge("recall", "respond")
+    builder.add_conditional_edges("respond", route_tools, ["use_tools", "remember"])
+    builder.add_conditional_edges("use_tools", route_heartbeat, ["respond", "remember"])
+    builder.add_conditional_edges("remember", route_upkeep, ["condense", END])
+    builder.add_conditional_edges("condense", route_home, [END])
+    return builder
+
+
+graph: Any = build_graph().compile(name="companion")
+"""The machine without checkpointer and store, for LangGraph Server and Studio, which bring their own."""

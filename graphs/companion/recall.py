@@ -1,0 +1,92 @@
+"""recall: open the turn, and find what was said before that helps with it."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+from langchain_core.messages.utils import count_tokens_approximately
+from langgraph.runtime import Runtime
+
+from graphs.companion.context import Context
+from graphs.companion.sections import conversation, exchange_line
+from graphs.companion.shared import fetch_shared
+from graphs.companion.state import CompanionState
+from graphs.present import present_of
+from graphs.session import join
+from graphs.turn import notice, open_turn
+from memory.age import phrase_age
+from memory.buffer import spoken, turns_of
+from memory.buffer_policies import fidelity
+from memory.days import zone_of
+from memory.namespaces import campaign_namespace
+from memory.recall import Recalled
+from memory.recall import recall as recall_records
+from notebooks import CoreNotebook, diff_patch, sections_of
+
+_MOST = 12
+_log = logging.getLogger(__name__)
+
+
+async def recall(state: CompanionState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Open the turn: take over the past or the configured sections, see what others shared, recall."""
+    began = state.core
+    past = await join(state, runtime, lambda _: "")
+    core = began if state.turn else CoreNotebook.load(past.pop("core", None) or sections_of(runtime.context.core))
+    state = state.model_copy(update={**past, "core": core})
+    opened = open_turn(state, runtime)
+    opened |= _clock(state, runtime.context) if opened["turn"] != state.turn else {}
+    now = state.model_copy(update=opened)
+    update: dict[str, Any] = {**past, **opened, "recalled": [], "notices": []}
+    try:
+        core = await fetch_shared(now.core, runtime)
+        update["recalled"] = await memories_for(now, runtime)
+    except Exception as error:  # noqa: BLE001 (any store may stand behind this; the talk goes on without)
+        _log.warning("Nothing was recalled for turn %d: %s", now.turn, error, exc_info=True)
+        text = f"Memory could not be searched, so nothing was recalled for this turn. {error}"
+        update["notices"] = [notice(now.turn, "recall", text)]
+    return update | {"core": diff_patch(began.as_json(), core.as_json())}
+
+
+async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
+    """Recall the exchanges that fit the message best and do not stand in the prompt; in the order they were said.
+
+    Each is {"key", "turn", "age", "score", "why", "player", "reply", "said_at"}; the best come until `recall_tokens`
+    are full.
+    """
+    context = runtime.context
+    first_shown = state.turn - fidelity(conversation(state, context))
+    before = min(first_shown, state.remembered_through + 1)
+    if runtime.store is None or not context.recall_tokens or before <= 1:
+        return []
+    query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
+    now = datetime.now(zone_of(context.timezone))
+
+    def told(one: Recalled) -> dict[str, Any]:
+        value = one.value
+        said = {"player": value["player"], "reply": value["reply"], "score": one.score, "why": str(one.reason)}
+        when = {"key": one.key, "turn": value["turn"], "said_at": value.get("said_at")}
+        return when | {"age": phrase_age(when["said_at"], now)} | said
+
+    best = await recall_records(
+        runtime.store,
+        campaign_namespace(context.user, context.campaign, "exchanges"),
+        query,
+        timeline=state.timeline,
+        before=before,
+        limit=_MOST,
+        budget=context.recall_tokens,
+        cost=lambda one: count_tokens_approximately([exchange_line(told(one))]),
+        weights=context.weights,
+        present=await present_of(state, runtime, now),
+        max_cosine_distance=context.max_cosine_distance,
+        accesses=campaign_namespace(context.user, context.campaign, "accesses"),
+    )
+    return sorted((told(one) for one in best), key=lambda memory: int(memory["turn"]))
+
+
+def _clock(state: CompanionState, context: Context) -> dict[str, Any]:
+    now = datetime.now(UTC)
+    away = phrase_age(state.opened_at, now.astimezone(zone_of(context.timezone))) if state.opened_at else ""
+    return {"opened_at": now.isoformat(timespec="seconds"), "away": away}

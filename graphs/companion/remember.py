@@ -1,0 +1,34 @@
+"""remember: write the turn, and what it put into archival memory, to the store, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.runtime import Runtime
+from langgraph.store.base import PutOp
+
+from graphs.companion.context import Context
+from graphs.companion.state import CompanionState
+from graphs.exchanges import write_turns
+from graphs.turn import spoken_turns
+from memory.archive import entry_ops
+from memory.namespaces import campaign_namespace
+from memory.timeline import Segment
+
+
+async def remember(state: CompanionState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Store each turn that is not stored yet; its archival entries go into its place on the timeline with it."""
+    archive = campaign_namespace(runtime.context.user, runtime.context.campaign, "archive")
+
+    def also(timeline: list[Segment], origin: dict[str, Any]) -> list[PutOp]:
+        writes: list[PutOp] = []
+        for turn in dict.fromkeys(kept["turn"] for kept in state.archived):
+            entries = [kept for kept in state.archived if kept["turn"] == turn]
+            # When it was put away, not when it is written: a failed write may be a turn late.
+            writes += entry_ops(archive, [{**origin, **kept} for kept in entries], timeline, turn, {})
+        return writes
+
+    turns = spoken_turns(state, state.remembered_through + 1, state.turn)
+    update = await write_turns(state, runtime, turns, lambda _: {}, also)
+    written = runtime.store is not None and "remembered_through" in update
+    return update | ({"archived": []} if written else {})

@@ -1,0 +1,27 @@
+"""respond: the companion's reply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from graphs.companion.context import Context
+from graphs.companion.recall import memories_for
+from graphs.companion.sections import assist_prompt
+from graphs.companion.state import CompanionState
+from graphs.companion.tools import TOOLS
+from graphs.reply import reply
+
+
+async def respond(state: CompanionState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Answer the person, call tools, or both.
+
+    Raises:
+        ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
+    """
+    if state.recalled is None:  # the run was resumed here, and what was recalled is not checkpointed
+        state = state.model_copy(update={"recalled": await memories_for(state, runtime)})
+    prompt, rounds = assist_prompt(state, runtime.context), runtime.context.max_tool_rounds
+    said = await reply(state, runtime, prompt, node="respond", tools=TOOLS, most_rounds=rounds)
+    return {"messages": [said]}

@@ -1,0 +1,50 @@
+"""The companion's prompt: which sections it is made of."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from langchain_core.messages import AnyMessage
+
+from graphs.companion import prompts
+from graphs.companion.context import Context
+from graphs.companion.state import CompanionState
+from graphs.prompt_stack import INSTRUCTIONS, Prompt, Section, escaped, stack
+from graphs.summarize import policy_of
+from memory.days import zone_of
+from notebooks import render_fields, render_value
+
+
+def assist_prompt(state: CompanionState, context: Context) -> Prompt:
+    """Make the prompt of a turn: core memory, what is known about now, the summary, memories, the conversation."""
+    sections = [
+        Section(INSTRUCTIONS, prompts.ASSIST),
+        Section("core_memory", state.core.render()),
+        Section("summary", escaped(state.summary)),
+        Section("memories", "\n".join(exchange_line(memory) for memory in state.recalled or [])),
+        Section("about", render_fields(_about(state, context))),
+    ]
+    return stack(sections, conversation(state, context), context)
+
+
+def conversation(state: CompanionState, context: Context) -> list[AnyMessage]:
+    """Return the turns that stand in the prompt word for word, as the buffer policy says."""
+    policy = policy_of(context, prompts.CONDENSE)
+    return policy.shown(state.messages, last_turn=state.turn, folded=state.summarised_through)
+
+
+def exchange_line(memory: dict[str, Any]) -> str:
+    """Render an earlier exchange on one line."""
+    shown = {"turn": "turn", "age": "age", "player": "user", "reply": "assistant"}
+    return render_value({told: memory[name] for name, told in shown.items() if memory.get(name)})
+
+
+def _about(state: CompanionState, context: Context) -> dict[str, Any]:
+    now = datetime.now(zone_of(context.timezone))
+    return {
+        "now": f"{now:%A, %Y-%m-%d %H:%M}",
+        "you_last_spoke": state.away,
+        "earlier_turns": state.turn - 1,
+        "archival_memory_entries": state.archive_count,
+    }

@@ -1,0 +1,112 @@
+"""Sections of core memory that several assistants of one user share through the store.
+
+Each edit is a record of its own and none is ever written again, so two assistants that write at once lose nothing: what
+the section says is what comes of all edits, in the order of their keys. It belongs to no thread, so it does not rewind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+
+from graphs.companion.context import Context
+from graphs.tool_calls import Call
+from memory.namespaces import player_namespace
+from notebooks import CoreNotebook, EditError, Section, edit_core, render_value
+from notebooks.core import MOST_CHARS
+
+JSON = dict[str, Any]
+
+_PAGE = 500
+_BEGINNING = "0"  # sorts before all edits
+_ANY = "any"  # edits are applied whatever their assistant calls the section
+
+
+async def fetch_shared(page: CoreNotebook, runtime: Runtime[Context]) -> CoreNotebook:
+    """Return the page with its shared sections as the store has them."""
+    for label, section in page.sections.items():
+        if section.shared and runtime.store is not None:
+            place = _place(runtime, section.shared)
+            log = await _log(runtime.store, place)
+            if not log:  # the first assistant that knows the section gives it its beginning
+                await runtime.store.aput(place, _BEGINNING, {"value": section.value}, index=False)
+            page = _with(page, label, _value(log)[0]) if log else page
+    return page
+
+
+async def edit_shared(
+    page: CoreNotebook, label: str, call: Call, runtime: Runtime[Context]
+) -> tuple[CoreNotebook, str]:
+    """Edit a shared section: check the call against what the store has, add it to the edits, and read what came of it.
+
+    Args:
+        page: Core memory.
+        label: The section.
+        call: The tool call.
+        runtime: The run's; it has a store.
+
+    Returns:
+        The page, and what the model is told.
+
+    Raises:
+        EditError: The call does not fit what the section says now.
+    """
+    store: Any = runtime.store
+    section = page.sections[label]
+    place = _place(runtime, section.shared)
+    info = runtime.execution_info
+    origin = f"{info.thread_id}/{info.checkpoint_id}/{call.id}" if info else call.id
+    mark = hashlib.sha256(origin.encode()).hexdigest()[:16]
+    page = await fetch_shared(page, runtime)
+    log = await _log(store, place)
+    if not any(key.endswith(mark) for key, _ in log):  # else the node is run again
+        # By itself, so that its own limit and flag hold; what others add at the same time may pass the limit.
+        alone = CoreNotebook.of({label: section.model_copy(update={"shared": "", "value": _value(log)[0]})})
+        edit_core(alone, call.name, call.args)
+        key = f"1-{time.time_ns():020}-{mark}"
+        await store.aput(place, key, {"tool": call.name, "args": call.args}, index=False)
+        log = await _log(store, place)
+    value, taken = _value(log)
+    page = _with(page, label, value)
+    if mark not in taken:
+        raise EditError(f"Another assistant changed section {label!r} meanwhile. It says now: {render_value(value)}")
+    used = f"{page.sections[label].used:,} of {section.limit:,} characters"
+    return page, f"Section {label!r}, which is shared, now uses {used}: {render_value(value)}"
+
+
+def _with(page: CoreNotebook, label: str, value: str) -> CoreNotebook:
+    return page.patched({"sections": {label: {"value": value}}}).page
+
+
+def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str, set[str]]:
+    """Apply all edits in order; return what they come to, and the marks of those that took effect."""
+    taken: set[str] = set()
+    page = CoreNotebook.of({_ANY: Section(limit=MOST_CHARS)})
+    for key, edit in log:
+        if key == _BEGINNING:
+            page = _with(page, _ANY, edit["value"])
+            continue
+        try:
+            page = edit_core(page, edit["tool"], {**edit["args"], "label": _ANY}).page
+        except EditError:
+            continue  # it did not fit where it came to stand, and its writer was told
+        taken.add(key.rpartition("-")[2])
+    return page.sections[_ANY].value, taken
+
+
+async def _log(store: BaseStore, place: tuple[str, ...]) -> list[tuple[str, JSON]]:
+    found: dict[str, JSON] = {}
+    while items := await store.asearch(place, limit=_PAGE, offset=len(found)):
+        found |= {item.key: item.value for item in items}
+        if len(items) < _PAGE:
+            break
+    return sorted(found.items())
+
+
+def _place(runtime: Runtime[Context], name: str) -> tuple[str, ...]:
+    return player_namespace(runtime.context.user, "shared", name)

@@ -1,0 +1,38 @@
+"""CompanionState: everything the companion remembers between two checkpoints."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from graphs.turn_state import TurnState
+from notebooks import CoreNotebook, Notebook
+
+JSON = dict[str, Any]
+
+
+def reduce_core(current: CoreNotebook | JSON | None, patch: Any) -> JSON:
+    """Apply a merge patch to core memory; raises NotebookError and changes nothing if it does not fit."""
+    return CoreNotebook.load(current).patched(patch).page.as_json()
+
+
+class CompanionState(TurnState):
+    """State of one thread: the channels of every conversation, and the companion's own.
+
+    Attributes:
+        core: Core memory.
+        archived: Entries of archival memory that wait for their turn's place in the store: {"turn", …}.
+        archive_count: Entries of archival memory that this thread sees.
+        opened_at: When the current turn began, ISO 8601 in UTC.
+        away: How long before that the turn before began, in words; "" in the first.
+    """
+
+    PAGES: ClassVar[dict[str, type[Notebook]]] = {"core": CoreNotebook}
+    CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "archive_count", "opened_at")
+
+    core: Annotated[CoreNotebook, reduce_core] = Field(default_factory=CoreNotebook)
+    archived: list[JSON] = Field(default_factory=list)
+    archive_count: int = 0
+    opened_at: str = ""
+    away: str = ""

@@ -1,0 +1,71 @@
+"""use_tools: do what the companion asked its tools for."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langgraph.runtime import Runtime
+
+from graphs.companion.context import Context
+from graphs.companion.state import CompanionState
+from graphs.companion.tools import HEARTBEAT, SEARCHES, use
+from graphs.reply import rounds_of
+from graphs.tool_calls import Call, answer, calls_of
+from graphs.turn import notice
+from memory.errors import BadQueryError
+from notebooks import EditError, diff_patch
+
+_MOST_CALLS = 10
+_log = logging.getLogger(__name__)
+
+
+async def use_tools(state: CompanionState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Answer each call of the last message, in order; one that does not fit changes nothing and is told why."""
+    message = state.messages[-1]
+    calls = calls_of(message) if isinstance(message, AIMessage) else []
+    before, results, notices = state.core, list[ToolMessage](), list[dict[str, Any]]()
+    for number, call in enumerate(calls):
+        try:
+            if number >= _MOST_CALLS:
+                raise EditError(f"That is more than {_MOST_CALLS} calls at once; this one was not done.")
+            used = await use(call, state, runtime)
+        except (EditError, BadQueryError) as error:
+            results.append(answer(call, str(error), ok=False))
+            continue
+        except Exception as error:  # noqa: BLE001 (any store may stand behind this; the talk goes on without)
+            _log.warning("%s failed in turn %d: %s", call.name, state.turn, error, exc_info=True)
+            notices.append(notice(state.turn, "use_tools", f"{call.name} could not be done. {error}"))
+            results.append(answer(call, f"{call.name} failed, and nothing was changed: {error!s:.1000}", ok=False))
+            continue
+        results.append(answer(call, used.text))
+        state = state.model_copy(update={"core": used.core})
+        if used.archived:
+            archived = [*state.archived, used.archived]
+            state = state.model_copy(update={"archived": archived, "archive_count": state.archive_count + 1})
+    spent = rounds_of(state) >= runtime.context.max_tool_rounds
+    messages: list[AnyMessage] = [*results]
+    if not _goes_on(state, calls, results, spent=spent):
+        # What was said to the person stands last: it is what the turn ends with.
+        silent = message.model_copy(update={"content": ""})
+        messages = [silent, *results, AIMessage(message.text, id=f"{message.id}-said")]
+    elif spent:
+        told = f"{results[-1].text}\nNo more tools in this turn: answer now."
+        messages[-1] = results[-1].model_copy(update={"content": told})
+    return {
+        "messages": messages,
+        "core": diff_patch(before.as_json(), state.core.as_json()),
+        "archived": state.archived,
+        "archive_count": state.archive_count,
+        "notices": notices,
+    }
+
+
+def _goes_on(state: CompanionState, calls: list[Call], results: list[ToolMessage], *, spent: bool) -> bool:
+    """Whether the model is asked again: it has said nothing yet, searched, failed with a call, or wishes to go on."""
+    if not state.messages[-1].text.strip():
+        return True
+    failed = any(result.status == "error" for result in results)
+    wanted = any(call.name in SEARCHES or call.args.get(HEARTBEAT) is True for call in calls)
+    return (failed or wanted) and not spent

@@ -1,0 +1,54 @@
+"""Leaving the buffer: what its policy lets go after a reply, and the summary that tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from langchain_core.messages import RemoveMessage
+
+from graphs.settings import Settings
+from graphs.summarize import fold, policy_of
+from graphs.turn import notice
+from graphs.turn_state import TurnState
+from memory.buffer_policies import Due
+
+JSON = dict[str, Any]
+
+
+def leaving(state: TurnState, settings: Settings, instructions: str, done: int) -> Due:
+    """Return what is to be done about the buffer.
+
+    Args:
+        state: The thread's state, its last turn answered.
+        settings: Name the policy.
+        instructions: What a summarizing model is told.
+        done: Last turn that is noted and stored; no later one leaves.
+    """
+    return policy_of(settings, instructions).due(
+        state.messages, last_turn=state.turn, folded=state.summarised_through, may_leave=done
+    )
+
+
+async def leave(
+    state: TurnState, settings: Settings, instructions: str, done: int, told: Callable[[int, int], list[JSON]]
+) -> JSON:
+    """Do it, and return the channels to write; if the summarizer fails, sentences stand in, and a notice says so.
+
+    Args:
+        state: The same.
+        settings: The same.
+        instructions: The same.
+        done: The same.
+        told: Tells turns, the first to the last, for the summary.
+    """
+    folded, dropped = leaving(state, settings, instructions, done)
+    update: JSON = {"messages": [RemoveMessage(m.id) for _, turn in dropped for m in turn if m.id]}
+    summarizer = policy_of(settings, instructions).summarizer
+    if folded and summarizer:
+        first, last = folded[0][0], folded[-1][0]
+        update["summary"], failure = await fold(state.summary, told(first, last), settings, summarizer)
+        update["summarised_through"] = last
+        if failure:
+            update["notices"] = [notice(state.turn, "condense", failure)]
+    return update

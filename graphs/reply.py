@@ -1,0 +1,59 @@
+"""The reply of a turn: one question to the model, streamed, with tools that may be called a bounded number of times."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from langchain_core.messages import AIMessage
+from langgraph.runtime import Runtime
+
+from graphs.errors import ModelError
+from graphs.model import chat_model
+from graphs.models import ask
+from graphs.prompt_stack import Prompt
+from graphs.settings import Settings
+from graphs.tool_calls import calls_of
+from graphs.turn_state import TurnState
+from memory.buffer import turns_of
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
+
+
+async def reply(
+    state: TurnState,
+    runtime: Runtime[SettingsT],
+    prompt: Prompt,
+    *,
+    node: str,
+    tools: list[dict[str, Any]],
+    most_rounds: int,
+) -> AIMessage:
+    """Ask the model; what it saw goes out on the stream first.
+
+    Args:
+        state: The thread's state.
+        runtime: The run's.
+        prompt: What the model is given.
+        node: Whose reply it is.
+        tools: What it may call.
+        most_rounds: Times that it may call tools in one turn; calls beyond are dropped.
+
+    Raises:
+        ModelError: The model failed or said nothing. The player's message stands in the checkpoint; run the thread
+            again without input to retry the turn.
+    """
+    context = runtime.context
+    runtime.stream_writer(prompt.told(node, state.turn))
+    model = (await chat_model(context)).bind_tools(tools)
+    told = await ask(model, prompt.messages, model_name=context.model, timeout=context.model_timeout)
+    if calls_of(told) and rounds_of(state) >= most_rounds:
+        if not told.text.strip():
+            raise ModelError(f"{context.model} keeps calling tools and tells nothing. Try the turn again.")
+        told = AIMessage(told.text, id=told.id)  # told something: the calls beyond the limit are dropped
+    return told
+
+
+def rounds_of(state: TurnState) -> int:
+    """Count how often the model has called tools in this turn."""
+    _, turn = turns_of(state.messages, state.turn)[-1]
+    return sum(1 for message in turn if isinstance(message, AIMessage) and calls_of(message))

@@ -1,0 +1,141 @@
+"""Settings: what every graph can be told, and how a caller's words and the environment become it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from graphs.errors import SettingsError
+from graphs.providers import OFFLINE
+from memory.weights import DEFAULT_WEIGHTS, Weights
+
+
+class Extra(BaseModel):
+    """A section that an application adds to the prompt.
+
+    Attributes:
+        text: What it says.
+        place: Whether it stands before or after the instructions.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = Field(max_length=20_000)
+    place: Literal["before", "after"] = "after"
+
+
+class Settings(BaseModel):
+    """Settings that graphs share: what the caller passes wins, then the environment, then the default.
+
+    The environment variable of a field is QUESTBOOK_ and its name in capitals, as QUESTBOOK_MODEL; one that is no
+    plain value is written as JSON there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
+
+    STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "storyteller"
+    """Who answers when the model is 'offline'."""
+
+    model: str = Field(
+        default=OFFLINE,
+        min_length=1,
+        description="Chat model as provider:name, such as openai:gpt-4.1-mini; 'offline' is a built-in one.",
+    )
+    user: str = Field(default="adventurer", max_length=200, description="Who plays: memories are kept apart by user.")
+    campaign: str = Field(
+        default="default", max_length=200, description="Which campaign: memories are kept apart by it."
+    )
+    seed: int | None = Field(default=None, description="Makes dice and the offline storyteller repeatable.")
+    temperature: float | None = Field(default=None, ge=0, le=2, description="Passed to the model; empty: its default.")
+    embeddings: str = Field(
+        default="hash",
+        min_length=1,
+        description="Embedder of the embedded store: hash, minilm, or provider:model. Read when the store is opened.",
+    )
+    buffer: Literal["tokens", "turns", "summary", "unbounded"] = Field(
+        default="tokens",
+        description="What stays in the prompt word for word: what fits in buffer_tokens; the last buffer_turns turns; "
+        "what is not summarised yet, with all but summary_offset turns summarised after each reply; or everything.",
+    )
+    buffer_tokens: int = Field(
+        default=4000, ge=200, description="Tokens of conversation kept word for word; older turns are summarised."
+    )
+    buffer_turns: int = Field(
+        default=10, ge=0, description="With buffer 'turns': turns before the present one that stay; older ones leave."
+    )
+    summary_offset: int = Field(
+        default=2, ge=0, description="With buffer 'summary': turns that stay word for word; 0 summarises each at once."
+    )
+    summarizer: Literal["model", "extractive"] = Field(
+        default="model", description="Who summarises: the model, or sentences taken from what was said."
+    )
+    summary_tokens: int = Field(default=400, ge=50, description="Tokens that the running summary may have.")
+    prompt_order: tuple[str, ...] = Field(
+        default=(),
+        description="Names of the prompt's sections in the order wanted, 'instructions' among them; the rest follow. "
+        "What is named after 'messages' stands behind the conversation.",
+    )
+    prompt_sections: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")], Extra] = Field(
+        default={}, description="Sections to add to the prompt: name to text and place, before or after instructions."
+    )
+    recall_tokens: int = Field(default=800, ge=0, description="Tokens of recalled memories in the prompt; 0: none.")
+    max_cosine_distance: float | None = Field(
+        default=None, ge=0, le=2, description="Leave out memories farther than this from the message; empty: none."
+    )
+    weights: Weights = Field(
+        default=DEFAULT_WEIGHTS, description="What recall goes by, as an object or its JSON; see memory/weights.py."
+    )
+    max_message_chars: int = Field(default=8000, ge=100, description="Longest message that a player may send.")
+    model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
+    update_timeout: float = Field(
+        default=60.0, gt=0, description="Seconds for noting and summarising, after the reply."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_environment(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        found = {name: os.environ.get(f"QUESTBOOK_{name.upper()}", "") for name in cls.model_fields}
+        said = {name: value for name, value in given.items() if value is not None}
+        return {name: _read(cls, name, value) for name, value in found.items() if value} | said
+
+    @classmethod
+    def of(cls, given: Any = None, **flags: Any) -> Self:
+        """Make a context of what a caller gave: a context, a mapping, an object with such attributes, or nothing.
+
+        Raises:
+            SettingsError: A value is not allowed; the message names the field, the value and what is allowed.
+        """
+        if isinstance(given, cls) and not flags:
+            return given
+        if isinstance(given, str | int | float | list | tuple | set):
+            raise SettingsError(f"The context: got {given!r:.80}; expected an object or a mapping with settings.")
+        fields = given if isinstance(given, Mapping) else {n: getattr(given, n, None) for n in cls.model_fields}
+        try:
+            return cls.model_validate({**fields, **{name: value for name, value in flags.items() if value is not None}})
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+            name = str(problem["loc"][0])
+            if name not in cls.model_fields:
+                known = ", ".join(cls.model_fields)
+                raise SettingsError(f"There is no setting {name!r}. Settings: {known}.") from error
+            inner = ".".join(map(str, problem["loc"]))
+            raise SettingsError(
+                f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {problem['msg']}. "
+                f"{cls.model_fields[name].description}"
+            ) from error
+
+
+def _read(settings: type[BaseModel], name: str, value: str) -> Any:
+    """Read an environment variable: fields that are no plain value are written as JSON."""
+    if settings.model_fields[name].annotation in (str, int, float, bool) or not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise SettingsError(f"Setting {name} (QUESTBOOK_{name.upper()}): {value!r:.80} is no JSON: {error}.") from error

@@ -1,0 +1,68 @@
+"""`questbook chat`: the companion in the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphs.terminal.commands import LOOK_AGAIN, REST
+from graphs.terminal.door import Door
+from graphs.terminal.table import Command, Outcome, Table, Then
+from graphs.terminal.text import one_line
+from graphs.terminal.travel import TRAVEL
+
+if TYPE_CHECKING:
+    from graphs.engine import Saved
+    from graphs.settings import Settings
+    from graphs.terminal.screen import Screen
+
+
+async def _core(table: Table, rest: str) -> Outcome:
+    from notebooks import CoreNotebook  # pydantic, which the first prompt does not need
+
+    saved = await table.game.saved()
+    page = CoreNotebook.load(saved.values.get("core") if saved else None)
+    if rest and rest not in page.sections:
+        table.screen.complain(f"There is no section {one_line(rest, 40)}; there are {', '.join(page.labels)}.")
+        return Then.PROMPT
+    rows = []
+    for label in [rest] if rest else page.labels:
+        section = page.sections[label]
+        notes = [f"{section.used:,}/{section.limit:,}", *(["read-only"] if section.read_only else [])]
+        notes += [f"shared as {section.shared}"] if section.shared else []
+        rows.append((label, ", ".join(notes), section.value or "–"))
+    table.screen.table("Core memory", ("Section", "Used", "Says"), rows)
+    return Then.PROMPT
+
+
+def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:
+    if saved is None or saved.turn == 0:
+        screen.heading(f"Welcome. A new companion begins: {one_line(context.campaign, 60)}.")
+        screen.say("Tell it who you are and what is on your mind. /help lists the commands.")
+        return
+    from datetime import datetime
+
+    from memory.age import phrase_age
+
+    away = phrase_age(saved.played, datetime.now().astimezone())
+    screen.heading(f"{one_line(context.campaign, 60)}, turn {saved.turn}. You last talked {away}.")
+    if saved.last_reply:
+        screen.say(one_line(saved.last_reply, 200))
+
+
+_MOVES = {name: command for name, command in TRAVEL.items() if name != "/recap"}
+COMPANION_COMMANDS: dict[str, Command] = (
+    {"/core": Command("[SECTION]", "core memory, with what it uses of its limits", _core)} | LOOK_AGAIN | _MOVES | REST
+)
+CHAT = Door(
+    machine="companion",
+    who="the companion",
+    commands=COMPANION_COMMANDS,
+    blank="Say something, or /help.",
+    offline=(
+        "The built-in offline assistant answers, which is made of a few rules. "
+        "For a language model: questbook chat --model openai:gpt-4.1-mini, with OPENAI_API_KEY set."
+    ),
+    goodbye="Everything is kept. Until next time!",
+    again="in other words.",
+    greet=_greet,
+)

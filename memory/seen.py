@@ -1,0 +1,41 @@
+"""Everything that a timeline sees of a namespace, in the order in which it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from langgraph.store.base import BaseStore, Item, SearchItem, SearchOp
+
+from memory.timeline import Segment, visible
+
+_AT_ONCE = 500
+
+
+async def all_seen(
+    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], before: int | None = None
+) -> list[Item]:
+    """List the records that a timeline sees, by turn and place in it.
+
+    Args:
+        store: Any store; its items carry the fields of `memory.timeline.stamp`.
+        namespace: Where the records are.
+        timeline: The checkpoint's timeline.
+        before: Leave out records of this turn and later ones.
+    """
+    found: dict[str, Item] = {}
+    for only in visible(timeline, before):
+        offset = 0
+        while True:
+            search = SearchOp(namespace, filter=only, limit=_AT_ONCE, offset=offset)
+            (hits,) = cast("list[list[SearchItem]]", await store.abatch([search]))
+            found |= {item.key: item for item in hits}
+            if len(hits) < _AT_ONCE:
+                break
+            offset += _AT_ONCE
+    return sorted(found.values(), key=lambda item: (item.value["turn"], _ordinal(item.key), item.key))
+
+
+def _ordinal(key: str) -> int:
+    last = key.rpartition("-")[2]
+    return int(last) if last.isdecimal() else 0

@@ -1,0 +1,243 @@
+"""Buffer policies: what stands in the prompt, what is folded, and that a turn's fidelity is told."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage
+from scripted import say
+
+from graphs.dungeon_master.context import Context
+from graphs.errors import SettingsError
+from graphs.prompt_stack import Section, stack
+from graphs.summarize import policy_of
+from memory.buffer import ASIDE, latest, overflow, turns_of
+from memory.buffer_policies import LastTurns, Summary, TokenBudget, Unbounded, fidelity
+from memory.summarizers import Extractive
+
+
+def talk(turns, open_turn=True):
+    messages = []
+    for number in range(1, turns + 1):
+        messages.append(HumanMessage(f"question {number}", id=f"q{number}"))
+        if number < turns or not open_turn:
+            messages.append(AIMessage(f"answer {number}", id=f"a{number}"))
+    return messages
+
+
+def numbers(messages):
+    return [int(m.text.split()[-1]) for m in messages if isinstance(m, HumanMessage)]
+
+
+def test_unbounded_shows_every_turn_and_lets_none_leave():
+    messages = talk(50)
+    assert Unbounded().shown(messages, last_turn=50) == messages
+    assert not Unbounded().due(talk(50, open_turn=False), last_turn=50, folded=0, may_leave=50)
+
+
+def test_a_buffer_of_one_no_longer_knows_the_first_question_at_the_third():
+    policy = LastTurns(1)
+    assert numbers(policy.shown(talk(2), last_turn=2)) == [1, 2]
+    assert numbers(policy.shown(talk(3), last_turn=3)) == [2, 3]
+    assert numbers(LastTurns(0).shown(talk(3), last_turn=3)) == [3]
+
+
+def test_last_turns_drops_what_no_later_prompt_holds_and_folds_nothing():
+    due = LastTurns(2).due(talk(5, open_turn=False), last_turn=5, folded=0, may_leave=5)
+    assert due.fold == []
+    assert [number for number, _ in due.drop] == [1, 2, 3]
+    assert [n for n, _ in LastTurns(2).due(talk(5, False), last_turn=5, folded=0, may_leave=1).drop] == [1]
+    assert [n for n, _ in LastTurns(0).due(talk(5, False), last_turn=5, folded=0, may_leave=5).drop] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("offset", "folded"), [(0, 5), (1, 4), (3, 2), (5, 0), (9, 0)])
+def test_summary_folds_the_first_steps_less_the_offset(offset, folded):
+    policy = Summary(offset, Extractive())
+    due = policy.due(talk(5, open_turn=False), last_turn=5, folded=0, may_leave=5)
+    assert [number for number, _ in due.fold] == list(range(1, folded + 1))
+    # The next question sees the rest word for word.
+    assert numbers(policy.shown(talk(6), last_turn=6, folded=folded)) == list(range(folded + 1, 7))
+
+
+def test_summary_folds_progressively_one_turn_after_each_reply():
+    policy, folded, done = Summary(2), 0, []
+    messages = []
+    for number in range(1, 8):
+        messages += talk(number, open_turn=False)[-2:]
+        due = policy.due(messages, last_turn=number, folded=folded, may_leave=number)
+        done.append([turn for turn, _ in due.fold])
+        folded = due.fold[-1][0] if due.fold else folded
+        gone = {m.id for _, turn in due.drop for m in turn}
+        messages = [m for m in messages if m.id not in gone]
+    assert done == [[], [], [1], [2], [3], [4], [5]]
+    assert numbers(messages) == [6, 7]
+
+
+def test_a_turn_that_is_folded_at_once_stays_for_people_but_not_in_the_prompt():
+    policy = Summary(0)
+    due = policy.due(talk(1, open_turn=False), last_turn=1, folded=0, may_leave=1)
+    assert ([n for n, _ in due.fold], due.drop) == ([1], [])
+    due = policy.due(talk(2, open_turn=False), last_turn=2, folded=1, may_leave=2)
+    assert ([n for n, _ in due.fold], [n for n, _ in due.drop]) == ([2], [1])
+    assert numbers(policy.shown(talk(3)[2:], last_turn=3, folded=2)) == [3]
+
+
+def test_nothing_is_folded_or_dropped_before_it_is_stored():
+    for policy in (Summary(0), LastTurns(1), TokenBudget(1)):
+        due = policy.due(talk(5, open_turn=False), last_turn=5, folded=0, may_leave=0)
+        assert not due
+
+
+@given(st.integers(1, 12), st.integers(1, 300), st.integers(0, 12))
+def test_the_token_budget_is_the_buffer_as_it_was(turns, budget, may_leave):
+    messages = talk(turns, open_turn=False)
+    policy = TokenBudget(budget)
+    assert policy.shown(messages, last_turn=turns) == latest(messages, budget)
+    due = policy.due(messages, last_turn=turns, folded=0, may_leave=may_leave)
+    gone = overflow(messages, last_turn=turns, budget=budget, may_leave=may_leave)
+    assert due.fold == due.drop == gone
+    assert TokenBudget(budget, None).due(messages, last_turn=turns, folded=0, may_leave=may_leave).fold == []
+
+
+@given(st.integers(1, 10), st.integers(0, 10), st.integers(0, 10))
+def test_whatever_the_policy_the_present_turn_is_shown_whole_and_order_is_kept(turns, folded, size):
+    messages = [AIMessage("recap", name=ASIDE), *talk(turns)]
+    for policy in (Unbounded(), LastTurns(size), TokenBudget(size + 1), Summary(size)):
+        shown = policy.shown(messages, last_turn=turns, folded=folded)
+        assert shown[-1] is messages[-1]
+        assert shown == [m for m in messages if m in shown]
+        assert all(m.name != ASIDE for m in shown)
+        assert fidelity(shown) == len(turns_of(shown, turns)) - 1
+
+
+async def test_the_extractive_summarizer_needs_no_model():
+    turns = [{"turn": 1, "player": "My name is Ann", "reply": "Hello Ann. How are you?"}]
+    assert await Extractive().fold("We met.", turns, 100) == "We met. My name is Ann. Hello Ann."
+
+
+def test_settings_name_the_policy_and_the_summarizer(monkeypatch):
+    assert policy_of(Context.of(), "").shown([], last_turn=0) == []
+    assert isinstance(policy_of(Context.of(), "sum up"), TokenBudget)
+    assert policy_of(Context.of({"buffer": "turns", "buffer_turns": 3}), "") == LastTurns(3)
+    assert isinstance(policy_of(Context.of({"buffer": "unbounded"}), ""), Unbounded)
+    monkeypatch.setenv("QUESTBOOK_BUFFER", "summary")
+    monkeypatch.setenv("QUESTBOOK_SUMMARIZER", "extractive")
+    policy = policy_of(Context.of({"summary_offset": 4}), "")
+    assert isinstance(policy, Summary)
+    assert policy.offset == 4
+    assert isinstance(policy.summarizer, Extractive)
+    with pytest.raises(SettingsError, match=r"buffer \(QUESTBOOK_BUFFER\): got 'all'"):
+        Context.of({"buffer": "all"})
+
+
+# In the dungeon master.
+
+
+async def play(game, turns):
+    await game.begin()
+    for number in range(2, turns + 1):
+        game.model.queue("quest", say(f"Answer {number}. More of it."))
+        await game.play(f"question {number}")
+
+
+async def test_last_turns_in_the_game_needs_no_summary_and_keeps_what_left_in_the_store(new_game):
+    game = new_game(buffer="turns", buffer_turns=1)
+    await play(game, 5)
+    assert game.model.asked("condense") == []
+    assert numbers([m for m in game.values["messages"] if m.text.startswith("question")]) == [5]
+    *_, prompt = game.model.asked("quest")
+    assert [m.text for m in prompt if isinstance(m, HumanMessage)] == ["question 4", "question 5"]
+    assert game.values.get("summary", "") == ""
+    kept = await game.store.asearch(("adventurer", "default", "exchanges"), limit=50)
+    assert len(kept) == 5
+
+
+async def test_summary_in_the_game_folds_after_each_reply(new_game):
+    game = new_game(buffer="summary", summary_offset=0)
+    await play(game, 4)
+    assert len(game.model.asked("condense")) == 4
+    assert game.values["summarised_through"] == 4
+    assert game.values["summary"] == "They walked on."
+    *_, prompt = game.model.asked("quest")
+    assert [m.text for m in prompt if isinstance(m, HumanMessage)] == ["question 4"]
+    assert "They walked on." in prompt[0].text
+    assert game.reply == "Answer 4. More of it.", "the last turn stays for people"
+
+
+async def test_extractive_summaries_ask_no_model(new_game):
+    game = new_game(buffer="summary", summary_offset=1, summarizer="extractive")
+    await play(game, 4)
+    assert game.model.asked("condense") == []
+    assert "question 3. Answer 3. " not in game.values["summary"]
+    assert "Answer 2." in game.values["summary"]
+    assert game.values["notices"] == []
+
+
+async def test_a_summarizer_that_fails_is_replaced_and_told(new_game):
+    game = new_game(buffer="summary", summary_offset=0)
+    await game.begin()
+    game.model.queue("condense", RuntimeError("503"))
+    await game.play("question 2")
+    assert "question 2" in game.values["summary"]
+    assert game.values["notices"][-1]["node"] == "condense"
+
+
+async def test_fidelity_is_told_with_each_prompt(new_game):
+    game = new_game(buffer="turns", buffer_turns=2)
+    await play(game, 5)
+    stream = game.app.astream(
+        {"messages": [HumanMessage("question 6")]}, game.config, context=game.settings, stream_mode="custom"
+    )
+    told = [part async for part in stream if part.get("node") == "run_quest"]
+    assert told[-1]["fidelity"] == {"turns": 2, "of": 5}
+
+
+# The stack.
+
+SECTIONS = [Section("instructions", "Be kind."), Section("quest", "q"), Section("summary", "s"), Section("empty", "")]
+
+
+def names(prompt):
+    return [section.name for section in prompt.sections], [section.name for section in prompt.behind]
+
+
+def test_the_order_of_the_stack_is_a_setting():
+    talk_so_far = talk(1)
+    plain = stack(SECTIONS, talk_so_far, Context.of())
+    assert names(plain) == (["instructions", "quest", "summary"], [])
+    assert len(plain.messages) == 2
+    turned = stack(
+        SECTIONS, talk_so_far, Context.of({"prompt_order": ["summary", "instructions", "messages", "quest"]})
+    )
+    assert names(turned) == (["summary", "instructions"], ["quest"])
+    assert [m.type for m in turned.messages] == ["system", "human", "system"]
+    assert turned.messages[0].text == "<summary>\ns\n</summary>\n\nBe kind."
+    assert [part["section"] for part in turned.told("x", 3)["prompt"]] == [
+        "summary",
+        "instructions",
+        "messages",
+        "quest",
+    ]
+
+
+def test_sections_can_be_added_before_and_after_the_instructions_at_run_time():
+    extra = {"house": {"text": "House rules.", "place": "before"}, "mood": {"text": "Gloomy."}}
+    prompt = stack(SECTIONS, talk(1), Context.of({"prompt_sections": extra}))
+    assert names(prompt)[0] == ["house", "instructions", "mood", "quest", "summary"]
+    with pytest.raises(SettingsError, match="a section 'quest' already"):
+        stack(SECTIONS, [], Context.of({"prompt_sections": {"quest": {"text": "x"}}}))
+
+
+async def test_an_added_section_reaches_the_model_and_may_change_from_turn_to_turn(game):
+    await game.begin()
+    await game.play("look", prompt_sections={"mood": {"text": "Gloomy."}})
+    assert "<mood>\nGloomy.\n</mood>" in game.model.asked("quest")[-1][0].text
+    await game.play("look")
+    assert "mood" not in game.model.asked("quest")[-1][0].text
+
+
+def test_the_environment_gives_the_stack_as_json(monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_PROMPT_ORDER", '["summary"]')
+    assert Context.of().prompt_order == ("summary",)
+    monkeypatch.setenv("QUESTBOOK_PROMPT_ORDER", "[summary")
+    with pytest.raises(SettingsError, match="QUESTBOOK_PROMPT_ORDER"):
+        Context.of()

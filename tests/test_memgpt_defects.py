@@ -1,0 +1,136 @@
+"""What MemGPT got wrong, by its own record or when it was run: here each has the right outcome."""
+
+from datetime import UTC, datetime
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from memory.archive import entry, entry_ops, search_archive
+from memory.conversation import search_conversation
+from memory.days import days_of
+from memory.timeline import record_key, stamp
+from notebooks import CoreNotebook, EditError, PatchError, edit_core
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+FULL = CoreNotebook.of({"human": {"value": "x" * 1990, "limit": 2000}, "persona": "I am Sam."})
+
+
+def refused(page, tool, **args):
+    before = page.as_json()
+    with pytest.raises(EditError) as caught:
+        edit_core(page, tool, args)
+    assert page.as_json() == before
+    return str(caught.value)
+
+
+def test_an_append_over_the_limit_keeps_nothing():
+    told = refused(FULL, "core_memory_append", label="human", content="y" * 20)
+    assert "would use 2,012 of 2,000 characters: shorten it by at least 12" in told
+    assert FULL.sections["human"].value == "x" * 1990
+
+
+def test_a_page_over_its_limit_still_loads_and_can_be_mended():  # 1567, 1636: agents that could not be loaded
+    page = CoreNotebook.load({"sections": {"human": {"value": "x" * 2011, "limit": 2000}}})
+    assert page.sections["human"].used == 2011
+    assert edit_core(page, "core_memory_rethink", {"label": "human", "new_content": "short"}).page
+
+
+def test_replacing_absent_text_is_an_error_not_a_success():
+    assert "does not stand in the section" in refused(
+        FULL, "core_memory_replace", label="persona", old_content="Bob", new_content="Al"
+    )
+
+
+def test_an_empty_old_text_does_not_insert_between_every_character():
+    told = refused(FULL, "core_memory_replace", label="persona", old_content="", new_content="-")
+    assert "empty text" in told
+
+
+def test_replace_does_not_silently_change_every_occurrence():
+    page = CoreNotebook.of({"human": "Ann met Ann."})
+    assert "stands 2 times" in refused(page, "core_memory_replace", label="human", old_content="Ann", new_content="Jo")
+
+
+def test_an_unknown_label_lists_the_valid_ones():
+    told = refused(FULL, "core_memory_append", label="humon", content="x")
+    assert "there are human, persona" in told
+    assert "Did you mean 'human'?" in told
+
+
+async def test_conversation_search_obeys_its_dates_on_any_store():
+    store = InMemoryStore()
+    for turn, day in ((1, 13), (2, 14), (3, 15)):
+        record = {"player": "tea", "reply": "yes", "text": "tea", "said_at": f"2026-03-{day}T12:00:00+00:00"}
+        await store.aput(("u", "c"), record_key("a", turn, "exchange"), record | stamp("a", turn))
+    days = days_of("2026-03-14", "2026-03-14", NOW)
+    page = await search_conversation(store, ("u", "c"), "tea", timeline=[("a", 3)], days=days)
+    assert [found["turn"] for found in page.items] == [2]
+
+
+async def test_a_date_only_end_holds_the_whole_of_that_day():
+    days = days_of(None, "2026-03-14", NOW)
+    assert days.hold("2026-03-14T23:59:59+00:00")
+    assert not days.hold("2026-03-15T00:00:00+00:00")
+    store = InMemoryStore()
+    provenance = {"said_at": "2026-03-14T23:59:00+00:00"}
+    await store.abatch(entry_ops(("u", "c"), [entry("late")], [("a", 1)], 1, provenance))
+    assert (await search_archive(store, ("u", "c"), "", timeline=[("a", 1)], days=days)).total == 1
+
+
+def test_now_is_understood_as_a_date():  # 1890: the model passes "now"
+    assert days_of("now", "now", NOW).first == NOW.date()
+
+
+def test_saving_one_section_writes_back_no_stale_copy_of_another():
+    # Two writers started from one page; each sends what it changed, and the reducer adds them up.
+    mine = {"sections": {"human": {"value": "Ann"}}}
+    theirs = {"sections": {"persona": {"value": "I am Kit."}}}
+    page = CoreNotebook().patched(mine).page.patched(theirs).page
+    assert page.sections["human"].value == "Ann"
+    assert page.sections["persona"].value == "I am Kit."
+
+
+def test_read_only_also_holds_for_delete_rename_and_describe():
+    page = CoreNotebook.of({"law": {"value": "fixed", "read_only": True}})
+    for tool, args in (
+        ("core_memory_append", {"content": "x"}),
+        ("core_memory_insert", {"content": "x"}),
+        ("core_memory_replace", {"old_content": "fixed", "new_content": "x"}),
+        ("core_memory_remove", {"content": "fixed"}),
+        ("core_memory_rethink", {"new_content": "x"}),
+    ):
+        assert "read-only" in refused(page, tool, label="law", **args)
+    for fields in (None, {"description": "x"}, {"read_only": False}):
+        with pytest.raises(PatchError, match="read-only"):
+            page.patched({"sections": {"law": fields}}, by_model=True)
+
+
+def test_rethink_of_a_section_that_is_not_there_is_an_error_like_any_other():
+    assert "There is no section 'plans'" in refused(FULL, "core_memory_rethink", label="plans", new_content="x")
+
+
+def test_insert_without_a_line_number_goes_to_the_end():
+    edited = edit_core(FULL, "core_memory_insert", {"label": "persona", "content": "I am kind."})
+    assert edited.page.sections["persona"].value == "I am Sam.\nI am kind."
+
+
+def test_a_slash_in_a_label_is_handled_alike_by_every_tool():
+    page = CoreNotebook.of({"work/plans": "x y"})
+    for tool, args in (
+        ("core_memory_append", {"content": "z"}),
+        ("core_memory_replace", {"old_content": "x", "new_content": "z"}),
+        ("core_memory_remove", {"content": "x"}),
+        ("core_memory_rethink", {"new_content": "z"}),
+    ):
+        assert edit_core(page, tool, {"label": "work/plans", **args}).label == "work/plans"
+        assert "Did you mean 'work/plans'?" in refused(page, tool, label="/work/plans", **args)
+
+
+def test_a_value_cannot_break_the_structure_of_the_prompt():
+    page = edit_core(CoreNotebook(), "core_memory_append", {"label": "human", "content": "</core_memory>"}).page
+    assert "</core_memory>" not in page.render()
+
+
+def test_null_bytes_are_stripped_on_write():
+    page = edit_core(CoreNotebook(), "core_memory_append", {"label": "human", "content": "A\x00nn"}).page
+    assert page.sections["human"].value == "Ann"

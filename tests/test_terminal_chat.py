@@ -1,0 +1,114 @@
+"""`questbook chat`: the companion in the terminal, by a pipe and at a keyboard."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_openai import FakeOpenAI, call, say
+from fake_terminal import FakeTerminal
+
+from graphs.terminal.chat import COMPANION_COMMANDS
+
+ROOT = Path(__file__).parent.parent
+
+
+def chat(home, words, *flags, door="chat", **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "graphs.terminal", door, *flags],
+        input=words,
+        text=True,
+        capture_output=True,
+        timeout=100,
+        check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **environment},
+    )
+
+
+@pytest.fixture(scope="module")
+def talk(tmp_path_factory):
+    home = tmp_path_factory.mktemp("talks")
+    words = (
+        "Hello\nMy name is Ann and I like tea\n/core\n/core human\n/core nothing\n\n/prompt\n/memories\n"
+        "What is my name?\n/branches\n/undo\n/diff 1\n/help\n/sheet\n/retry\n/quit\nnot said\n"
+    )
+    return home, chat(home, words)
+
+
+def test_a_scripted_talk_prints_replies_and_what_commands_answer(talk):
+    _, run = talk
+    assert run.returncode == 0, run.stderr
+    for expected in (
+        "We have not talked before",
+        "I have noted “Name: Ann”",
+        "Core memory",
+        "21/2,000",
+        "core_memory",
+        "Word for word: 1 of 1 earlier turns.",
+        "Nothing was recalled",
+        "Your name is Ann.",
+        "turns 1–3",
+        "Back at the end of turn 2",
+        "Turn 2 again, in other words.",
+    ):
+        assert expected in run.stdout
+    assert all(name in run.stdout for name in COMPANION_COMMANDS)
+    assert "not said" not in run.stdout
+    assert "There is no section nothing; there are persona, human, scratchpad." in run.stderr
+    assert "There is no command /sheet" in run.stderr
+    assert run.stderr.startswith("The built-in offline assistant answers")
+
+
+def test_the_next_process_goes_on_and_assistants_are_kept_apart(talk):
+    home, _ = talk
+    assert "Hello, Ann! We last spoke" in chat(home, "Hi\n").stdout
+    assert "We have not talked before" in chat(home, "Hi\n", "--assistant", "work").stdout
+    assert "We have not talked before" in chat(home, "Hi\n", "--user", "bob").stdout
+
+
+def test_a_companion_is_no_campaign_of_the_game(talk):
+    home, _ = talk
+    run = chat(home, "look\n", "--campaign", "companion", door="play")
+    assert run.returncode == 2
+    assert "questbook chat" in run.stderr.splitlines()[-1]
+    assert "companion" not in chat(home, "hello\n/campaigns\n", "--campaign", "isle", door="play").stdout
+
+
+def test_wrong_settings_are_one_line(tmp_path):
+    run = chat(tmp_path, "hi\n", QUESTBOOK_TIMEZONE="Mars/Base")
+    assert run.returncode == 2
+    assert "QUESTBOOK_TIMEZONE" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert "QUESTBOOK_CORE" in chat(tmp_path, "hi\n", QUESTBOOK_CORE='{"a: b": {}}').stderr
+
+
+def test_over_an_openai_compatible_server(tmp_path):
+    with FakeOpenAI() as server:
+        server.queue(say("Hello Ann!") + call("core_memory_append", {"label": "human", "content": "Name: Ann"}))
+        run = chat(
+            tmp_path,
+            "I am Ann\n/core\n",
+            "--model",
+            "openai:gpt-4o-mini",
+            OPENAI_BASE_URL=server.url,
+            OPENAI_API_KEY="sk-test-key",
+            NO_PROXY="127.0.0.1",
+        )
+    assert run.returncode == 0, run.stderr
+    assert "Hello Ann!" in run.stdout
+    assert "Name: Ann" in run.stdout
+
+
+def test_at_a_keyboard_it_greets_and_answers(tmp_path):
+    terminal = FakeTerminal(tmp_path, "-m", "graphs.terminal", "chat")
+    terminal.expect("A new companion begins")
+    terminal.enter("My name is Ann")
+    terminal.expect("I have noted")
+    terminal.enter("/quit")
+    assert terminal.close() == 0
+    assert "Everything is kept" in terminal.text
+    again = FakeTerminal(tmp_path, "-m", "graphs.terminal", "chat")
+    again.expect("turn 1. You last talked")
+    again.enter("/quit")
+    assert again.close() == 0
