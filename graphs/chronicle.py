@@ -208,7 +208,7 @@ class Chronicle:
             after
             for after in followed
             if all(after.values.get(name) == state.values.get(name) for name in ("turn", "line"))
-            and due(after) in ((), ("condense",))
+            and due(after) in ((), ("reflect",), ("condense",))
         ]
         return max(alike, key=lambda after: _id_of(after.config), default=None)
 

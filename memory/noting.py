@@ -14,6 +14,7 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
 from memory import marks
 from memory.likeness import alike
+from memory.settled import Standing, settled
 from memory.timeline import Segment, visible
 from memory.validity import holders, records, valid
 from memory.wording import content, negated, numbers
@@ -121,13 +122,16 @@ async def _holding(
     timeline: Sequence[Segment] | None,
     fresh: Sequence[Note],
 ) -> dict[str, tuple[str, JSON]]:
-    """Return what held each slot before: key and record. One that was forgotten leaves its slot to nobody."""
+    """Return what held each slot before: key and record. What was forgotten or judged wrong leaves it empty."""
     at, own = str(fresh[0].value["at"]), {one.key for one in fresh}
     last: dict[str, JSON] = {}
     for slot, held in zip(slots, await holders(store, namespace, slots, timeline=timeline), strict=True):
         if earlier := [mark for mark in held if mark["at"] <= at and mark["fact"] not in own]:
             last[slot] = earlier[-1]
     facts = await records(store, namespace, [mark["fact"] for mark in last.values()])
+    standing = [Standing(namespace, key, value) for key, value in facts.items()]
+    for _, key in await settled(store, standing, timeline=timeline):
+        del facts[key]
     return {slot: (mark["fact"], facts[mark["fact"]]) for slot, mark in last.items() if mark["fact"] in facts}
 
 

@@ -13,6 +13,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, SearchItem, SearchOp
 
 from memory import marks
 from memory.facts import slot_of
+from memory.settled import Standing, settled
 from memory.timeline import Segment, visible
 
 JSON = dict[str, Any]
@@ -70,9 +71,10 @@ async def valid(
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> list[KeyedT]:
-    """Return the records that hold, in their order; what is in no slot always does.
+    """Return the records that hold, in their order; what is in no slot does until a reflection has judged otherwise.
 
-    Asks the store once for all slots of the records; once more if a slot has 64 newer marks on other branches.
+    Asks the store once for all slots of the records, once for all judgements; once more if a slot has 64 newer marks on
+    other branches.
 
     Args:
         store: Any store.
@@ -85,11 +87,13 @@ async def valid(
         if place := _place(record):
             newest[place] = max(newest.get(place, ""), _at(record.value))
     ended = await _ended(store, newest, timeline, before)
-    return [
+    holding = [
         record
         for record in found
         if not (place := _place(record)) or (place not in ended and _at(record.value) == newest[place])
     ]
+    over = await settled(store, holding, timeline=timeline, before=before)
+    return [record for record in holding if (tuple(record.namespace), record.key) not in over]
 
 
 async def history(
@@ -114,8 +118,16 @@ async def history(
     [held] = await holders(store, namespace, [slot_of(subject, attribute)], timeline=timeline, before=before)
     facts = await records(store, namespace, [mark["fact"] for mark in held])
     ends = [*(mark["turn"] for mark in held), None][1:]
+    standing = [Standing(namespace, key, value) for key, value in facts.items()]
+    judged = await settled(store, standing, timeline=timeline, before=before)
+    over = {key: turn for (_, key), turn in judged.items()}
     return [
-        Held(mark["fact"], facts[mark["fact"]], mark["turn"], end)
+        Held(
+            mark["fact"],
+            facts[mark["fact"]],
+            mark["turn"],
+            min((t for t in (end, over.get(mark["fact"])) if t is not None), default=None),
+        )
         for mark, end in zip(held, ends, strict=True)
         if mark["fact"] in facts
     ]

@@ -32,7 +32,9 @@ def malformed(tool: str, arguments: str, text: str = "") -> AIMessage:
 
 
 class ScriptedModel(BaseChatModel):
-    """Answers from a queue for each job: "interview", "quest", "update", "condense", "companion"; else a stock answer.
+    """Answers from a queue for each job, else with a stock answer.
+
+    Jobs are "interview", "quest", "update", "condense", "companion", "question" and "conclude".
 
     An entry is a message, an exception to raise, or a function of the messages that returns either.
     """
@@ -46,6 +48,8 @@ class ScriptedModel(BaseChatModel):
             "update": say("no change"),
             "condense": say("They walked on."),
             "companion": say("I see."),
+            "question": say("nothing"),
+            "conclude": say("nothing"),
         }
     )
     job: str = "condense"
@@ -67,6 +71,8 @@ class ScriptedModel(BaseChatModel):
             "roll_dice": "quest",
             "StateNotebook": "update",
             "core_memory_append": "companion",
+            "Questions": "question",
+            "Reflection": "conclude",
         }
         bound = self.model_copy(update={"job": jobs[tools[0]["function"]["name"]]})
         bound.script, bound.calls, bound._stock = self.script, self.calls, self._stock

@@ -21,7 +21,7 @@ EXCHANGES = campaign_namespace("adventurer", "default", "exchanges")
 
 
 def test_the_picture_is_the_design():
-    nodes = {"build_character", "recall", "run_quest", "roll_dice", "update_state", "remember", "condense"}
+    nodes = {"build_character", "recall", "run_quest", "roll_dice", "update_state", "remember", "reflect", "condense"}
     drawn = graph.get_graph()
     assert set(drawn.nodes) == nodes | {"__start__", "__end__"}
     edges = {(edge.source, edge.target) for edge in drawn.edges}
@@ -35,6 +35,9 @@ def test_the_picture_is_the_design():
         ("roll_dice", "run_quest"),
         ("run_quest", "update_state"),
         ("update_state", "remember"),
+        ("remember", "reflect"),
+        ("reflect", "condense"),
+        ("reflect", "__end__"),
         ("remember", "condense"),
         ("remember", "__end__"),
         ("condense", "__end__"),

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage
 
 from graphs.dungeon_master.condense import leaving
 from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.reflect import due
 from graphs.dungeon_master.state import DungeonState
 from graphs.node import context_or_none
 from graphs.tool_calls import calls_of
@@ -40,6 +41,11 @@ def route_home(state: DungeonState) -> Literal["__end__"]:  # noqa: ARG001 (that
     return "__end__"
 
 
-def route_upkeep(state: DungeonState) -> Literal["condense", "__end__"]:
+def route_upkeep(state: DungeonState) -> Literal["reflect", "condense", "__end__"]:
+    """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
+    return "reflect" if due(state, Context.of(context_or_none())) else route_reflected(state)
+
+
+def route_reflected(state: DungeonState) -> Literal["condense", "__end__"]:
     """Fold turns into the summary when the buffer is over its budget."""
     return "condense" if leaving(state, Context.of(context_or_none())) else "__end__"

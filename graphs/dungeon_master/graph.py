@@ -10,8 +10,16 @@ from langgraph.graph import END, START, StateGraph
 from graphs.dungeon_master.build_character import build_character
 from graphs.dungeon_master.condense import condense
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.edges import route_after_interview, route_home, route_mode, route_tools, route_upkeep
+from graphs.dungeon_master.edges import (
+    route_after_interview,
+    route_home,
+    route_mode,
+    route_reflected,
+    route_tools,
+    route_upkeep,
+)
 from graphs.dungeon_master.recall import recall
+from graphs.dungeon_master.reflect import reflect
 from graphs.dungeon_master.remember import remember
 from graphs.dungeon_master.roll_dice import roll_dice
 from graphs.dungeon_master.run_quest import run_quest
@@ -33,6 +41,7 @@ def build_graph() -> StateGraph[DungeonState, Context, Said, DungeonState]:
     builder.add_node("roll_dice", _node(roll_dice))
     builder.add_node("update_state", _node(update_state))
     builder.add_node("remember", _node(remember))
+    builder.add_node("reflect", _node(reflect))
     builder.add_node("condense", _node(condense))
 
     builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
@@ -41,7 +50,8 @@ def build_graph() -> StateGraph[DungeonState, Context, Said, DungeonState]:
     builder.add_conditional_edges("run_quest", route_tools, ["roll_dice", "update_state"])
     builder.add_edge("roll_dice", "run_quest")
     builder.add_edge("update_state", "remember")
-    builder.add_conditional_edges("remember", route_upkeep, ["condense", END])
+    builder.add_conditional_edges("remember", route_upkeep, ["reflect", "condense", END])
+    builder.add_conditional_edges("reflect", route_reflected, ["condense", END])
     builder.add_conditional_edges("condense", route_home, [END])
     return builder
 

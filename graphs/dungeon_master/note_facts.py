@@ -100,24 +100,31 @@ async def note_facts(
     now, rest = state.facts[:_AT_ONCE], state.facts[_AT_ONCE:]
     where = {name: said.get(name) for name in ("thread", "checkpoint", "said_at")}
     of_player, of_story = ([e for e in now if bool(e["fact"].get("of_player")) == mine] for mine in (True, False))
+    learnt = 0
     try:
-        await _write_story(runtime.store, runtime.context, of_story, timeline, where)
+        learnt = await _write_story(runtime.store, runtime.context, of_story, timeline, where)
         of_story = []
         await _write_player(runtime.store, runtime.context, of_player, where)
     except Exception as error:  # noqa: BLE001 (any store or embedder may stand behind this; nothing may be lost by it)
         _log.warning("Facts of turn %d were not written: %s", state.turn, error, exc_info=True)
         waiting = [*of_story, *of_player, *rest]
         text = f"{len(waiting)} facts were not written to memory; the next turn will write them. {error}"
-        return {FACTS: waiting, "notices": [notice(state.turn, "remember", text)]}
+        return {
+            FACTS: waiting,
+            "unreflected": state.unreflected + learnt,
+            "notices": [notice(state.turn, "remember", text)],
+        }
+    update: JSON = {FACTS: rest, "unreflected": state.unreflected + learnt}
     if rest:
         text = f"{len(now)} facts were written to memory; {len(rest)} more follow with the next turns."
-        return {FACTS: rest, "notices": [notice(state.turn, "remember", text)]}
-    return {FACTS: []}
+        update["notices"] = [notice(state.turn, "remember", text)]
+    return update
 
 
 async def _write_story(
     store: BaseStore, context: Context, entries: Sequence[JSON], timeline: Sequence[Segment], where: JSON
-) -> None:
+) -> int:
+    """Write what happened in the story; return the importance of what was new."""
     notes = []
     for entry in entries:
         turn, ordinal = entry["turns"][1], entry["ordinal"]
@@ -125,8 +132,10 @@ async def _write_story(
         stamps = stamp(branch, turn) | {"at": marks.at(turn, ordinal), "turns": entry["turns"], "cites": []}
         value = Fact.model_validate(entry["fact"]).record() | stamps | where | {"messages": entry["messages"]}
         notes.append(Note(record_key(branch, turn, "fact", ordinal), value, entry["echoes"]))
-    if notes:
-        await note(store, campaign_namespace(context.user, context.campaign, FACTS), notes, timeline=timeline)
+    if not notes:
+        return 0
+    new = (await note(store, campaign_namespace(context.user, context.campaign, FACTS), notes, timeline=timeline)).new
+    return sum(one.value["importance"] for one in notes if one.key in new)
 
 
 async def _write_player(store: BaseStore, context: Context, entries: Sequence[JSON], where: JSON) -> None:

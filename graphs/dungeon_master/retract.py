@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import RemoveMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableConfig
-from langgraph.store.base import PutOp
+from langgraph.store.base import PutOp, SearchItem
 from langgraph.types import Overwrite, StateSnapshot
 
 from graphs.chronicle import Graph
@@ -28,6 +28,7 @@ from graphs.turn import notice
 from memory.buffer import ASIDE
 from memory.marks import MARKS
 from memory.namespaces import campaign_namespace, player_namespace
+from memory.settled import SETTLED
 from memory.summary import extract
 from memory.timeline import Segment, record_key, sees
 from notebooks import StateNotebook, diff_patch, merge_patch, render_value
@@ -215,7 +216,9 @@ async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequ
     """Set aside the facts that were noted of a turn, with the marks that it left: what held before holds again."""
     store: Any = graph.store
     aside = campaign_namespace(context.user, context.campaign, "unlearned")
-    facts = [item for item in await facts_of(store, context) if _taught(item.value, record, timeline)]
+    known = await facts_of(store, context)
+    facts = [item for item in known if _taught(item.value, record, timeline)]
+    facts += _resting_on(facts, known, record)
     writes = [PutOp(aside, item.key, item.value, index=False) for item in facts if "branch" in item.value]
     writes += [PutOp(item.namespace, item.key, None) for item in facts]
     gone = {item.key for item in facts}
@@ -226,8 +229,22 @@ async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequ
                 if item.value["fact"] in gone or _taught(item.value, record, timeline):
                     writes.append(PutOp(item.namespace, item.key, None))
             offset += len(items)
+    place, judged = campaign_namespace(context.user, context.campaign, SETTLED), 0
+    while items := await store.asearch(place, limit=_PAGE, offset=judged):
+        writes += [PutOp(i.namespace, i.key, None) for i in items if gone & {i.value["fact"], i.value["ended"]}]
+        judged += len(items)
     await store.abatch(writes)
     return len(facts)
+
+
+def _resting_on(facts: Sequence[SearchItem], known: Sequence[SearchItem], record: JSON) -> list[SearchItem]:
+    """Return the insights that rest on what a turn said or taught, and those that rest on such insights."""
+    gone = {record_key(record["branch"], record["turn"], "exchange"), *(item.key for item in facts)}
+    found: list[SearchItem] = []
+    while more := [i for i in known if i.key not in gone and gone & set(i.value.get("cites") or [])]:
+        found += more
+        gone |= {item.key for item in more}
+    return found
 
 
 def _taught(fact: JSON, record: JSON, timeline: Sequence[Segment] = ()) -> bool:

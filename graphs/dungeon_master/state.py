@@ -37,17 +37,19 @@ class DungeonState(TurnState):
         quest: Where the story stands.
         rolls: The last 20 dice rolls, as rolled, each with its turn.
         facts: Facts that were noted and do not stand in the store yet, as `note_facts` keeps them.
+        unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
         noted: What the last notes changed on the quest's page: {"from", "through", "patch"}, for provenance.
         noted_through: Last turn that `quest` takes account of.
     """
 
     PAGES: ClassVar[dict[str, type[Notebook]]] = {"character": CharacterNotebook, "quest": StateNotebook}
-    CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted_through", "facts")
+    CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted_through", "facts", "unreflected")
 
     character: Annotated[CharacterNotebook, reduce_character] = Field(default_factory=CharacterNotebook)
     quest: Annotated[StateNotebook, reduce_quest] = Field(default_factory=StateNotebook)
     rolls: Annotated[list[JSON], keep_rolls] = Field(default_factory=list)
     facts: list[JSON] = Field(default_factory=list)
+    unreflected: int = 0
     noted: JSON = Field(default_factory=dict)
     noted_through: int = 0
 

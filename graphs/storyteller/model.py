@@ -18,6 +18,7 @@ from graphs.storyteller.tables import saying
 JSON = dict[str, Any]
 
 _MOST_ROLLS = 4
+_REFLECTING = frozenset({"Questions", "Reflection"})  # tools of those who ask it to look back
 
 
 class OfflineStoryteller(OfflineModel):
@@ -34,6 +35,8 @@ class OfflineStoryteller(OfflineModel):
             return self._tell(prompt)
         if "CharacterNotebook" in prompt.tools or prompt.missing:
             return self._interview(prompt)
+        if prompt.tools & _REFLECTING:
+            return "nothing", []  # it keeps what it was told, and draws no conclusions
         if prompt.turns:
             return condense(prompt.summary, prompt.turns, limit(prompt.system)), []
         if prompt.page("quest") or prompt.page("character"):

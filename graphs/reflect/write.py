@@ -1,0 +1,52 @@
+"""write: note the insights, settle the contradictions, and only then say that this was reflected on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from graphs.dungeon_master.context import Context
+from graphs.errors import ModelError
+from graphs.reflect.failing import failing
+from graphs.reflect.places import places_of
+from graphs.reflect.state import ReflectState
+from memory import marks
+from memory.noting import Note, note
+from memory.reflected import done_op
+from memory.settled import settle
+from memory.timeline import branch_of, record_key, stamp
+
+_AFTER_FACTS = 900  # an insight of a turn comes after that turn's facts, which are noted 64 at a time
+
+
+@failing("write")
+async def write(state: ReflectState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Write everything under keys that follow from the turn, so that to write twice is to write once.
+
+    An insight that is like one that holds becomes a mark that it was thought again.
+    """
+    if runtime.store is None or state.questions is None or (state.questions and state.concluded is None):
+        raise ModelError("It was interrupted before anything was written.")
+    places, turn, through = places_of(runtime.context), state.turn, state.through or state.turn
+    branch = branch_of(state.timeline, turn)
+    stamped = stamp(branch, turn) | {"at": marks.at(turn, _AFTER_FACTS), "turns": [turn, turn]}
+    info = runtime.execution_info
+    where: dict[str, Any] = {
+        "thread": info.thread_id if info else None,
+        "checkpoint": info.checkpoint_id if info else None,
+    }
+    where |= {"said_at": datetime.now(UTC).isoformat(timespec="seconds"), "messages": []}
+    notes, judged, shown = list[Note](), list[tuple[str, str]](), {one.key: one.value for one in state.evidence or []}
+    if state.concluded is not None:
+        judged = state.concluded.contradictions
+        for ordinal, insight in enumerate(state.concluded.insights):
+            at = {"at": marks.at(turn, _AFTER_FACTS + ordinal)}
+            value = insight.record(shown, state.viewer or []) | stamped | at | where
+            notes.append(Note(record_key(branch, turn, "insight", ordinal), value, insight.same_as))
+    noted = await note(runtime.store, places.facts, notes, timeline=state.timeline)
+    ended = await settle(runtime.store, places.facts, judged, stamped)
+    told = {"insights": noted.new, "again": list(noted.again.values()), "ended": ended, "importance": state.pending}
+    await runtime.store.abatch([done_op(places.reflections, stamped, through, told)])
+    return {"reflected_through": through, "pending": 0, "written": noted.new}

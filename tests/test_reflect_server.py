@@ -1,0 +1,37 @@
+"""Reflection in the background, on LangGraph's own development server."""
+
+import asyncio
+
+import pytest
+from dev_server import CONTEXT, DevServer
+
+FACTS, REFLECTIONS = (["adventurer", "studio", name] for name in ("facts", "reflections"))
+
+
+@pytest.fixture
+def server(tmp_path):
+    running = DevServer(tmp_path / "home", tmp_path / "studio")
+    yield running
+    running.stop()
+
+
+async def test_a_run_on_a_thread_of_its_own_reflects(server):
+    client = server.start()
+    [assistant] = await client.assistants.search(graph_id="reflect")
+    schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+    assert set(schemas["input_schema"]["properties"]) == {"timeline", "turn", "through"}
+    thread = await client.threads.create(graph_id="dungeon_master")
+    context = {**CONTEXT, "reflection": "background", "reflection_importance": 4}
+    for words in ("I'm Mira, a halfling thief who grew up on the docks and wants her sister back.", "I look around."):
+        said = {"messages": [{"role": "user", "content": words}]}
+        await client.runs.wait(thread["thread_id"], "dungeon_master", input=said, context=context)
+    assert (await client.store.search_items(FACTS, limit=50))["items"]
+    for _ in range(60):
+        done = (await client.store.search_items(REFLECTIONS, limit=50))["items"]
+        if done:
+            break
+        await asyncio.sleep(0.5)
+    assert [item["value"]["through"] for item in done] in ([1], [2])
+    others = [one for one in await client.threads.search(limit=10) if one["thread_id"] != thread["thread_id"]]
+    assert [one["metadata"]["graph_id"] for one in others] == ["reflect"]
+    assert "BlockingError" not in (server.state / "log").read_text()

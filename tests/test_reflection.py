@@ -1,0 +1,105 @@
+"""What a reflection is made of, without a graph: reading answers, judgements on their timeline."""
+
+import random
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from memory import FaissStore, marks
+from memory.facts import Fact
+from memory.noting import Note, note
+from memory.reflection import MOST_INSIGHTS, Evidence, may_end, read_questions, read_reflection
+from memory.settled import settle, settled
+from memory.timeline import record_key, stamp
+from memory.validity import history, valid
+
+FACTS = ("ann", "isle", "facts")
+SHOWN = [
+    Evidence("a-1-fact-0", {"kind": "trait", "text": "Oda never leaves the mill."}),
+    Evidence("a-2-fact-0", {"kind": "event", "text": "Oda danced at the fair."}),
+    Evidence("a-2-insight-0", {"kind": "insight", "text": "Oda is lonely.", "cites": ["a-1-fact-0"]}),
+    Evidence("a-3-fact-0", {"kind": "rumour", "text": "Oda flew.", "claimed_by": "Goran"}),
+]
+
+
+@pytest.fixture(params=["memory", "faiss"])
+def store(request, tmp_path):
+    if request.param == "memory":
+        yield InMemoryStore()
+        return
+    with FaissStore.open(tmp_path / "m.db") as opened:
+        yield opened
+
+
+async def say(store, turn, timeline, text, value):
+    fact = Fact(text=text, kind="trait", subject="Oda", attribute="home", value=value)
+    stamps = stamp("a", turn) | {"at": marks.at(turn, 0), "turns": [turn, turn], "cites": []}
+    await note(store, FACTS, [Note(record_key("a", turn, "fact"), fact.record() | stamps)], timeline=timeline)
+
+
+async def test_a_judged_fact_is_history_and_its_slot_is_free_again(store):
+    await say(store, 1, [("a", 1)], "Oda lives at the mill.", "the mill")
+    stamped = stamp("a", 3) | {"at": marks.at(3, 0)}
+    assert await settle(store, FACTS, [("a-1-fact-0", "a-2-fact-0")], stamped) == ["a-1-fact-0"]
+    assert await settle(store, FACTS, [("a-1-fact-0", "a-9-fact-0")], stamped) == [], "the first judgement stays"
+    items = await store.asearch(FACTS)
+    assert await valid(store, items, timeline=[("a", 3)]) == []
+    assert await valid(store, items) == []
+    for then in ({"timeline": [("a", 2)]}, {"timeline": [("a", 2), ("b", 9)]}, {"timeline": [("a", 9)], "before": 3}):
+        assert len(await valid(store, items, **then)) == 1, then
+    [held] = await history(store, FACTS, "Oda", "home", timeline=[("a", 9)])
+    assert (held.since, held.until) == (1, 3)
+    assert await settled(store, items, timeline=[("a", 9)]) == {(FACTS, "a-1-fact-0"): 3}
+    await say(store, 4, [("a", 4)], "Oda lives at the mill.", "the mill")
+    items = await store.asearch(FACTS)
+    assert [item.key for item in await valid(store, items, timeline=[("a", 4)])] == ["a-4-fact-0"]
+
+
+def test_five_hundred_fuzzed_answers_make_no_insight_without_sources_and_no_odd_judgement():
+    rolls, keys = random.Random(5), {one.key for one in SHOWN}
+
+    def junk(depth=0):
+        leaves = [None, True, -1, 0, 1, 2, 3, 4, 99, 10**30, 1.5, float("nan"), "", "2", "#1", "x\x00\ud800", "Oda."]
+        if depth > 2 or rolls.random() < 0.5:
+            return rolls.choice(leaves)
+        if rolls.random() < 0.5:
+            return [junk(depth + 1) for _ in range(rolls.randrange(4))]
+        names = ["insights", "contradictions", "text", "cites", "same_as", "ended", "holds", "importance", "subject"]
+        return {name: junk(depth + 1) for name in rolls.sample(names, rolls.randrange(6))}
+
+    found = 0
+    for _ in range(500):
+        entries = [{"text": junk(3), "cites": junk(1), "same_as": junk(2), "importance": junk(3)} for _ in range(3)]
+        judged = [{"ended": junk(2), "holds": junk(2)} for _ in range(3)]
+        given = rolls.choice([[junk()], [{"insights": entries, "contradictions": judged}], [junk(), junk()]])
+        read = read_reflection(given, SHOWN)
+        read_questions([junk()], str(junk()))
+        found += len(read.insights)
+        assert len(read.insights) <= MOST_INSIGHTS
+        for insight in read.insights:
+            assert insight.cites
+            assert set(insight.cites) <= keys
+            assert insight.same_as in ("", "a-2-insight-0")
+            assert insight.fact.text.strip()
+            insight.record({one.key: one.value for one in SHOWN}, ["Mira"])
+        values = {one.key: one.value for one in SHOWN}
+        assert all(may_end(values[ends], values[holds]) and ends != holds for ends, holds in read.contradictions)
+    assert found > 50, "else this test shows nothing"
+
+
+def test_two_facts_do_not_end_each_other():
+    both = {"contradictions": [{"ended": 1, "holds": 2}, {"ended": 2, "holds": 1}]}
+    read = read_reflection([both], SHOWN)
+    assert read.contradictions == [("a-1-fact-0", "a-2-fact-0")]
+    assert "two ways" in read.notices[0]
+
+
+def test_what_rests_on_rumours_alone_is_claimed_by_who_spread_them():
+    read = read_reflection([{"insights": [{"text": "Oda has wings.", "cites": [4]}]}], SHOWN)
+    assert read.insights[0].record({one.key: one.value for one in SHOWN}, [])["claimed_by"] == "Goran"
+
+
+def test_questions_in_prose_are_read_and_told():
+    questions, odd = read_questions([], "Let me see. What does Oda fear? Who pays her?")
+    assert questions == ["What does Oda fear?", "Who pays her?"]
+    assert "prose" in odd[0]
