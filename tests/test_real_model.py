@@ -19,7 +19,7 @@ MODEL = "openai:gpt-4o-mini"
 def job(body):
     tools = {tool["function"]["name"] for tool in body.get("tools", [])}
     jobs = {"CharacterNotebook": "interview", "roll_dice": "quest", "StateNotebook": "update"}
-    return next((jobs[name] for name in tools), "condense")
+    return next((jobs[name] for name in tools if name in jobs), "condense")
 
 
 def stock(body):
