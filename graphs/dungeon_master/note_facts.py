@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, GetOp
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
@@ -134,8 +134,11 @@ async def _write_story(
         notes.append(Note(record_key(branch, turn, "fact", ordinal), value, entry["echoes"]))
     if not notes:
         return 0
-    new = (await note(store, campaign_namespace(context.user, context.campaign, FACTS), notes, timeline=timeline)).new
-    return sum(one.value["importance"] for one in notes if one.key in new)
+    space = campaign_namespace(context.user, context.campaign, FACTS)
+    await note(store, space, notes, timeline=timeline)
+    # What stands under its own key was new, in this attempt or in one that was killed after it had written.
+    stands = await store.abatch([GetOp(space, one.key, refresh_ttl=False) for one in notes])
+    return sum(one.value["importance"] for one, item in zip(notes, stands, strict=True) if item is not None)
 
 
 async def _write_player(store: BaseStore, context: Context, entries: Sequence[JSON], where: JSON) -> None:
