@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import re
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
@@ -36,9 +37,9 @@ class OfflineModel(BaseChatModel):
     delay: float = 0.0
     """Seconds between words when streaming asynchronously."""
 
+    @abstractmethod
     def _reply(self, prompt: Prompt) -> tuple[str, list[Asked]]:
         """Return what it says, and the tools that it calls."""
-        raise NotImplementedError
 
     @property
     def _identifying_params(self) -> JSON:

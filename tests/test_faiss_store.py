@@ -1,7 +1,6 @@
 """What FaissStore promises beyond LangGraph's contract: durability, errors, several users of one file."""
 
 import asyncio
-import os
 import sqlite3
 import stat
 import subprocess
@@ -93,11 +92,13 @@ def test_files_are_private(path):
             assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_an_unwritable_directory_is_named(tmp_path):
-    tmp_path.chmod(0o500)
-    with pytest.raises(StoreUnavailableError, match=r"x\.db.*expected.*choose another path"):
-        FaissStore.open(tmp_path / "x.db")
+def test_an_unwritable_directory_is_named(as_nobody):
+    def check(directory):
+        directory.chmod(0o500)
+        with pytest.raises(StoreUnavailableError, match=r"x\.db.*Permission denied.*expected.*choose another path"):
+            FaissStore.open(directory / "x.db")
+
+    as_nobody(check)
 
 
 def test_a_path_that_cannot_be_is_named(tmp_path):

