@@ -3,9 +3,13 @@
 import json
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory.rows import SHIFT
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def removed_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, int]]:
@@ -30,13 +34,16 @@ def last_removed(connection: sqlite3.Connection) -> int:
     return int(mark)
 
 
-def changed_after(connection: sqlite3.Connection, namespace: int, after: int) -> tuple[int, list[int]]:
-    """Items of a namespace that were updated or deleted since a mark.
+def changed_after(
+    connection: sqlite3.Connection, namespace: int, after: int, known: "NDArray[np.int64]"
+) -> tuple[int, list[int]]:
+    """Items that a cache knows and that were updated or deleted since a mark.
 
     Args:
         connection: In a transaction.
         namespace: Its id.
         after: The mark.
+        known: Ids that the cache has, ascending; later ones it will read anyway.
 
     Returns:
         The new mark, and item ids, each once.
@@ -44,7 +51,8 @@ def changed_after(connection: sqlite3.Connection, namespace: int, after: int) ->
     found = connection.execute(
         "SELECT id, -vector FROM removed WHERE namespace = ? AND id > ? AND vector < 0 ORDER BY id", (namespace, after)
     ).fetchall()
-    return (found[-1][0], list({item: None for _, item in found})) if found else (after, [])
+    last = int(known[-1]) if len(known) else 0
+    return found[-1][0] if found else after, list({item: None for _, item in found if item <= last})
 
 
 def values_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, Any]]:

@@ -87,7 +87,7 @@ class Columns:
                 column.clear()
             self._mark = last_removed(connection)
         else:
-            self._mark, changed = changed_after(connection, self._namespace, self._mark)
+            self._mark, changed = changed_after(connection, self._namespace, self._mark, self.ids)
             self._replace(connection, changed)
         after = int(self.ids[-1]) if len(self.ids) else self._namespace << SHIFT
         self._append(values_after(connection, self._namespace, after))
@@ -105,15 +105,13 @@ class Columns:
     def _replace(self, connection: sqlite3.Connection, changed: Sequence[int]) -> None:
         import numpy as np
 
-        last = int(self.ids[-1]) if len(self.ids) else 0
-        known = [item for item in changed if item <= last]
-        if not known:
+        if not changed:
             return
-        kept = ~np.isin(self.ids, known)
+        kept = ~np.isin(self.ids, changed)
         self.ids = self.ids[kept]
         for column in self._columns.values():
             column.keep(kept)
-        self._append(values_of(connection, known))
+        self._append(values_of(connection, changed))
         order = np.argsort(self.ids, kind="stable")
         self.ids = self.ids[order]
         for column in self._columns.values():

@@ -39,13 +39,7 @@ def read_csv(path: Path) -> Rows:
                     read.skipped.append(reason)
                     continue
                 number = int(cells[0]) if cells[0].strip().isdecimal() else reader.line_num
-                row, reason, note = row_of(number, *cells[1:])
-                if row is None:
-                    read.skipped.append(reason)
-                else:
-                    read.rows.append(row)
-                if note:
-                    read.notes.append(note)
+                read.take(*row_of(number, *cells[1:]))
     except csv.Error as error:
         read.skipped.append(f"line {reader.line_num}: {error}; what follows it was not read")
     except (OSError, UnicodeDecodeError) as error:

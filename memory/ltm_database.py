@@ -47,6 +47,15 @@ class Rows(NamedTuple):
     skipped: list[str]
     notes: list[str]
 
+    def take(self, row: Row | None, reason: str, note: str) -> None:
+        """Take what `row_of` made of one message."""
+        if row is None:
+            self.skipped.append(reason)
+        else:
+            self.rows.append(row)
+        if note:
+            self.notes.append(note)
+
 
 def read_database(path: Path) -> Rows:
     """Read a database of the extension.
@@ -101,13 +110,7 @@ def row_of(number: int, name: object, message: object, timestamp: object) -> tup
 def _checked(raw: list[tuple[int, object, object, object]]) -> Rows:
     read = Rows([], [], [])
     for values in raw:
-        row, reason, note = row_of(*values)
-        if row is None:
-            read.skipped.append(reason)
-        else:
-            read.rows.append(row)
-        if note:
-            read.notes.append(note)
+        read.take(*row_of(*values))
     return read
 
 

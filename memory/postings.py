@@ -96,7 +96,7 @@ class Postings:
             self._mark = last_removed(connection)
             self._forget()
         else:
-            self._mark, changed = changed_after(connection, self._namespace, self._mark)
+            self._mark, changed = changed_after(connection, self._namespace, self._mark, self.ids)
             self._replace(connection, changed)
         self._append(connection)
         self._version, self._epoch = space.version, space.epoch
@@ -108,12 +108,10 @@ class Postings:
     def _replace(self, connection: sqlite3.Connection, changed: Sequence[int]) -> None:
         import numpy as np
 
-        last = int(self.ids[-1]) if len(self.ids) else 0
-        known = [item for item in changed if item <= last]
-        if not known:
+        if not changed:
             return
-        kept = ~np.isin(self.ids, known)
-        ids, sizes = _sizes(_text_sizes(connection, known))
+        kept = ~np.isin(self.ids, changed)
+        ids, sizes = _sizes(_text_sizes(connection, changed))
         ids, sizes = np.concatenate([self.ids[kept], ids]), np.concatenate([self.sizes[kept], sizes])
         order = np.argsort(ids, kind="stable")
         self.ids, self.sizes = ids[order], sizes[order]

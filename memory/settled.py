@@ -9,11 +9,12 @@ hundred facts whether they hold is one batch of reads, and no search.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 
 from memory import marks
+from memory.keyed import Keyed
 from memory.timeline import Segment
 
 JSON = dict[str, Any]
@@ -24,22 +25,6 @@ Place = tuple[Namespace, str]
 SETTLED = "settled"
 _ALL = 10_000  # judgements that are read where no timeline says which branches to ask
 _NEVER = frozenset({"exchange", "lore"})  # kinds that nothing contradicts: they were said, or stand in a book
-
-
-class Keyed(Protocol):
-    """Anything with a record in it."""
-
-    @property
-    def key(self) -> str:
-        """Its key in the store."""
-
-    @property
-    def value(self) -> dict[str, Any]:
-        """The record."""
-
-    @property
-    def namespace(self) -> tuple[str, ...]:
-        """Where it is."""
 
 
 class Standing(NamedTuple):

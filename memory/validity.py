@@ -7,37 +7,19 @@ change sees what was so then, and "what did I believe then?" is the same questio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, SearchItem, SearchOp
 
 from memory import marks
 from memory.facts import slot_of
+from memory.keyed import Keyed, KeyedT
 from memory.settled import Standing, settled
 from memory.timeline import Segment, visible
 
 JSON = dict[str, Any]
 Namespace = tuple[str, ...]
 _ALL = 10_000  # marks of one slot that are read where all are wanted
-
-
-class Keyed(Protocol):
-    """Anything with a record in it: an `Item`, a `SearchItem`, a `Recalled`."""
-
-    @property
-    def key(self) -> str:
-        """Its key in the store."""
-
-    @property
-    def value(self) -> dict[str, Any]:
-        """The record."""
-
-    @property
-    def namespace(self) -> tuple[str, ...]:
-        """Where it is."""
-
-
-KeyedT = TypeVar("KeyedT", bound=Keyed)
 
 
 class _Place(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphs.errors import QuestbookError, UnreadableError
@@ -61,16 +62,31 @@ def hold_campaign(home: Home, user: str, campaign: str) -> Iterator[None]:
         CampaignBusyError: Another process holds it.
         HomeError: The lock cannot be written.
     """
+    busy = f"Campaign {campaign!r} is open in another terminal. Close that one, or play another: --campaign NAME."
+    with hold(home.lock_of(thread_id_of(user, campaign)), busy):
+        yield
+
+
+@contextmanager
+def hold(path: Path, busy: str, wait: float = 0.0) -> Iterator[None]:
+    """Hold a lock file for this process; the lock ends with the process, however it ends.
+
+    Args:
+        path: The file.
+        busy: What to say if another process holds it.
+        wait: Seconds to wait for that one.
+
+    Raises:
+        CampaignBusyError: Another process holds it.
+        HomeError: The lock cannot be written.
+    """
     from filelock import FileLock, Timeout  # `questbook --help` needs it not
 
-    path = home.lock_of(thread_id_of(user, campaign))
-    lock = FileLock(path, blocking=False, mode=0o600)
+    lock = FileLock(path, timeout=wait, mode=0o600)
     try:
         lock.acquire()
     except Timeout as error:
-        raise CampaignBusyError(
-            f"Campaign {campaign!r} is open in another terminal. Close that one, or play another: --campaign NAME."
-        ) from error
+        raise CampaignBusyError(busy) from error
     except OSError as error:
         raise HomeError(f"Cannot use {path}: {error.strerror or error}. Mend its permissions, or move it.") from error
     try:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from graphs.dungeon_master.context import Context
 from graphs.engine import open_store
-from graphs.home import Home, HomeError
+from graphs.home import Home
 from graphs.saved import thread_id_of
-from graphs.terminal.campaigns import CampaignBusyError
+from graphs.terminal.campaigns import hold
 from graphs.terminal.text import one_line
 from memory.documents import documents_in
 from memory.errors import UnknownLoreError
@@ -82,25 +82,10 @@ def _listed(files: Sequence[LoreFile], context: Context) -> bool:
     return True
 
 
-@contextmanager
-def _alone(home: Home, context: Context) -> Iterator[None]:
+def _alone(home: Home, context: Context) -> AbstractContextManager[None]:
     """Keep other terminals from changing this campaign's lore: of two readings of a file, all or nothing holds."""
-    from filelock import FileLock, Timeout
-
-    path = home.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock"
-    lock = FileLock(path, timeout=_WAIT, mode=0o600)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise CampaignBusyError(
-            f"Another terminal is changing the lore of campaign {context.campaign!r}. Try again when it is done."
-        ) from error
-    except OSError as error:
-        raise HomeError(f"Cannot use {path}: {error.strerror or error}. Mend its permissions, or move it.") from error
-    try:
-        yield
-    finally:
-        lock.release()
+    busy = f"Another terminal is changing the lore of campaign {context.campaign!r}. Try again when it is done."
+    return hold(home.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock", busy, _WAIT)
 
 
 def _pieces(file: LoreFile) -> str:
