@@ -38,6 +38,7 @@ def own_home(tmp_path, monkeypatch):
             monkeypatch.delenv(name)
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it, and it would wrap tables
 
 
 @pytest.fixture(scope="session")
