@@ -9,8 +9,7 @@ from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
 from memory.timeline import Segment, sees, until, visible
 
-WIDTH = 64  # candidates of each query: several times what is shown, so that the order made of them has a choice
-_WIDE = 2 * WIDTH  # what is looked through for visible candidates before each of many segments is searched by itself
+WIDTH = 64  # candidates of a query: several times what is shown, so that the order made of them has a choice
 _NARROW = 32  # candidates more, of the time that the question names
 _UNRANKED = 1000  # items taken of a store that cannot rank, newest last, so that words can be looked for in them
 
@@ -38,8 +37,19 @@ class Scope(NamedTuple):
         return visible(self.timeline, self.before)
 
 
-async def candidates(store: BaseStore, scopes: Sequence[Scope], queries: Sequence[str]) -> list[list[list[SearchItem]]]:
+async def candidates(
+    store: BaseStore, scopes: Sequence[Scope], queries: Sequence[str], widths: Sequence[int]
+) -> list[list[list[SearchItem]]]:
     """Take the store's best for each scope and query, as far as they may be seen: in one batch, so in one embedding.
+
+    Args:
+        store: Any store.
+        scopes: What may be seen.
+        queries: What is looked for; the conditions of a scope narrow the first.
+        widths: How many candidates each query brings.
+
+    Returns:
+        For each scope and each query what was found, best first.
 
     With one segment a filter says it all. With more, a store that takes "$or" (its attribute `filters_any`) is asked
     for all of them at once. For others one search without a filter, in which what lies elsewhere is left out, costs
@@ -47,37 +57,41 @@ async def candidates(store: BaseStore, scopes: Sequence[Scope], queries: Sequenc
     finds too little, each segment is searched by itself.
     """
     either = bool(getattr(store, "filters_any", False))
-    asked = [_searches(scope, queries, either=either) for scope in scopes]
+    asked = [_searches(scope, queries, widths, either=either) for scope in scopes]
     results = await _batch(store, [op for ops in asked for op in ops])
     found: list[list[list[SearchItem]]] = []
     again: list[tuple[int, int]] = []
     for number, (scope, ops) in enumerate(zip(scopes, asked, strict=True)):
         hits, results = results[: len(ops)], results[len(ops) :]
         kept = [[item for item in items if _sees(scope, item)] for items in hits]
-        if ops and ops[0].limit == _WIDE:
-            short = [n for n in range(len(queries)) if len(kept[n]) < WIDTH and len(hits[n]) >= _WIDE]
-            again += [(number, query) for query in short]
-        best = [items[:WIDTH] for items in kept[: len(queries)]] or [[] for _ in queries]
+        for query, width in enumerate(widths if ops else ()):
+            if ops[query].limit > width and len(kept[query]) < width and len(hits[query]) >= ops[query].limit:
+                again.append((number, query))
+        best = [items[:width] for items, width in zip(kept, widths, strict=False)] or [[] for _ in queries]
         for items in kept[len(queries) :]:
             known = {item.key for item in best[0]}
             best[0] += [item for item in items if item.key not in known]
         found.append(best)
-    await _search_again(store, scopes, queries, again, found)
+    await _search_again(store, scopes, queries, widths, again, found)
     return [[await _rankable(store, scope, items) for items in best] for scope, best in zip(scopes, found, strict=True)]
 
 
-def _searches(scope: Scope, queries: Sequence[str], *, either: bool) -> list[SearchOp]:
+def _searches(scope: Scope, queries: Sequence[str], widths: Sequence[int], *, either: bool) -> list[SearchOp]:
     """Make a scope's searches: one for each query, then those that its narrower conditions add to the first query."""
     segments, space = scope.segments, scope.namespace
     if not segments:
         return []
+    more = 1
     if len(segments) == 1:
-        whole, limit = segments[0], WIDTH
+        whole = segments[0]
     elif either:
-        whole, limit = {"$or": segments}, WIDTH
+        whole = {"$or": segments}
     else:
-        whole, limit = {}, _WIDE
-    searches = [SearchOp(space, filter=whole or None, limit=limit, query=query) for query in queries]
+        whole, more = {}, 2
+    searches = [
+        SearchOp(space, filter=whole or None, limit=more * width, query=query)
+        for query, width in zip(queries, widths, strict=True)
+    ]
     for condition in scope.narrow:
         parts = [whole] if whole else segments
         searches += [SearchOp(space, filter={**one, **condition}, limit=_NARROW, query=queries[0]) for one in parts]
@@ -88,12 +102,13 @@ async def _search_again(
     store: BaseStore,
     scopes: Sequence[Scope],
     queries: Sequence[str],
+    widths: Sequence[int],
     again: Sequence[tuple[int, int]],
     found: list[list[list[SearchItem]]],
 ) -> None:
     """Search each segment by itself where abandoned futures crowded the visible one out."""
     searches = [
-        SearchOp(scopes[scope].namespace, filter=segment, limit=WIDTH, query=queries[query])
+        SearchOp(scopes[scope].namespace, filter=segment, limit=widths[query], query=queries[query])
         for scope, query in again
         for segment in scopes[scope].segments
     ]
@@ -103,7 +118,7 @@ async def _search_again(
         items = [item for hits in results[:count] for item in hits]
         results = results[count:]
         items.sort(key=lambda item: -(item.score if item.score is not None else -1.0))
-        found[scope][query] = items[:WIDTH]
+        found[scope][query] = items[: widths[query]]
 
 
 async def _batch(store: BaseStore, searches: Sequence[SearchOp]) -> list[list[SearchItem]]:

@@ -298,9 +298,10 @@ class FaissStore(BaseStore):
         with self._database.reading() as connection:
             if work.asks:
                 self._index.check(connection)
+            gotten = {space: rows.get_by_keys(connection, space, keys) for space, keys in work.gets().items()}
             for place, op in enumerate(work.ops):
                 if isinstance(op, GetOp):
-                    found = rows.get_item(connection, tuple(op.namespace), op.key)
+                    found = gotten[tuple(op.namespace)].get(op.key)
                     if found is None or not self._visible(found):
                         continue
                     results[place] = _as_item(found)

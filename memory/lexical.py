@@ -18,6 +18,7 @@ from memory.stems import TOKENIZER
 _WORD = re.compile(r"[^\W_]+")
 # Scripts that are written without spaces are indexed as pairs of characters.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
+_ASCII = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128))
 _MOST_WORDS = 64  # of one query
 
 # Words that say nothing about what is sought: articles, pronouns, prepositions, auxiliaries, question words.
@@ -134,6 +135,8 @@ def split_words(text: str) -> list[str]:
     Returns:
         The words in their order; letters and digits only.
     """
+    if text.isascii():
+        return text.translate(_ASCII).split()  # several times faster
     words: list[str] = []
     for word in _WORD.findall(text.lower()):
         rest = 0

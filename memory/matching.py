@@ -14,5 +14,8 @@ async def matched(texts: Mapping[str, str], query: str) -> dict[str, float]:
         texts: By key.
         query: Some words.
     """
-    (scores,) = await scored_apart(texts, [content_words(query, frozenset())], {key: [(key, 1.0)] for key in texts})
-    return scores
+    import numpy as np
+
+    alone = np.empty((len(texts), 0), np.intp)
+    scores = await scored_apart(list(texts.values()), [content_words(query, frozenset())], alone, ())
+    return dict(zip(texts, scores[0].tolist(), strict=True))

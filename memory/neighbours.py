@@ -32,12 +32,9 @@ def neighbours_of(
         timeline: As in `recall`; None: the record's own branch.
         before: As in `recall`.
     """
-    namespace, key = place
-    branch, turn = value.get("branch"), value.get("turn")
-    if value.get("kind") != "exchange" or not isinstance(turn, int) or not isinstance(branch, str):
+    if not is_exchange(place, value):
         return {}
-    if key != record_key(branch, turn, "exchange"):
-        return {}
+    namespace, branch, turn = place[0], value["branch"], value["turn"]
     last = timeline[-1][1] if timeline else None
     found = {}
     for offset in OFFSETS:
@@ -49,6 +46,14 @@ def neighbours_of(
             record_key(branch_of(timeline, other) if timeline else branch, other, "exchange"),
         )
     return found
+
+
+def is_exchange(place: Place, value: Mapping[str, Any]) -> bool:
+    """Whether a record was written as one of a row: one for each turn, so that it has neighbours."""
+    branch, turn = value.get("branch"), value.get("turn")
+    if value.get("kind") != "exchange" or not isinstance(turn, int) or not isinstance(branch, str):
+        return False
+    return place[1] == record_key(branch, turn, "exchange")
 
 
 async def fetch(store: BaseStore, places: Sequence[Place]) -> dict[Place, Mapping[str, Any]]:

@@ -10,35 +10,40 @@ or the store proposes them by what the timeline sees.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.store.base import BaseStore
 
 from memory.access import last_accesses
-from memory.candidates import Scope, candidates
+from memory.candidates import Scope
 from memory.fit import fit, utc_date
+from memory.gathered import Gathered, gather
 from memory.lexical import split_words
 from memory.named import bonus, named_in, without
-from memory.neighbours import OFFSETS, Place, fetch, latest_of, neighbours_of
+from memory.neighbours import Place, latest_of
+from memory.pool import Pool
 from memory.recalled import Reason, Recalled
-from memory.scoring import Evidence, order
+from memory.scoring import Evidence, Order
 from memory.secrets import may_know
+from memory.selected import fitting, folded, with_questions
 from memory.timeline import Segment
 from memory.weights import DEFAULT_WEIGHTS, Weights
 from memory.when import When, read_when
-from memory.words import Near, content_words, scored_apart
+from memory.words import content_words, scored_apart
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["Present", "Reason", "Recalled", "recall"]
 
 Namespace = tuple[str, ...]
 Queries = str | Sequence[str | tuple[str, float]]
-_EXPANDED = 16  # candidates of each query whose neighbours are looked up, and so become candidates too
 _LATEST = 100  # records that generative_agents looks at for being recent, whatever they say
 _MOST_DATES = 8  # days or months, each of which is searched by itself; a longer time needs no search of its own
-_SAME = 0.9  # share of the words of two texts that both have, from which they say the same
 _WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
 
 
@@ -107,73 +112,83 @@ async def recall(
     if max_cosine_distance is not None and not 0 <= max_cosine_distance <= 2:
         raise ValueError(f"max_cosine_distance is {max_cosine_distance!r}; a cosine distance lies between 0 and 2.")
     asked = _asked(query)
-    if not asked:
+    if not asked or (timeline is not None and not timeline and not lasting):
         return []
-    question = max(asked, key=lambda one: one[1])[0]
+    question, heaviest = max(asked, key=lambda one: one[1])
     when = read_when(question, present.now or datetime.now(UTC), day=present.day, session=present.session)
-    if timeline is not None and not timeline and not lasting:
-        return []
     scopes = [Scope(space, timeline, before, _narrow(when)) for space in _several(namespaces)]
     scopes += [Scope(space) for space in lasting]
     callers = frozenset(word for words in named_in(question, speakers).values() for word in words)
-    texts = [without(text, callers) for text, _ in asked] + ([when.anchor] if when.anchor else [])
+    texts = [(without(text, callers), weight) for text, weight in asked]
+    texts += [(when.anchor, heaviest)] if when.anchor else []
 
-    pool: dict[Place, Mapping[str, Any]] = {}
-    cosines: list[dict[Place, float]] = [{} for _ in texts]
-    first: set[Place] = set()
-    for scope, hits in zip(scopes, await candidates(store, scopes, texts), strict=True):
-        for number, items in enumerate(hits):
-            for rank, item in enumerate(items):
-                if secrets or may_know(item.value, viewer):
-                    pool[scope.namespace, item.key] = item.value
-                    first |= {(scope.namespace, item.key)} if rank < _EXPANDED else set()
-                    if item.score is not None:
-                        cosines[number][scope.namespace, item.key] = item.score
-    near = {place: neighbours_of(place, value, timeline, before) for place, value in pool.items()}
-    wanted = {other for place in first for other in near[place].values()}
+    def known(value: Mapping[str, Any]) -> bool:
+        return secrets or may_know(value, viewer)
+
     accessed: Mapping[str, str] = {}
+    besides: set[Place] = set()
     if weights.scoring == "generative_agents" and timeline:
         accessed = await last_accesses(store, accesses, timeline, before or timeline[-1][1] + 1) if accesses else {}
         for scope in scopes[: len(scopes) - len(lasting)]:
-            wanted |= {(scope.namespace, key) for key in accessed} | latest_of(scope, _LATEST)
-    for place, value in (await fetch(store, sorted(wanted - pool.keys()))).items():
-        if _visible(value, timeline, before) and (secrets or may_know(value, viewer)):
-            pool[place] = value
-            near[place] = neighbours_of(place, value, timeline, before)
-
-    names = {str(value["speaker"]) for value in pool.values() if value.get("speaker")} | set(speakers)
-    speaking = named_in(question, sorted(names))
-    about = named_in(question, sorted({str(value["subject"]) for value in pool.values() if value.get("subject")}))
-    out = frozenset(word for words in speaking.values() for word in words)
-    words = await scored_apart(
-        {place: str(value.get("text", "")) for place, value in pool.items()},
-        [content_words(text, out) for text in texts],
-        _weighed(near, pool, weights),
-    )
-    anchor = _anchor(words[-1], pool, when.anchor) if when.anchor else None
-    evidence = Evidence(
-        values=pool,
-        near=near,
-        words=words[: len(asked)],
-        cosines=cosines[: len(asked)],
-        queries=[weight for _, weight in asked],
-        named={place: bonus(value, speaking, about) for place, value in pool.items()},
-        times={place: fit(when, value, anchor) for place, value in pool.items()} if when.said else {},
-        asks_when=_WHEN.search(question) is not None,
-        accessed=accessed,
-        worth=_worth(store),
-    )
-    ranked = order(evidence, weights)
-    best: dict[Place, float] = {}
-    for part in evidence.cosines:
-        for place, cosine in part.items():
-            best[place] = max(best.get(place, -1.0), cosine)
-    found = [Recalled(p[1], dict(pool[p]), best.get(p), weight, p[0], reason) for p, weight, reason in ranked]
-    if max_cosine_distance is not None and best:
-        found = [one for one in found if one.score is not None and 1 - one.score <= max_cosine_distance]
+            besides |= {(scope.namespace, key) for key in accessed} | latest_of(scope, _LATEST)
+    gathered = await gather(store, scopes, texts, besides=besides, timeline=timeline, before=before, known=known)
+    evidence = await _evidence(gathered, question, texts, when, weights, speakers)
+    order = Order(evidence._replace(accessed=accessed, worth=_worth(store)), weights)
+    found: Iterable[Recalled] = _told(evidence, order, max_cosine_distance)
     if valid is not None:
-        found = await valid(found)
-    return _with_questions(_fitting(_folded(found, limit), limit, budget, cost or _tokens), near, pool)
+        found = await valid(list(found))
+    chosen = fitting(folded(found, limit), limit, budget, cost or _tokens)
+    return with_questions(chosen, evidence.pool, evidence.near)
+
+
+async def _evidence(
+    gathered: Gathered,
+    question: str,
+    texts: Sequence[tuple[str, float]],
+    when: When,
+    weights: Weights,
+    speakers: Sequence[str],
+) -> Evidence:
+    """Weigh each candidate against the queries; the last of the texts is the anchor, if a time has one."""
+    import numpy as np
+
+    pool, near = gathered.pool, gathered.pool.near()
+    names = {str(value["speaker"]) for value in pool.values if value.get("speaker")} | set(speakers)
+    speaking = named_in(question, sorted(names))
+    about = named_in(question, sorted({str(value["subject"]) for value in pool.values if value.get("subject")}))
+    out = frozenset(word for words in speaking.values() for word in words)
+    words = await scored_apart(pool.texts(), [content_words(text, out) for text, _ in texts], near, weights.neighbours)
+    cosines = np.full((len(texts), len(pool)), np.nan)
+    for row, found in zip(cosines, gathered.cosines, strict=True):
+        row[list(found)] = list(found.values())
+    anchor = _anchor(words[-1], pool, when.anchor) if when.anchor else None
+    count = len(texts) - bool(when.anchor)
+    return Evidence(
+        pool=pool,
+        near=near,
+        words=words[:count],
+        cosines=cosines[:count],
+        queries=[weight for _, weight in texts[:count]],
+        named=np.array([bonus(value, speaking, about) for value in pool.values]),
+        times=np.array([fit(when, value, anchor) for value in pool.values]) if when.said else np.zeros(len(pool)),
+        asks_when=_WHEN.search(question) is not None,
+    )
+
+
+def _told(evidence: Evidence, order: Order, farthest: float | None) -> Iterator[Recalled]:
+    """Tell the candidates in their order, each only when it is asked for."""
+    import numpy as np
+
+    pool = evidence.pool
+    nearest = np.fmax.reduce(evidence.cosines)  # passes over NaN
+    if np.isnan(nearest).all():
+        farthest = None  # the store makes no vectors
+    for number in order.ranked:
+        score = None if np.isnan(nearest[number]) else float(nearest[number])
+        if farthest is not None and (score is None or 1 - score > farthest):
+            continue
+        space, key = pool.places[number]
+        yield Recalled(key, dict(pool.values[number]), score, float(order.totals[number]), space, order.reason(number))
 
 
 def _asked(query: Queries) -> list[tuple[str, float]]:
@@ -208,27 +223,13 @@ def _narrow(when: When) -> list[dict[str, Any]]:
     return found
 
 
-def _visible(value: Mapping[str, Any], timeline: Sequence[Segment] | None, before: int | None) -> bool:
-    """Whether a record that was fetched by its key may be seen: keys of accesses may lie later than `before`."""
-    turn = value.get("turn")
-    return timeline is None or (isinstance(turn, int) and (before is None or turn < before))
-
-
-def _weighed(near: Mapping[Place, Mapping[int, Place]], pool: Mapping[Place, Any], weights: Weights) -> Near[Place]:
-    """Return each record's own text with weight 1 and its neighbours' with theirs."""
-    share = dict(zip(OFFSETS, weights.neighbours, strict=True))
-    return {
-        place: [(place, 1.0), *((at, share[n]) for n, at in near[place].items() if share[n] and at in pool)]
-        for place in pool
-    }
-
-
-def _anchor(scores: Mapping[Place, float], pool: Mapping[Place, Mapping[str, Any]], said: str) -> int | None:
+def _anchor(scores: NDArray[np.float64], pool: Pool, said: str) -> int | None:
     """Return the turn of the record that tells best what a question names; None if none tells half of it."""
     asked = set(content_words(said, frozenset()))
-    for place in sorted(scores, key=lambda one: (-scores[one], pool[one].get("turn") or 0, one))[:8]:
-        told = set(split_words(str(pool[place].get("text", ""))))
-        turn = pool[place].get("turn")
+    best = sorted(range(len(pool)), key=lambda n: (-scores[n], pool.values[n].get("turn") or 0, pool.places[n]))[:8]
+    for number in best:
+        told = set(split_words(str(pool.values[number].get("text", ""))))
+        turn = pool.values[number].get("turn")
         # Inflected words count by their first letters; the order above has stems.
         known = sum(
             1
@@ -245,56 +246,6 @@ def _worth(store: BaseStore) -> float:
     index = getattr(store, "index_config", None)
     embed = index.get("embed") if isinstance(index, Mapping) else None
     return float(getattr(embed, "fusion_weight", 1.0))
-
-
-def _folded(found: Sequence[Recalled], limit: int) -> list[Recalled]:
-    """Fold records that say the same into the best of them; only as far down as is asked for, and a little more."""
-    kept: list[Recalled] = []
-    said: list[tuple[frozenset[str], object]] = []
-    for one in found:
-        words = frozenset(str(one.value.get("text", "")).casefold().split())
-        who = one.value.get("speaker")
-        same = next((n for n, (other, by) in enumerate(said) if by == who and _alike(words, other)), None)
-        if same is not None:
-            kept[same] = kept[same]._replace(folded=(*kept[same].folded, one.key))
-        elif len(kept) >= 2 * limit:
-            break
-        else:
-            kept.append(one)
-            said.append((words, who))
-    return kept
-
-
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    least, most = sorted((len(one), len(other)))
-    return bool(least) and least >= _SAME * most and len(one & other) >= _SAME * len(one | other)
-
-
-def _fitting(
-    found: Sequence[Recalled], limit: int, budget: int | None, cost: Callable[[Recalled], int]
-) -> list[Recalled]:
-    if budget is None:
-        return list(found[:limit])
-    kept: list[Recalled] = []
-    for one in found:
-        if len(kept) < limit and (tokens := cost(one)) <= budget:
-            kept.append(one)
-            budget -= tokens
-    return kept
-
-
-def _with_questions(
-    found: Sequence[Recalled], near: Mapping[Place, Mapping[int, Place]], pool: Mapping[Place, Mapping[str, Any]]
-) -> list[Recalled]:
-    """Give each answer the question that it belongs to, unless that is recalled itself."""
-    shown = {(one.namespace, one.key) for one in found}
-    kept = []
-    for one in found:
-        place = near.get((one.namespace, one.key), {}).get(-1)
-        asked = pool.get(place) if place is not None and place not in shown else None
-        asks = asked is not None and str(asked.get("text", "")).rstrip().endswith("?")
-        kept.append(one._replace(question=dict(asked)) if asks and asked is not None else one)
-    return kept
 
 
 def _tokens(one: Recalled) -> int:

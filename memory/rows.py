@@ -151,10 +151,6 @@ def namespaces_under(connection: sqlite3.Connection, prefix: Namespace) -> list[
     return [NamespaceRow(number, decode_path(path), *marks) for number, path, *marks in found]
 
 
-_ITEM_BY_KEY = (
-    "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
-    "WHERE key = ? AND namespace = (SELECT id FROM namespaces WHERE path = ?)"
-)
 _FEW_ITEMS = 64  # that are named one by one in a statement
 
 
@@ -162,6 +158,14 @@ _FEW_ITEMS = 64  # that are named one by one in a statement
 def _items_by_id(count: int) -> str:
     wanted = "SELECT value FROM json_each(?)" if count > _FEW_ITEMS else ", ".join("?" * count)
     return f"SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id IN ({wanted})"  # noqa: S608
+
+
+@lru_cache(maxsize=_FEW_ITEMS + 1)
+def _items_by_key(count: int) -> str:
+    return (
+        "SELECT id, key, value, created_at, updated_at, expires_at FROM items "  # noqa: S608
+        f"WHERE namespace = (SELECT id FROM namespaces WHERE path = ?) AND key IN ({', '.join('?' * count)})"
+    )
 
 
 _ITEMS_BETWEEN = (
@@ -188,10 +192,16 @@ def _sound(row: tuple[Any, ...], namespace: Namespace) -> Iterator[ItemRow]:
         _log.exception("left out of a search")
 
 
-def get_item(connection: sqlite3.Connection, namespace: Namespace, key: str) -> ItemRow | None:
-    """Read one item, or None."""
-    found = connection.execute(_ITEM_BY_KEY, (encode_key(key), encode_path(namespace))).fetchone()
-    return _item(found, namespace) if found else None
+def get_by_keys(connection: sqlite3.Connection, namespace: Namespace, keys: Sequence[str]) -> dict[str, ItemRow]:
+    """Read items of one namespace by their keys; those that are not there are left out."""
+    found = {}
+    path = encode_path(namespace)
+    for first in range(0, len(keys), _FEW_ITEMS):
+        some = [encode_key(key) for key in keys[first : first + _FEW_ITEMS]]
+        for row in connection.execute(_items_by_key(len(some)), (path, *some)):
+            item = _item(row, namespace)
+            found[item.key] = item
+    return found
 
 
 def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Mapping[int, Namespace]) -> list[ItemRow]:

@@ -8,29 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory.fit import moment
-from memory.neighbours import Place
+from memory.pool import Pool
 from memory.recalled import Reason
 from memory.weights import Weights
 from memory.when import names_time
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Scores = NDArray[np.float64]
 
 _DECAY = 0.995  # for each hour, Park et al. 2023
 _LEAST = 1e-9
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
-Scores = Mapping[Place, float]
-
 
 class Evidence(NamedTuple):
-    """What is known of the candidates; every mapping may leave some out.
+    """What is known of the candidates; arrays are in the order of the pool's numbers.
 
     Attributes:
-        values: The records.
-        near: Where each one's neighbours are kept, by distance in turns.
-        words: For each query, word scores.
-        cosines: For each query, cosines.
+        pool: The candidates.
+        near: The numbers of each one's neighbours, as `Pool.near` gives them.
+        words: Word scores, shape (queries, candidates).
+        cosines: Cosines, shape (queries, candidates); NaN where the store gave none.
         queries: The weight of each query.
         named: Whether the query names their speaker or subject, from -1 to 1.
         times: How well their time fits, 0 to 1.
@@ -39,10 +43,10 @@ class Evidence(NamedTuple):
         worth: What the embedder's cosine is worth beside words.
     """
 
-    values: Mapping[Place, Mapping[str, Any]]
-    near: Mapping[Place, Mapping[int, Place]]
-    words: Sequence[Scores]
-    cosines: Sequence[Scores]
+    pool: Pool
+    near: NDArray[np.intp]
+    words: Scores
+    cosines: Scores
     queries: Sequence[float]
     named: Scores
     times: Scores
@@ -51,94 +55,105 @@ class Evidence(NamedTuple):
     worth: float = 1.0
 
 
-def order(found: Evidence, weights: Weights) -> list[tuple[Place, float, Reason]]:
-    """Return the candidates, best first, with the weighed sum and what it is made of."""
-    places = sorted(found.values)
-    words = _asked(found.words, found.queries)
-    meaning = _asked([_completed(part, places) for part in found.cosines], found.queries)
-    spread = _spread(found, meaning, weights.spread)
-    by_words, by_meaning = _ranks(words), _ranks(_asked(found.cosines, found.queries))
-    recency = _recency(found, {} if weights.scoring == "sum" else found.accessed)
-    importance = {place: _importance(value) for place, value in found.values.items()}
-    worth = weights.of_meaning(found.worth)
-    relevance = {place: weights.words * words.get(place, 0.0) + worth * spread.get(place, 0.0) for place in places}
-    relevant = _by_maximum(relevance)
-    if weights.scoring == "generative_agents":
-        relevance = dict(meaning) if meaning else dict(words)
-        parts = [
-            _between({place: part.get(place, 0.0) for place in places}) for part in (relevance, recency, importance)
-        ]
-        total = {place: sum(part[place] for part in parts) for place in places}
-        relevant, recency = parts[0], parts[1]
-    else:
-        total = {
-            place: relevance[place]
-            + weights.named * found.named.get(place, 0.0)
-            + weights.time * found.times.get(place, 0.0)
-            + weights.answers * (_answers(found.values[place], asks_when=found.asks_when) if weights.answers else 0.0)
-            + weights.importance * importance[place]
-            + weights.recency * recency.get(place, 0.0)
-            for place in places
-        }
-    ranked = sorted(places, key=lambda place: (-total[place], place))
-    return [
-        (
-            place,
-            total[place],
-            Reason(
-                relevance=relevant.get(place, 0.0),
-                recency=recency.get(place, 0.0),
-                importance=importance[place],
-                time=found.times.get(place, 0.0),
-                named=found.named.get(place, 0.0),
-                by_meaning=by_meaning.get(place),
-                by_words=by_words.get(place),
-            ),
+class Order:
+    """The candidates in their order.
+
+    Args:
+        found: What is known of them.
+        weights: What each part counts.
+    """
+
+    def __init__(self, found: Evidence, weights: Weights) -> None:
+        import numpy as np
+
+        pool = found.pool
+        self._found = found
+        self._ties = pool.alphabetical()
+        words = _summed(found.words, found.queries)
+        meaning = _summed(_completed(found.cosines), found.queries)
+        self._recency = _recency(pool, {} if weights.scoring == "sum" else found.accessed)
+        self._importance = np.array([_importance(value) for value in pool.values])
+        relevance = weights.words * words + weights.of_meaning(found.worth) * _spread(meaning, found.near, weights)
+        self._relevance = _by_maximum(relevance)
+        if weights.scoring == "generative_agents":
+            self._relevance = _between(meaning if meaning.any() else words)
+            self._recency = _between(self._recency)
+            self.totals = self._relevance + self._recency + _between(self._importance)
+        else:
+            self.totals = (
+                relevance
+                + weights.named * found.named
+                + weights.time * found.times
+                + weights.importance * self._importance
+                + weights.recency * self._recency
+            )
+            if weights.answers:
+                self.totals += weights.answers * np.array(
+                    [_answers(value, asks_when=found.asks_when) for value in pool.values]
+                )
+        self.ranked: list[int] = np.lexsort((self._ties, -self.totals)).tolist()
+        """Their numbers, best first."""
+        self._by_words = _ranks(words, self._ties)
+        self._by_meaning = _ranks(_summed(np.nan_to_num(found.cosines), found.queries), self._ties)
+
+    def reason(self, number: int) -> Reason:
+        """Say what the weight of a candidate is made of."""
+        return Reason(
+            relevance=float(self._relevance[number]),
+            recency=float(self._recency[number]),
+            importance=float(self._importance[number]),
+            time=float(self._found.times[number]),
+            named=float(self._found.named[number]),
+            by_meaning=self._by_meaning.get(number),
+            by_words=self._by_words.get(number),
         )
-        for place in ranked
-    ]
 
 
-def _asked(parts: Sequence[Scores], queries: Sequence[float]) -> dict[Place, float]:
+def _summed(parts: Scores, queries: Sequence[float]) -> Scores:
     """Add up the scores for several queries, each divided by its maximum and weighed."""
-    total: dict[Place, float] = {}
+    import numpy as np
+
+    total = np.zeros(parts.shape[1])
     for part, weight in zip(parts, queries, strict=True):
-        for place, score in _by_maximum(part).items():
-            total[place] = total.get(place, 0.0) + weight * score
+        total += weight * _by_maximum(part)
     return total
 
 
-def _completed(cosines: Scores, places: Sequence[Place]) -> Scores:
+def _completed(cosines: Scores) -> Scores:
     """Give what the store did not propose, a neighbour of what it did, the least cosine of what it proposed.
 
     Unknown is not far: between two texts of one conversation a sentence model's cosine is seldom near 0.
     """
-    least = min(cosines.values(), default=0.0)
-    return {place: cosines.get(place, least) for place in places} if cosines else cosines
+    import numpy as np
+
+    known = ~np.isnan(cosines)
+    least = np.min(cosines, axis=1, initial=np.inf, where=known)
+    return np.where(known, cosines, np.where(np.isinf(least), 0.0, least)[:, None])
 
 
-def _spread(found: Evidence, meaning: Scores, shares: tuple[float, float]) -> dict[Place, float]:
+def _spread(meaning: Scores, near: NDArray[np.intp], weights: Weights) -> Scores:
     """Give each record a share of its neighbours' cosines."""
-    total = {}
-    for place in found.values:
-        near = found.near.get(place, {})
-        others = sum(shares[abs(offset) - 1] * meaning.get(other, 0.0) for offset, other in near.items())
-        total[place] = meaning.get(place, 0.0) + others
-    return _by_maximum(total)
+    import numpy as np
+
+    padded = np.append(meaning, 0.0)  # -1, no neighbour, is the last
+    one, two = weights.spread
+    return _by_maximum(meaning + padded[near] @ np.array([one, one, two, two]))
 
 
-def _recency(found: Evidence, accessed: Mapping[str, str]) -> dict[Place, float]:
-    """Return 0.995 to the hours between each record and the latest: the same whenever it is asked.
+def _recency(pool: Pool, accessed: Mapping[str, str]) -> Scores:
+    """Return 0.995 to the hours between each record and the latest: the same whenever it is asked; 0 without a time.
 
     Between any two records the ratio is that of 0.995 to the hours until now; dividing by the maximum takes "now" out.
     """
-    times: dict[Place, float] = {}
-    for place, value in found.values.items():
+    import numpy as np
+
+    hours = np.full(len(pool), -np.inf)
+    for number, (place, value) in enumerate(zip(pool.places, pool.values, strict=True)):
         then = moment({"said_at": accessed[place[1]]}) if place[1] in accessed else moment(value)
         if then is not None:
-            times[place] = (then - _EPOCH).total_seconds() / 3600
-    latest = max(times.values(), default=0.0)
-    return {place: _DECAY ** (latest - hours) for place, hours in times.items()}
+            hours[number] = (then - _EPOCH).total_seconds() / 3600
+    latest = hours.max(initial=-np.inf)
+    return np.zeros(len(pool)) if np.isinf(latest) else _DECAY ** (latest - hours)
 
 
 def _importance(value: Mapping[str, Any]) -> float:
@@ -155,18 +170,26 @@ def _answers(value: Mapping[str, Any], *, asks_when: bool) -> float:
     return float(asks_when and names_time(text)) - float(asks)
 
 
-def _ranks(scores: Scores) -> dict[Place, int]:
-    hits = [place for place, score in scores.items() if score > 0]
-    return {place: rank for rank, place in enumerate(sorted(hits, key=lambda one: (-scores[one], one)), 1)}
+def _ranks(scores: Scores, ties: NDArray[np.intp]) -> dict[int, int]:
+    """Return the ranks, from 1, of those that score at all."""
+    import numpy as np
+
+    order: list[int] = np.lexsort((ties, -scores)).tolist()
+    return {number: rank for rank, number in enumerate(order, 1) if scores[number] > 0}
 
 
-def _by_maximum(scores: Scores) -> dict[Place, float]:
-    most = max(scores.values(), default=0.0)
-    return {place: max(score, 0.0) / most for place, score in scores.items()} if most > _LEAST else {}
+def _by_maximum(scores: Scores) -> Scores:
+    import numpy as np
+
+    most = float(scores.max(initial=0.0))
+    return np.maximum(scores, 0.0) / most if most > _LEAST else np.zeros(len(scores))
 
 
-def _between(scores: Scores) -> dict[Place, float]:
+def _between(scores: Scores) -> Scores:
     """Bring scores between 0 for the least and 1 for the most, as published; all alike: 0.5."""
-    least, most = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
-    span = most - least
-    return {place: (score - least) / span if span > _LEAST else 0.5 for place, score in scores.items()}
+    import numpy as np
+
+    if not len(scores):
+        return scores
+    least, span = float(scores.min()), float(np.ptp(scores))
+    return (scores - least) / span if span > _LEAST else np.full(len(scores), 0.5)

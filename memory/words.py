@@ -1,101 +1,94 @@
 """Word scores: BM25 of records with their neighbours, over these records alone.
 
-SQLite's FTS5 splits and stems (porter); how often each word occurs is read from its index, and the score is made here,
-so that a word in a neighbour counts less and a word that most records share still counts a little.
+Words are split and stemmed as in the store's word index. The score is made here, so that a word in a neighbour counts
+less and a word that most records share still counts a little.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
-import re
-import sqlite3
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from memory.lexical import query_words, split_words
+from memory.stems import stems
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, and FTS5's
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")
-_TOKENIZER = "porter unicode61 remove_diacritics 2"
-
-Key = TypeVar("Key", bound=Hashable)
-Near = Mapping[Key, Sequence[tuple[Key, float]]]
-"""For each record to score, the texts that count for it, each with its weight."""
 
 
-def word_scores(texts: Mapping[Key, str], queries: Sequence[Sequence[str]], near: Near[Key]) -> list[dict[Key, float]]:
+def word_scores(
+    texts: Sequence[str], queries: Sequence[Sequence[str]], near: NDArray[np.intp], shares: Sequence[float]
+) -> NDArray[np.float64]:
     """Score records by the words of queries: BM25 with the words of each neighbour weighed (BM25F, one length).
 
     Args:
-        texts: Of the records and of their neighbours.
+        texts: Of the records.
         queries: The words of each query, as `query_words` gives them.
-        near: Each record's own text and its neighbours' with their weights.
+        near: The numbers of each record's neighbours, shape (records, neighbours); -1 where there is none.
+        shares: What a word is worth in each of the neighbours; in the record itself it is worth 1.
 
     Returns:
-        For each query the score of each record in `near`, 0 or more.
+        Scores of 0 or more, shape (queries, records).
     """
-    keys = list(texts)
-    counts = _counts([texts[key] for key in keys], queries)
-    lengths = {key: texts[key].count(" ") + 1 for key in keys}  # in words, about
-    sizes = {key: sum(lengths[other] for other, _ in others) for key, others in near.items()}
-    usual = sum(sizes.values()) / len(sizes) if sizes else 1.0
-    counted: dict[Key, list[tuple[Key, float]]] = {key: [] for key in keys}
-    for key, others in near.items():
-        for other, weight in others:
-            counted[other].append((key, weight))
-    found = []
-    for stems in counts:
-        scores = dict.fromkeys(near, 0.0)
-        for by_row in stems:
-            frequency: dict[Key, float] = {}
-            for row, count in by_row.items():
-                for key, weight in counted[keys[row]]:
-                    frequency[key] = frequency.get(key, 0.0) + weight * count
-            having = sum(1 for row in by_row if keys[row] in near)
-            rarity = math.log(1 + (len(near) - having + 0.5) / (having + 0.5))
-            for key, often in frequency.items():
-                long = _K1 * (1 - _B + _B * sizes[key] / usual)
-                scores[key] += rarity * often * (_K1 + 1) / (often + long)
-        found.append(scores)
-    return found
+    import numpy as np
+
+    asked = [[stem for stem in dict.fromkeys(stems(words)) if stem] for words in queries]
+    rows = {stem: row for row, stem in enumerate(dict.fromkeys(stem for one in asked for stem in one))}
+    scores = np.zeros((len(queries), len(texts)))
+    if not rows or not texts:
+        return scores
+    counts, lengths = _counted(texts, rows)
+    counted = [(column, share) for column, share in enumerate(shares) if share]
+    often, sizes = counts[:, :-1].copy(), lengths[:-1].copy()
+    for column, share in counted:
+        often += share * counts[:, near[:, column]]
+        sizes += lengths[near[:, column]]
+    having = np.count_nonzero(counts, axis=1)[:, None]
+    rarity = np.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
+    long = _K1 * (1 - _B + _B * sizes / max(float(sizes.mean()), 1.0))
+    parts = rarity * often * (_K1 + 1) / (often + long)
+    for number, one in enumerate(asked):
+        scores[number] = parts[[rows[stem] for stem in one]].sum(axis=0)
+    return scores
 
 
 async def scored_apart(
-    texts: Mapping[Key, str], queries: Sequence[Sequence[str]], near: Near[Key]
-) -> list[dict[Key, float]]:
+    texts: Sequence[str], queries: Sequence[Sequence[str]], near: NDArray[np.intp], shares: Sequence[float]
+) -> NDArray[np.float64]:
     """Do the same in a thread of its own."""
-    return await asyncio.to_thread(word_scores, texts, queries, near)
+    return await asyncio.to_thread(word_scores, texts, queries, near, shares)
 
 
-def _counts(texts: Sequence[str], queries: Sequence[Sequence[str]]) -> list[list[dict[int, int]]]:
-    """Return for each query and each of its different stems how often it occurs, by the text's number."""
-    index = sqlite3.connect(":memory:")
-    try:
-        for table in ("texts", "asked"):
-            index.execute(f"CREATE VIRTUAL TABLE {table} USING fts5(text, content = '', tokenize = '{_TOKENIZER}')")
-            index.execute(f"CREATE VIRTUAL TABLE {table}_words USING fts5vocab({table}, instance)")
-        index.executemany(
-            "INSERT INTO texts (rowid, text) VALUES (?, ?)", ((n, _split(text)) for n, text in enumerate(texts))
-        )
-        index.executemany(
-            "INSERT INTO asked (rowid, text) VALUES (?, ?)", [(n, " ".join(words)) for n, words in enumerate(queries)]
-        )
-        known: dict[str, dict[int, int]] = {}
-        found: list[list[dict[int, int]]] = [[] for _ in queries]
-        for number, stem in index.execute("SELECT DISTINCT doc, term FROM asked_words").fetchall():
-            if stem not in known:
-                rows = index.execute("SELECT doc, count(*) FROM texts_words WHERE term = ? GROUP BY doc", (stem,))
-                known[stem] = dict(rows.fetchall())
-            found[number].append(known[stem])
-        return found
-    finally:
-        index.close()
+def _counted(texts: Sequence[str], rows: dict[str, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how often each stem occurs in each text, and each text's words; the last, for -1, is an empty text."""
+    import numpy as np
+
+    split = [split_words(text) for text in texts]
+    words = _with_heads(set().union(*split), heads_of(rows))
+    known = {word: rows[stem] for word, stem in zip(words, stems(words), strict=True) if stem in rows}
+    counts = np.zeros((len(rows), len(texts) + 1))
+    for number, one in enumerate(split):
+        for word in one:
+            if word in known:
+                counts[known[word], number] += 1
+    return counts, np.array([*map(len, split), 0], np.float64)
 
 
-def _split(text: str) -> str:
-    """Part what is written without spaces as queries are parted; FTS5 splits the rest itself, and faster."""
-    return " ".join(split_words(text)) if _UNSPACED.search(text) else text
+def heads_of(found: Iterable[str]) -> set[str]:
+    """Return with what words begin that may have some stems, a letter or two: stemming changes ends.
+
+    Of two first letters it changes only a final y, to i ("eyed" becomes "ei"); "o" is what is left of "oing".
+    """
+    return {head for stem in found for head in (stem[:2], stem[:2].replace("i", "y"), stem[:2].replace("y", "i"))}
+
+
+def _with_heads(words: Iterable[str], heads: set[str]) -> list[str]:
+    """Leave out what cannot have the stems, before a stem is made of each; what has accents is kept."""
+    return [word for word in words if word[:2] in heads or word[0] in heads or not word.isascii()]
 
 
 def content_words(query: str, names: frozenset[str]) -> list[str]:

@@ -54,6 +54,14 @@ class Work:
         """Whether anything is searched by a query."""
         return any(isinstance(op, SearchOp) and op.query for op in self.ops)
 
+    def gets(self) -> dict[Namespace, list[str]]:
+        """Keys that are read, each once, by their namespace."""
+        found: dict[Namespace, dict[str, None]] = {}
+        for op in self.ops:
+            if isinstance(op, GetOp):
+                found.setdefault(tuple(op.namespace), {})[op.key] = None
+        return {space: list(keys) for space, keys in found.items()}
+
     def documents(self) -> list[str]:
         """Texts that are put and embedded."""
         return [text for texts in self._texts.values() for text in texts]

@@ -1,16 +1,22 @@
 """Word scores: BM25 over records and their neighbours."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from memory.words import content_words, word_scores
+from memory.stems import stems
+from memory.words import content_words, heads_of, word_scores
 
 TEXTS = {"x": "the lamp and the door", "y": "the lamp", "z": "the lamp, the lamp, the keeper"}
-ALONE = {key: [(key, 1.0)] for key in TEXTS}
+ALONE = np.empty((3, 0), np.intp)
 
 
-def scored(texts, query, near=None):
-    near = near or {key: [(key, 1.0)] for key in texts}
-    return word_scores(texts, [content_words(query, frozenset())], near)[0]
+def scored(texts, query, near=(), shares=()):
+    near = np.array(near, np.intp).reshape(len(texts), len(shares))
+    return dict(
+        zip(texts, word_scores(list(texts.values()), [content_words(query, frozenset())], near, shares)[0], strict=True)
+    )
 
 
 def test_rare_words_count_more_and_scores_stay_positive():
@@ -23,13 +29,8 @@ def test_rare_words_count_more_and_scores_stay_positive():
 
 def test_a_word_in_a_neighbour_counts_less_and_more_the_nearer():
     texts = {"asked": "Where is the swordfish?", "answered": "In the cellar.", "later": "Thanks!", "far": "Ahoy."}
-    near = {
-        "asked": [("asked", 1.0)],
-        "answered": [("answered", 1.0), ("asked", 0.6)],
-        "later": [("later", 1.0), ("asked", 0.3)],
-        "far": [("far", 1.0)],
-    }
-    scores = scored(texts, "swordfish", near)
+    near = [(-1, -1), (0, -1), (1, 0), (2, 1)]  # of the one before and the second before
+    scores = scored(texts, "swordfish", near, (0.6, 0.3))
     assert scores["asked"] > scores["answered"] > scores["later"] > scores["far"] == 0
 
 
@@ -41,11 +42,19 @@ def test_stems_diacritics_and_scripts_without_spaces():
 
 
 def test_several_queries_are_scored_apart():
-    first, second = word_scores(TEXTS, [["keeper"], ["door"]], ALONE)
-    assert first["z"] > 0 == first["x"]
-    assert second["x"] > 0 == second["z"]
+    first, second = word_scores(list(TEXTS.values()), [["keeper"], ["door"]], ALONE, ())
+    assert first[2] > 0 == first[0]
+    assert second[0] > 0 == second[2]
 
 
 @pytest.mark.parametrize(("query", "words"), [("What did Mel say?", ["say"]), ("Mel?", ["mel"])])
 def test_names_of_speakers_are_left_out_unless_nothing_else_is_asked(query, words):
     assert content_words(query, frozenset({"mel"})) == words
+
+
+@given(st.text("aeiouybdgnst", min_size=1, max_size=7), st.sampled_from(["", "s", "ies", "ed", "ing", "ation", "y"]))
+def test_stemming_leaves_the_head_of_a_word(word, ending):
+    """What `word_scores` passes over before it stems could not have the stem."""
+    (stem,) = stems([word + ending])
+    heads = heads_of([stem])
+    assert (word + ending)[:2] in heads or (word + ending)[0] in heads
