@@ -3,13 +3,9 @@
 import json
 import sqlite3
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memory.rows import SHIFT
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 def removed_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, int]]:
@@ -34,16 +30,14 @@ def last_removed(connection: sqlite3.Connection) -> int:
     return int(mark)
 
 
-def changed_after(
-    connection: sqlite3.Connection, namespace: int, after: int, known: "NDArray[np.int64]"
-) -> tuple[int, list[int]]:
+def changed_after(connection: sqlite3.Connection, namespace: int, after: int, last: int) -> tuple[int, list[int]]:
     """Items that a cache knows and that were updated or deleted since a mark.
 
     Args:
         connection: In a transaction.
         namespace: Its id.
         after: The mark.
-        known: Ids that the cache has, ascending; later ones it will read anyway.
+        last: The highest id that the cache may know; later ones it will read anyway.
 
     Returns:
         The new mark, and item ids, each once.
@@ -51,7 +45,6 @@ def changed_after(
     found = connection.execute(
         "SELECT id, -vector FROM removed WHERE namespace = ? AND id > ? AND vector < 0 ORDER BY id", (namespace, after)
     ).fetchall()
-    last = int(known[-1]) if len(known) else 0
     return found[-1][0] if found else after, list({item: None for _, item in found if item <= last})
 
 

@@ -87,7 +87,8 @@ class Columns:
                 column.clear()
             self._mark = last_removed(connection)
         else:
-            self._mark, changed = changed_after(connection, self._namespace, self._mark, self.ids)
+            last = int(self.ids[-1]) if len(self.ids) else 0
+            self._mark, changed = changed_after(connection, self._namespace, self._mark, last)
             self._replace(connection, changed)
         after = int(self.ids[-1]) if len(self.ids) else self._namespace << SHIFT
         self._append(values_after(connection, self._namespace, after))

@@ -96,7 +96,8 @@ class Postings:
             self._mark = last_removed(connection)
             self._forget()
         else:
-            self._mark, changed = changed_after(connection, self._namespace, self._mark, self.ids)
+            last = int(self.ids[-1]) if len(self.ids) else 0
+            self._mark, changed = changed_after(connection, self._namespace, self._mark, last)
             self._replace(connection, changed)
         self._append(connection)
         self._version, self._epoch = space.version, space.epoch

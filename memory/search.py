@@ -62,7 +62,7 @@ class Search:
         spaces = rows.namespaces_under(connection, tuple(op.namespace_prefix)) if start < stop else []
         if not spaces:
             return []
-        ask = _Ask(connection, spaces, op.filter or {}, stop, visible)
+        ask = _Ask(connection, self.shards, spaces, op.filter or {}, stop, visible)
         if not op.query or (query is None and not self.shards.indexes_words):
             return list(islice(self._unranked(ask), start, stop))
         ranked = self._ranked(ask, op.query, query)
@@ -146,17 +146,18 @@ class _Ask:
     def __init__(
         self,
         connection: sqlite3.Connection,
+        shards: ShardCache,
         spaces: Sequence[NamespaceRow],
         wanted: Mapping[str, Any],
         stop: int,
         visible: Callable[[ItemRow], bool],
     ) -> None:
         self.connection = connection
+        self.shards = shards
         self.spaces = spaces
         self.filter = wanted
         self.stop = stop
         self.visible = visible
-        self.names = {space.id: space.path for space in spaces}
         self._newer = False  # whether what is in RAM of a namespace is newer than what this transaction sees
 
     @property
@@ -176,9 +177,16 @@ class _Ask:
     def read(self, chunk: Sequence[tuple[int, float | None]]) -> Iterator[Hit]:
         """Read the items of a chunk, in its order, as far as they are there and may be shown."""
         cosines = dict(chunk)
-        for item in rows.get_items(self.connection, list(cosines), self.names):
+        for item in self._items(list(cosines)):
             if self.visible(item) and not (self._newer and not matches(item.value, self.filter)):
                 yield item, cosines[item.id]
+
+    def _items(self, ids: Sequence[int]) -> list[ItemRow]:
+        if len(self.spaces) > 1:
+            return rows.get_items(self.connection, ids, {space.id: space.path for space in self.spaces})
+        (space,) = self.spaces
+        with self.shards.loaded(self.connection, space) as loaded:
+            return loaded.rows.items(self.connection, space, ids)
 
 
 class _Ranked:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memory.columns import Columns
 from memory.postings import Postings
+from memory.row_cache import RowCache
 from memory.rows import NamespaceRow
 from memory.shards import Shard, snapshot_path
 from memory.snapshots import Snapshot
@@ -21,18 +22,20 @@ class Loaded:
         shard: Its vectors; None if the store makes none.
         postings: Its words; None if the store indexes none.
         columns: Its values by the keys of filters.
+        rows: Its items that were read lately.
     """
 
-    def __init__(self, shard: Shard | None, postings: Postings | None, columns: Columns) -> None:
+    def __init__(self, shard: Shard | None, postings: Postings | None, columns: Columns, rows: RowCache) -> None:
         self.lock = threading.Lock()
         self.shard = shard
         self.postings = postings
         self.columns = columns
+        self.rows = rows
 
     @property
     def size(self) -> int:
         """Bytes that it holds."""
-        return sum(part.size for part in (self.shard, self.postings, self.columns) if part is not None)
+        return sum(part.size for part in (self.shard, self.postings, self.columns, self.rows) if part is not None)
 
 
 class ShardCache:
@@ -89,7 +92,7 @@ class ShardCache:
             yield loaded
             if (size := loaded.size) > self.budget:
                 fresh = self._empty(space.id)  # words and values cost less to read again than vectors
-                loaded.postings, loaded.columns = fresh.postings, fresh.columns
+                loaded.postings, loaded.columns, loaded.rows = fresh.postings, fresh.columns, fresh.rows
                 size = loaded.size
         for evicted in self._account(space.id, loaded, size):
             with evicted.lock:
@@ -101,7 +104,8 @@ class ShardCache:
         if self.dims:
             where = Snapshot(snapshot_path(self._database, namespace), self._owner, self.dims)
             shard = Shard(namespace, self.dims, self._exact_limit, where)
-        return Loaded(shard, Postings(namespace, self._weights) if self._weights else None, Columns(namespace))
+        postings = Postings(namespace, self._weights) if self._weights else None
+        return Loaded(shard, postings, Columns(namespace), RowCache(namespace))
 
     def _account(self, number: int, loaded: Loaded, size: int) -> list[Loaded]:
         with self._lock:

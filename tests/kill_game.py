@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import graphs.dungeon_master.graph
+import graphs.dungeon_master.reflect
 from graphs.dungeon_master.context import Context
 from graphs.engine import Game, open_game
 from graphs.home import Home
@@ -59,25 +60,29 @@ rest
 who was Pell?
 What did I say is the password of the smugglers?
 """.splitlines()
-CONTEXT = Context.of(None, seed=6, buffer_tokens=300, recall_tokens=400)
+CONTEXT = Context.of(None, seed=6, buffer_tokens=300, recall_tokens=400, reflection_importance=12)
 AIMED = [
     f"{when} {point}"
     for point in ("recall", "run_quest", "ask in update_state", "update_state", "claim in remember", "remember")
     for when in ("before", "after")
 ]
-AIMED += [f"{when} {point}" for point in ("ask in condense", "condense") for when in ("before", "after")]
-"""Points that are aimed at in turn, in the order in which a turn comes by them."""
+AIMED += [
+    f"{when} {point}"
+    for point in ("conclude in reflect", "write in reflect", "reflect", "ask in condense", "condense")
+    for when in ("before", "after")
+]
+"""Points that are aimed at until each was hit, so that none is left to chance."""
 
 
 class Reaper:
-    """Kills this process at the n-th point that it comes by, or at the first of a name; 0 and "": never."""
+    """Kills this process at the n-th point that it comes by, or at the first of some names; 0 and none: never."""
 
-    def __init__(self, home: Path, left: int = 0, aim: str = "") -> None:
-        self.home, self.left, self.aim = home, left, aim
+    def __init__(self, home: Path, left: int = 0, aims: frozenset[str] = frozenset()) -> None:
+        self.home, self.left, self.aims = home, left, aims
 
     def __call__(self, point: str) -> None:
         self.left -= 1
-        if self.left == 0 or point == self.aim:
+        if self.left == 0 or point in self.aims:
             with (self.home / "kills").open("a") as log:
                 log.write(f"{point}\n")
             os.kill(os.getpid(), signal.SIGKILL)
@@ -115,6 +120,9 @@ def _points(reaper: Reaper) -> None:
         setattr(module, asked, _watched(reaper, f"{asked} in {node}", getattr(module, asked)))
     recall: Any = sys.modules["graphs.dungeon_master.recall"]
     recall.phrase_age = lambda *_: "a while ago"  # a killed game takes longer, and the storyteller tells ages
+    reflecting: Any = graphs.dungeon_master.reflect
+    for name, spec in reflecting._inline.builder.nodes.items():
+        spec.runnable.function = _watched(reaper, f"{name} in reflect", spec.runnable.function)
     store: Any = FaissStore
     store.abatch = _watched(reaper, "the store", store.abatch)
 
@@ -207,15 +215,15 @@ def main(home: Path, turns: int, kills: int, seed: int) -> None:
     logging.disable(logging.WARNING)
     said = random.Random(seed)
     home.mkdir(parents=True, exist_ok=True)
-    started, done, aimed = time.monotonic(), 0, 0
+    started, done = time.monotonic(), 0
     while done < kills:
         # Lives are short while the game is ahead of the kills, and no node that is longer is passed then.
         turn = int((home / "turn").read_text()) if (home / "turn").exists() else 0
         ahead = turn * kills >= done * turns
-        seconds, reaper = 0.0, Reaper(home, left=said.randint(1, 8 if ahead else 30))
-        if done % 18 == 9:  # each point in turn, so that none is left to chance; such a life may be several turns long
-            reaper, aimed = Reaper(home, aim=AIMED[aimed % len(AIMED)]), aimed + 1
-        elif done % 4 == 3 and not ahead:  # a life by the clock may be many turns long on a fast machine
+        hit = (home / "kills").read_text().splitlines() if (home / "kills").exists() else []
+        aims = frozenset(AIMED) - set(hit)
+        seconds, reaper = 0.0, Reaper(home, said.randint(1, 8 if ahead else 30), aims)
+        if done % 4 == 3 and not ahead:  # a life by the clock may be many turns long on a fast machine
             reaper, seconds = Reaper(home), said.uniform(0.05, 0.25)
         if _life(home, turns, reaper, seconds):
             break

@@ -1,0 +1,72 @@
+"""Items that are kept in RAM once they were found: always those of the file, and never the caller's."""
+
+import pytest
+
+from memory import FaissStore
+
+SPACE = ("campaign", "exchanges")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(path):
+    with FaissStore.open(path) as opened:
+        opened.put(SPACE, "a", {"text": "the lamp is lit", "who": ["Oda", {"of": "the mill"}], "turn": 1})
+        opened.put(SPACE, "b", {"text": "the door is shut", "turn": 2})
+        opened.search(SPACE, query="lamp")  # from now on both are in RAM
+        yield opened
+
+
+def found(store, query="lamp"):
+    return {item.key: item.value for item in store.search(SPACE, query=query)}
+
+
+def test_what_a_caller_does_with_a_value_changes_no_other(store):
+    (first, *_) = store.search(SPACE, query="lamp", limit=1)
+    first.value["text"] = "spoilt"
+    first.value["who"][1]["of"] = "spoilt"
+    assert found(store)["a"] == {"text": "the lamp is lit", "who": ["Oda", {"of": "the mill"}], "turn": 1}
+
+
+def test_an_updated_item_is_found_as_it_is_now(store):
+    before = store.search(SPACE, query="lamp", limit=1)[0]
+    store.put(SPACE, "a", {"text": "the lamp is out"})
+    after = store.search(SPACE, query="lamp", limit=1)[0]
+    assert after.value == {"text": "the lamp is out"}
+    assert after.created_at == before.created_at
+    assert after.updated_at >= before.updated_at
+
+
+def test_a_deleted_item_is_gone_and_a_new_one_of_its_key_is_new(store):
+    store.delete(SPACE, "a")
+    assert set(found(store)) == {"b"}
+    store.put(SPACE, "a", {"text": "a lamp again"})
+    assert found(store)["a"] == {"text": "a lamp again"}
+
+
+def test_another_connections_writes_are_seen(store, path):
+    with FaissStore.open(path) as other:
+        other.put(SPACE, "a", {"text": "the lamp, by another hand"})
+        other.delete(SPACE, "b")
+    assert found(store) == {"a": {"text": "the lamp, by another hand"}}
+
+
+def test_an_item_that_expires_is_not_kept(path):
+    with FaissStore.open(path, ttl={"refresh_on_read": True, "omit_expired": True}) as store:
+        store.put(SPACE, "a", {"text": "the lamp"}, ttl=10)
+        store.search(SPACE, query="lamp")
+        (space,) = store._search.shards._loaded
+        assert not store._search.shards._loaded[space].rows._items
+
+
+def test_only_so_many_are_kept(store, monkeypatch):
+    monkeypatch.setattr("memory.row_cache._MOST", 3)
+    for number in range(9):
+        store.put(SPACE, f"n{number}", {"text": f"lamp {number}"})
+    assert len(store.search(SPACE, query="lamp", limit=11)) == 11
+    (space,) = store._search.shards._loaded
+    assert len(store._search.shards._loaded[space].rows._items) == 3
