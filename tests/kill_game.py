@@ -68,7 +68,7 @@ AIMED = [
 ]
 AIMED += [
     f"{when} {point}"
-    for point in ("conclude in reflect", "write in reflect", "reflect", "ask in condense", "condense")
+    for point in ("gather in reflect", "write in reflect", "reflect", "ask in condense", "condense")
     for when in ("before", "after")
 ]
 """Points that are aimed at until each was hit, so that none is left to chance."""

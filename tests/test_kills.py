@@ -46,7 +46,7 @@ def test_a_game_of_sixty_turns_is_killed_three_hundred_times(tmp_path):
     print(kills.most_common())
     assert kills.total() >= 300
     nodes = ("recall", "run_quest", "update_state", "remember", "reflect", "condense")
-    reflecting = ("conclude in reflect", "write in reflect")
+    reflecting = ("gather in reflect", "write in reflect")
     inside = ("ask in update_state", "claim in remember", *reflecting, "ask in condense", "the store")
     assert not {f"{when} {point}" for point in (*nodes, *inside) for when in ("before", "after")} - set(kills)
     assert kills["from without"] > 0
