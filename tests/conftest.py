@@ -19,6 +19,7 @@ from langgraph.store.memory import InMemoryStore
 from scripted import ScriptedModel, call, say
 
 from memory.minilm import fetch_minilm
+from memory.namespaces import campaign_namespace
 
 _NOBODY = 65534
 
@@ -29,6 +30,7 @@ MIRA = {
     "background": "grew up on the docks",
     "goal": "wants her sister back",
 }
+EXCHANGES = campaign_namespace("adventurer", "default", "exchanges")
 
 
 @pytest.fixture(autouse=True)
@@ -93,14 +95,18 @@ class Game:
     """One thread of the dungeon master on a scripted model, in RAM."""
 
     def __init__(self, scripted: ScriptedModel | None, **settings: Any) -> None:
-        from graphs.dungeon_master.graph import build_graph
-
         self.model: Any = scripted
         self.saver = InMemorySaver()
-        self.store: Any = InMemoryStore()
         self.settings = {"model": "scripted", "seed": 7, **settings}
         self.config: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
-        self.app = build_graph().compile(checkpointer=self.saver, store=self.store)
+        self.keep_in(InMemoryStore())
+
+    def keep_in(self, store: Any) -> None:
+        """Go on with another store; None: without one."""
+        from graphs.dungeon_master.graph import build_graph
+
+        self.store = store
+        self.app = build_graph().compile(checkpointer=self.saver, store=store)
 
     async def play(self, words: Any, **settings: Any) -> dict[str, Any]:
         update = {"messages": [HumanMessage(words)]} if isinstance(words, str) else words
