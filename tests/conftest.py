@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_openai import KEY, FakeOpenAI
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
@@ -41,6 +42,7 @@ def own_home(tmp_path, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
     monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it, and it would wrap tables
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 @pytest.fixture(scope="session")
@@ -134,6 +136,22 @@ class Game:
     @property
     def reply(self) -> str:
         return self.values["messages"][-1].text
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A loopback server that the OpenAI client asks, with a key of its own."""
+    with FakeOpenAI() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        yield server
+
+
+@pytest.fixture
+def companion(model):
+    from companion_thread import Companion
+
+    return Companion(model)
 
 
 @pytest.fixture
