@@ -162,3 +162,9 @@ def game(model):
 @pytest.fixture
 def new_game(model):
     return lambda **settings: Game(model, **settings)
+
+
+@pytest.fixture
+def eager(new_game):
+    """A game that reflects as soon as two facts of some importance came up."""
+    return new_game(reflection_importance=12)
