@@ -17,8 +17,10 @@ from fake_openai import KEY, FakeOpenAI
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from letters import Letters
 from scripted import ScriptedModel, call, say
 
+from memory import FaissStore
 from memory.minilm import fetch_minilm
 from memory.namespaces import campaign_namespace
 
@@ -84,6 +86,23 @@ def as_nobody():
     yield run
     made.chmod(0o700)
     shutil.rmtree(made)
+
+
+@pytest.fixture(params=[InMemoryStore, FaissStore], ids=lambda kind: kind.__name__)
+def make_store(request, tmp_path):
+    """Make stores of LangGraph's kind and of ours, with vectors by letters or without."""
+    opened = []
+
+    def make(fields=None, *, vectors=True):
+        index = {"embed": Letters(), "dims": Letters.dims} | ({"fields": fields} if fields else {})
+        if request.param is InMemoryStore:
+            return InMemoryStore(index=index if vectors else None)
+        opened.append(FaissStore.open(tmp_path / f"{len(opened)}.db", index=index if vectors else None))
+        return opened[-1]
+
+    yield make
+    for store in opened:
+        store.close()
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, Item
 from langgraph.store.memory import InMemoryStore
 
 from memory import FaissStore, HashEmbeddings
@@ -32,3 +32,7 @@ def opened(kind: str, directory: Path, embed: Embeddings | None = None) -> Itera
             yield store
     else:
         yield InMemoryStore() if without else InMemoryStore(index=index | {"dims": embed.dims})
+
+
+def keys(items: Iterable[Item]) -> list[str]:
+    return [item.key for item in items]
