@@ -106,6 +106,12 @@ def make_store(request, tmp_path):
 
 
 @pytest.fixture
+def path(tmp_path):
+    """Where the file of a store goes; it is not there yet."""
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
 def model(monkeypatch):
     scripted = ScriptedModel()
     monkeypatch.setattr("graphs.model.load_chat_model", lambda *_, **__: scripted)
