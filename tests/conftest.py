@@ -112,6 +112,12 @@ def path(tmp_path):
 
 
 @pytest.fixture
+def bot_memories(tmp_path):
+    """Where the LTM extension kept its databases; nothing is there yet."""
+    return tmp_path / "text-generation-webui" / "user_data" / "bot_memories"
+
+
+@pytest.fixture
 def model(monkeypatch):
     scripted = ScriptedModel()
     monkeypatch.setattr("graphs.model.load_chat_model", lambda *_, **__: scripted)
