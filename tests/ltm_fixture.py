@@ -1,4 +1,4 @@
-"""Databases as the LTM extension leaves them, written by hand after its on-disk format, and what a store has of them."""
+"""Databases as the LTM extension leaves them, written by hand after its on-disk format, and what a store has of it."""
 
 from __future__ import annotations
 
