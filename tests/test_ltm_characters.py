@@ -1,4 +1,4 @@
-"""Whose a memory is and how it is kept (L18 to L20, L22 to L25 in docs/coverage.md), and bugs that the extension had."""
+"""Whose a memory is and how it is kept (L18 to L20, L22 to L25 in docs/coverage.md), and what the extension lost."""
 
 import asyncio
 
