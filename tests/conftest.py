@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_openai import KEY, FakeOpenAI
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from letters import Letters
 from scripted import ScriptedModel, call, say
 
+from memory import FaissStore
 from memory.minilm import fetch_minilm
+from memory.namespaces import campaign_namespace
 
 _NOBODY = 65534
 
@@ -29,6 +33,7 @@ MIRA = {
     "background": "grew up on the docks",
     "goal": "wants her sister back",
 }
+EXCHANGES = campaign_namespace("adventurer", "default", "exchanges")
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +44,7 @@ def own_home(tmp_path, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
     monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it, and it would wrap tables
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +88,35 @@ def as_nobody():
     shutil.rmtree(made)
 
 
+@pytest.fixture(params=[InMemoryStore, FaissStore], ids=lambda kind: kind.__name__)
+def make_store(request, tmp_path):
+    """Make stores of LangGraph's kind and of ours, with vectors by letters or without."""
+    opened = []
+
+    def make(fields=None, *, vectors=True):
+        index = {"embed": Letters(), "dims": Letters.dims} | ({"fields": fields} if fields else {})
+        if request.param is InMemoryStore:
+            return InMemoryStore(index=index if vectors else None)
+        opened.append(FaissStore.open(tmp_path / f"{len(opened)}.db", index=index if vectors else None))
+        return opened[-1]
+
+    yield make
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Where the file of a store goes; it is not there yet."""
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def bot_memories(tmp_path):
+    """Where the LTM extension kept its databases; nothing is there yet."""
+    return tmp_path / "text-generation-webui" / "user_data" / "bot_memories"
+
+
 @pytest.fixture
 def model(monkeypatch):
     scripted = ScriptedModel()
@@ -93,14 +128,18 @@ class Game:
     """One thread of the dungeon master on a scripted model, in RAM."""
 
     def __init__(self, scripted: ScriptedModel | None, **settings: Any) -> None:
-        from graphs.dungeon_master.graph import build_graph
-
         self.model: Any = scripted
         self.saver = InMemorySaver()
-        self.store: Any = InMemoryStore()
         self.settings = {"model": "scripted", "seed": 7, **settings}
         self.config: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
-        self.app = build_graph().compile(checkpointer=self.saver, store=self.store)
+        self.keep_in(InMemoryStore())
+
+    def keep_in(self, store: Any) -> None:
+        """Go on with another store; None: without one."""
+        from graphs.dungeon_master.graph import build_graph
+
+        self.store = store
+        self.app = build_graph().compile(checkpointer=self.saver, store=store)
 
     async def play(self, words: Any, **settings: Any) -> dict[str, Any]:
         update = {"messages": [HumanMessage(words)]} if isinstance(words, str) else words
@@ -131,6 +170,22 @@ class Game:
 
 
 @pytest.fixture
+def server(monkeypatch):
+    """A loopback server that the OpenAI client asks, with a key of its own."""
+    with FakeOpenAI() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        yield server
+
+
+@pytest.fixture
+def companion(model):
+    from companion_thread import Companion
+
+    return Companion(model)
+
+
+@pytest.fixture
 def game(model):
     return Game(model)
 
@@ -138,3 +193,9 @@ def game(model):
 @pytest.fixture
 def new_game(model):
     return lambda **settings: Game(model, **settings)
+
+
+@pytest.fixture
+def eager(new_game):
+    """A game that reflects as soon as two facts of some importance came up."""
+    return new_game(reflection_importance=12)

@@ -24,6 +24,9 @@ from typing import Any, Self
 
 from langchain_core.messages import AIMessage
 
+KEY = "sk-proj-abcdefghijklmnopqrstuvwx"
+"""A key as they look; no message may show it."""
+
 
 @dataclass(frozen=True)
 class Reply:

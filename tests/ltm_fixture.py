@@ -1,4 +1,4 @@
-"""Databases as the LTM extension leaves them, written by hand after its on-disk format."""
+"""Databases as the LTM extension leaves them, written by hand after its on-disk format, and what a store has of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+from langgraph.store.base import BaseStore
+
+from memory.characters import MEMORIES
+from memory.curation import listed
+from memory.namespaces import character_namespace
 
 ROWS = [
     (0, "Anon", "I grew up by the sea, in a small town where my father repaired boats and my mother taught music.", ""),
@@ -66,3 +71,9 @@ def write_vectors(folder: Path, count: int, *, compressor=None, encode=bytes, ch
         whole[: len(part)] = part
         (array / f"{number}.0").write_bytes(encode(whole.tobytes()))
     return vectors
+
+
+async def texts(store: BaseStore, character: str, user: str = "ada") -> list[str]:
+    """What a store holds of a character, newest first."""
+    items = await listed(store, character_namespace(character, MEMORIES, user=user))
+    return [item.value["text"] for item in items]

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from fake_openai import Behaviour, FakeOpenAI, call, cut, hang, hang_midstream, reply, say, status
+from fake_openai import KEY, Behaviour, FakeOpenAI, call, cut, hang, hang_midstream, reply, say, status
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
@@ -17,23 +16,7 @@ from graphs.errors import ModelError
 from graphs.models import ask, load_chat_model
 
 MODEL = "openai:gpt-4o-mini"
-KEY = "sk-proj-abcdefghijklmnopqrstuvwx"
 HELLO = [HumanMessage("I knock.")]
-
-
-@pytest.fixture(autouse=True)
-def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        yield server
 
 
 @tool

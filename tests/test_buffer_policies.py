@@ -1,6 +1,7 @@
 """Buffer policies: what stands in the prompt, what is folded, and that a turn's fidelity is told."""
 
 import pytest
+from conftest import EXCHANGES
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
@@ -147,7 +148,7 @@ async def test_last_turns_in_the_game_needs_no_summary_and_keeps_what_left_in_th
     *_, prompt = game.model.asked("quest")
     assert [m.text for m in prompt if isinstance(m, HumanMessage)] == ["question 4", "question 5"]
     assert game.values.get("summary", "") == ""
-    kept = await game.store.asearch(("adventurer", "default", "exchanges"), limit=50)
+    kept = await game.store.asearch(EXCHANGES, limit=50)
     assert len(kept) == 5
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from conftest import EXCHANGES
 from langchain_core.messages import HumanMessage
 from scripted import say
 
@@ -60,13 +61,13 @@ async def test_facts_lore_and_the_player_come_along_and_a_player_is_shown_no_sec
 
 async def test_records_say_session_and_story_day_and_ages_count_sessions(new_game):
     game = await walked(new_game)
-    records = await game.store.asearch(("adventurer", "default", "exchanges"), limit=99)
+    records = await game.store.asearch(EXCHANGES, limit=99)
     assert {item.value["session"] for item in records} == {1}
     assert {item.value["day"] for item in records} == {1}
     game.config = {"configurable": {"thread_id": "another evening"}}
     lines, _ = await asked(game, "Which mile did I walk last session?")
     assert {line["age"] for line in lines} == {"just now (last session)"}
-    records = await game.store.asearch(("adventurer", "default", "exchanges"), limit=99)
+    records = await game.store.asearch(EXCHANGES, limit=99)
     assert sorted({item.value["session"] for item in records}) == [1, 2]
 
 

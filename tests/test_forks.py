@@ -4,20 +4,17 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from conftest import EXCHANGES
+from faulty_stores import Hooked
 from langchain_core.messages import AIMessage, HumanMessage
 from scripted import call, say
-from timeline_model import Hooked
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.graph import build_graph
 from graphs.dungeon_master.recall import memories_for
 from graphs.dungeon_master.state import DungeonState
 from graphs.errors import HistoryError
 from graphs.history import History
-from memory.namespaces import campaign_namespace
 from memory.timeline import visible
-
-EXCHANGES = campaign_namespace("adventurer", "default", "exchanges")
 
 
 async def seen(game, config=None):
@@ -115,8 +112,7 @@ async def test_a_turn_that_could_not_be_written_does_not_see_another_in_its_plac
         if "exchanges" in written:
             raise OSError("disk full")
 
-    game.store = Hooked(game.store)
-    game.app = build_graph().compile(checkpointer=game.saver, store=game.store)
+    game.keep_in(Hooked(game.store))
     await game.begin()
     root = game.app.get_state(game.config).config
     await turn(game, "I drown", "The sea takes you.")

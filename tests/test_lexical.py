@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
+from stores import keys
 
 from memory import FaissStore, StoreConfigError
 from memory.lexical import query_words, split_words
@@ -28,15 +29,6 @@ class Blind(Embeddings):
 
 def open_store(path, embed=None, **index):
     return FaissStore.open(path, {"embed": embed, "fields": ["text"], **index})
-
-
-def keys(items):
-    return [item.key for item in items]
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "store.db"
 
 
 def test_names_numbers_and_rare_words_are_found(path):

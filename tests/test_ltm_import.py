@@ -1,32 +1,20 @@
 """Coming over from the LTM extension: its layouts, its damage, and twice is once."""
 
-import csv
-import shutil
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime
 
-import numpy as np
 import pytest
 from langgraph.store.memory import InMemoryStore
-from ltm_fixture import ROWS, rows, write_database, write_vectors
+from ltm_fixture import ROWS, rows, texts, write_database
 
 from memory import FaissStore
 from memory.characters import EVERYONE, MEMORIES, memories_for
 from memory.curation import characters, delete, edit, listed
-from memory.embeddings import HashEmbeddings, identify
 from memory.errors import ImportFailedError
 from memory.greeting import last_talk
-from memory.ltm_csv import read_csv, write_csv
 from memory.ltm_database import read_database
-from memory.ltm_import import import_ltm, known_vectors
-from memory.ltm_vectors import KnownVectors, count_vectors, read_vectors
+from memory.ltm_import import import_ltm
 from memory.namespaces import character_namespace
-
-
-@pytest.fixture
-def root(tmp_path):
-    return tmp_path / "text-generation-webui" / "user_data" / "bot_memories"
 
 
 @pytest.fixture
@@ -34,25 +22,20 @@ def store():
     return InMemoryStore()
 
 
-async def texts(store, character, user="ada"):
-    items = await listed(store, character_namespace(character, MEMORIES, user=user))
-    return [item.value["text"] for item in items]
-
-
 def files(directory):
     return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
-async def test_each_characters_database_comes_over_and_twice_is_once(root, store):
-    write_database(root / "chiharu_yamada")
-    write_database(root / "example", rows(40))
-    before = files(root)
-    first = await import_ltm(store, root, user="ada")
+async def test_each_characters_database_comes_over_and_twice_is_once(bot_memories, store):
+    write_database(bot_memories / "chiharu_yamada")
+    write_database(bot_memories / "example", rows(40))
+    before = files(bot_memories)
+    first = await import_ltm(store, bot_memories, user="ada")
     assert [(one.character, one.added, one.known, one.skipped) for one in first] == [
         ("chiharu_yamada", 3, 0, ()),
         ("example", 40, 0, ()),
     ]
-    again = await import_ltm(store, root.parent.parent, user="ada")
+    again = await import_ltm(store, bot_memories.parent.parent, user="ada")
     assert [(one.added, one.known) for one in again] == [(0, 3), (0, 40)]
     assert await characters(store, "ada") == {"chiharu_yamada": 3, "example": 40}
     item = (await listed(store, character_namespace("Chiharu Yamada", MEMORIES, user="ada")))[-1]
@@ -63,41 +46,43 @@ async def test_each_characters_database_comes_over_and_twice_is_once(root, store
         "said_at": "2023-05-01T18:30:00+00:00",
         "by": "ltm",
     }
-    assert files(root) == before, "nothing in the extension's directory is touched"
+    assert files(bot_memories) == before, "nothing in the extension's directory is touched"
 
 
-async def test_what_comes_over_is_found_by_words_and_vectors_in_the_durable_store(root, tmp_path):
-    write_database(root / "chiharu_yamada")
+async def test_what_comes_over_is_found_by_words_and_vectors_in_the_durable_store(bot_memories, tmp_path):
+    write_database(bot_memories / "chiharu_yamada")
     async with FaissStore.open(tmp_path / "memory.db") as store:
-        await import_ltm(store, root, user="ada")
+        await import_ltm(store, bot_memories, user="ada")
         (found,) = (await memories_for(store, "Chiharu Yamada", "My cat is called Miso, is she not?", user="ada"))[:1]
         assert found.text == ROWS[2][2]
         assert found.distance < 0.6
 
 
-async def test_one_folder_one_file_and_a_name_that_is_given(root, store):
-    path = write_database(root / "chiharu")
-    assert (await import_ltm(store, root / "chiharu", user="ada"))[0].character == "chiharu"
+async def test_one_folder_one_file_and_a_name_that_is_given(bot_memories, store):
+    path = write_database(bot_memories / "chiharu")
+    assert (await import_ltm(store, bot_memories / "chiharu", user="ada"))[0].character == "chiharu"
     assert (await import_ltm(store, path, user="ada"))[0].known == 3
     assert (await import_ltm(store, path, user="ada", character="Someone Else"))[0].added == 3
     assert await characters(store, "ada") == {"chiharu": 3, "someone_else": 3}
 
 
-async def test_a_legacy_database_is_everyones_unless_it_is_said_whose(root, store):
-    write_database(root)
-    write_database(root / "chiharu", [(0, "Anon", "Only Chiharu knows that my cat is called Miso and is nine.", "x")])
-    brought = await import_ltm(store, root, user="ada")
+async def test_a_legacy_database_is_everyones_unless_it_is_said_whose(bot_memories, store):
+    write_database(bot_memories)
+    write_database(
+        bot_memories / "chiharu", [(0, "Anon", "Only Chiharu knows that my cat is called Miso and is nine.", "x")]
+    )
+    brought = await import_ltm(store, bot_memories, user="ada")
     assert {one.character: one.added for one in brought} == {EVERYONE: 3, "chiharu": 1}
     assert any("all of the user's characters" in note for one in brought for note in one.notes)
     for anyone in ("chiharu", "Somebody New"):
         found = await memories_for(store, anyone, "I grew up by the sea in a small town with boats", user="ada")
         assert found[0].text == ROWS[0][2]
-    assert (await import_ltm(store, root / "long_term_memory.db", user="ada", character="Old"))[0].added == 3
+    assert (await import_ltm(store, bot_memories / "long_term_memory.db", user="ada", character="Old"))[0].added == 3
 
 
 async def test_names_that_were_paths_are_names(tmp_path, store):
-    root = tmp_path / "user_data" / "bot_memories"
-    write_database(root / "a" / "b")
+    bot_memories = tmp_path / "user_data" / "bot_memories"
+    write_database(bot_memories / "a" / "b")
     write_database(tmp_path / "user_data" / "evil", [(0, "x", "a character called ../evil left this outside", "")])
     brought = await import_ltm(store, tmp_path, user="ada")
     assert {one.character: one.added for one in brought} == {"a/b": 3, "user_data/evil": 1}
@@ -105,80 +90,8 @@ async def test_names_that_were_paths_are_names(tmp_path, store):
     assert all("/" not in label for space in store.list_namespaces() for label in space)
 
 
-async def test_csv_exports_bring_the_same_memories_once(tmp_path, root, store):
-    write_database(root / "chiharu")
-    folder = root.parent / "bot_csv_outputs" / "20230821_101112"
-    folder.mkdir(parents=True)
-    with (folder / "chiharu.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\r\n").writerows(rows())
-    (folder / "empty.csv").write_bytes(b"")
-    brought = await import_ltm(store, root.parent, user="ada")
-    assert [(one.path.name, one.added, one.known) for one in brought] == [
-        ("long_term_memory.db", 3, 0),
-        ("chiharu.csv", 0, 3),
-        ("empty.csv", 0, 0),
-    ]
-    assert brought[2].notes == ("the file is empty",)
-
-
-async def test_csv_files_of_others_are_left_alone(tmp_path, root, store):
-    write_database(root / "chiharu")
-    for place in (tmp_path, root, root / "chiharu"):
-        (place / "tags.csv").write_text("0,Anon,four columns by chance,2023-05-01 10:00:00\r\n")
-    exports = root.parent / "bot_csv_outputs" / "20230821_101112"
-    exports.mkdir(parents=True)
-    (exports / "prices.csv").write_text("item;price\nlamp oil;1\n")
-    brought = {one.path.name: one for one in await import_ltm(store, tmp_path, user="ada")}
-    assert set(brought) == {"long_term_memory.db", "prices.csv"}
-    assert "is no export" in brought["prices.csv"].skipped[0]
-
-
-async def test_csv_lines_that_are_none_are_told_and_the_others_go_in(tmp_path, store):
-    path = tmp_path / "chiharu.csv"
-    long = "x" * 200_000
-    path.write_text(
-        '\ufeffid,name,message,timestamp\r\n0,Anon,"first, with ""quotes""\nand a line",2023-05-01 10:00:00\r\n'
-        f"1,Anon,too few\r\n2,Anon,,2023-05-01 10:00:00\r\n\r\nx,,{long},yesterday\r\n",
-        "utf-8",
-        newline="",
-    )
-    (one,) = await import_ltm(store, path, user="ada")
-    assert one.added == 2
-    assert one.skipped == (
-        "line 4: 3 columns; expected id, name, message, timestamp",
-        "row 2: the message is empty",
-    )
-    assert "'yesterday' is no time" in one.notes[0]
-    assert "'someone' said it" in one.notes[0]
-    assert set(await texts(store, "chiharu")) == {'first, with "quotes"\nand a line', long}
-    assert csv.field_size_limit() < 200_000, "the limit is put back"
-
-
-async def test_text_that_is_no_utf8_and_an_open_quote_are_told(tmp_path, store):
-    (tmp_path / "latin.csv").write_bytes("0,Zoë,ça va,2023-05-01 10:00:00\r\n".encode("latin-1"))
-    (tmp_path / "quote.csv").write_text('0,A,fine,2023-05-01 10:00:00\r\n1,A,"open', "utf-8")
-    latin, quote = await import_ltm(store, tmp_path, user="ada")
-    assert "cannot be read" in latin.skipped[0]
-    assert quote.added == 1
-    assert "not read" in quote.skipped[0]
-
-
-async def test_vectors_without_rows_and_rows_without_vectors_are_told(root, store):
-    write_database(root / "more", rows(3), vectors=5)
-    write_database(root / "fewer", rows(3), vectors=1)
-    write_vectors(root / "orphan", 2)
-    write_database(root / "none", rows(3))
-    shutil.rmtree(root / "none" / "long_term_memory_embeddings.zarr")
-    brought = {one.character: one for one in await import_ltm(store, root, user="ada")}
-    assert {name: one.added for name, one in brought.items()} == {"more": 3, "fewer": 3, "orphan": 0, "none": 3}
-    assert brought["more"].skipped == ("2 of 5 vectors have no message, so there is nothing to remember",)
-    assert brought["fewer"].notes == ("2 had no vector there, and have one now",)
-    assert "no database" in brought["orphan"].skipped[0]
-    assert brought["none"].skipped == brought["none"].notes == ()
-
-
-async def test_half_written_rows(root, store):
-    folder = root / "chiharu"
+async def test_half_written_rows(bot_memories, store):
+    folder = bot_memories / "chiharu"
     folder.mkdir(parents=True)
     with closing(sqlite3.connect(folder / "long_term_memory.db")) as connection, connection:
         connection.execute("CREATE TABLE long_term_memory (id, name, message, timestamp)")
@@ -195,24 +108,26 @@ async def test_half_written_rows(root, store):
                 (None, "Anon", "no number", "2023-05-01 10:00:00"),
             ],
         )
-    (one,) = await import_ltm(store, root, user="ada")
+    (one,) = await import_ltm(store, bot_memories, user="ada")
     assert one.added == 6
     assert one.skipped == ("row 8: the message is empty", "row 9: the message is empty")
     assert [note.split(":")[0] for note in one.notes] == ["row 7", "row 10", "row 11"]
 
 
-async def test_a_damaged_database_gives_what_can_be_read_and_the_others_go_in(root, store):
-    path = write_database(root / "damaged", [(n, "Anon", f"message {n} " + "words " * 60, "") for n in range(400)])
+async def test_a_damaged_database_gives_what_can_be_read_and_the_others_go_in(bot_memories, store):
+    path = write_database(
+        bot_memories / "damaged", [(n, "Anon", f"message {n} " + "words " * 60, "") for n in range(400)]
+    )
     data = bytearray(path.read_bytes())
     middle = len(data) // 2 // 4096 * 4096
     data[middle : middle + 8192] = b"\xff" * 8192
     path.write_bytes(data)
-    write_database(root / "whole")
-    (root / "text").mkdir()
-    (root / "text" / "long_term_memory.db").write_text("no database at all, " * 300)
-    (root / "zero").mkdir()
-    (root / "zero" / "long_term_memory.db").write_bytes(b"")
-    brought = {one.character: one for one in await import_ltm(store, root, user="ada")}
+    write_database(bot_memories / "whole")
+    (bot_memories / "text").mkdir()
+    (bot_memories / "text" / "long_term_memory.db").write_text("no database at all, " * 300)
+    (bot_memories / "zero").mkdir()
+    (bot_memories / "zero" / "long_term_memory.db").write_bytes(b"")
+    brought = {one.character: one for one in await import_ltm(store, bot_memories, user="ada")}
     assert 100 < brought["damaged"].added < 400
     assert any("the file is damaged" in reason for reason in brought["damaged"].skipped)
     kept = await texts(store, "damaged")
@@ -223,31 +138,31 @@ async def test_a_damaged_database_gives_what_can_be_read_and_the_others_go_in(ro
     assert "no such table" in brought["zero"].skipped[0]
 
 
-async def test_a_database_that_is_open_elsewhere_with_a_write_ahead_log_is_read_whole(root, store):
-    path = write_database(root / "chiharu")
+async def test_a_database_that_is_open_elsewhere_with_a_write_ahead_log_is_read_whole(bot_memories, store):
+    path = write_database(bot_memories / "chiharu")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("INSERT INTO long_term_memory VALUES (3, 'Anon', 'still in the log', '2023-05-09 10:00:00')")
         connection.commit()
-        (one,) = await import_ltm(store, root, user="ada")
+        (one,) = await import_ltm(store, bot_memories, user="ada")
     assert one.added == 4
 
 
-async def test_what_was_changed_by_hand_is_not_brought_back(root, store):
-    write_database(root / "chiharu")
-    await import_ltm(store, root, user="ada")
+async def test_what_was_changed_by_hand_is_not_brought_back(bot_memories, store):
+    write_database(bot_memories / "chiharu")
+    await import_ltm(store, bot_memories, user="ada")
     place = character_namespace("chiharu", MEMORIES, user="ada")
     items = await listed(store, place)
     await edit(store, place, items[0].key, "My cat is called Mochi.")
     await delete(store, place, [items[1].key])
-    (again,) = await import_ltm(store, root, user="ada")
+    (again,) = await import_ltm(store, bot_memories, user="ada")
     assert (again.added, again.known) == (1, 2), "only what was deleted comes back"
     assert "My cat is called Mochi." in await texts(store, "chiharu")
 
 
-async def test_the_first_greeting_knows_when_they_talked_in_the_extension(root, store):
-    write_database(root / "chiharu")
-    await import_ltm(store, root, user="ada")
+async def test_the_first_greeting_knows_when_they_talked_in_the_extension(bot_memories, store):
+    write_database(bot_memories / "chiharu")
+    await import_ltm(store, bot_memories, user="ada")
     talk = await last_talk(store, "Chiharu", user="ada", session="new")
     assert (talk.said_at, talk.sessions, talk.text) == ("2023-05-03T18:30:02+00:00", 1, ROWS[2][2])
 
@@ -257,101 +172,6 @@ async def test_nothing_to_bring_over_is_said(tmp_path, store, what):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ImportFailedError, match="user_data/bot_memories"):
         await import_ltm(store, tmp_path / what, user="ada")
-
-
-async def test_export_is_the_extensions_csv_and_goes_back_in(root, tmp_path, store):
-    write_database(root / "chiharu")
-    await import_ltm(store, root, user="ada")
-    values = [item.value for item in await listed(store, character_namespace("chiharu", MEMORIES, user="ada"))]
-    path = write_csv(tmp_path / "out", "Chiharu", values, datetime(2026, 7, 1, 9, 8, 7, tzinfo=UTC))
-    assert path == tmp_path / "out" / "20260701_090807" / "chiharu.csv"
-    data = path.read_bytes()
-    assert data.startswith(b"0,Anon,")
-    assert data.count(b"\r\n") == 3
-    assert b'""Miso""' in data
-    assert b"old,\nand" in data
-    assert [row[:1] + row[2:] for row in read_csv(path).rows] == [
-        (number, text, f"2023-05-0{number + 1}T18:30:0{number}+00:00") for number, _, text, _ in ROWS
-    ]
-    (again,) = await import_ltm(store, path, user="ada")
-    assert (again.added, again.known) == (0, 3)
-
-
-async def test_no_name_leaves_the_directory_of_exports(tmp_path, store):
-    for name in ("../evil", "", "a/b", "C:\\x"):
-        path = write_csv(tmp_path / "out", name, [{"text": "t", "speaker": "s", "said_at": ""}], datetime.now(UTC))
-        assert path.parent.parent == tmp_path / "out"
-        (one,) = await import_ltm(store, path, user=None)
-        assert one.added == 1
-        assert character_namespace(one.character, user=None) == character_namespace(name, user=None)
-
-
-def test_vectors_are_read_cropped_and_over_several_chunks(tmp_path):
-    made = write_vectors(tmp_path, 25, chunk=10)
-    array = tmp_path / "long_term_memory_embeddings.zarr"
-    assert count_vectors(array) == 25
-    assert np.array_equal(read_vectors(array), made)
-    (array / "1.0").unlink()
-    read = read_vectors(array)
-    assert not read[10:20].any(), "a chunk that is missing is the fill value"
-    assert np.array_equal(read[20:], made[20:])
-
-
-def test_blosc_as_the_extension_wrote_it(tmp_path):
-    numcodecs = pytest.importorskip("numcodecs", reason="questbook[ltm]")
-    blosc = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
-    made = write_vectors(tmp_path, 3, compressor=blosc, encode=numcodecs.get_codec(blosc).encode)
-    assert np.array_equal(read_vectors(tmp_path / "long_term_memory_embeddings.zarr"), made)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"zarr_format": 3}, "zarr format 3"),
-        ({"shape": [3]}, "two dimensions"),
-        ({"order": "F"}, "not laid out"),
-        ({"chunks": [1000, 100]}, "not laid out"),
-    ],
-)
-def test_arrays_of_another_kind_are_refused(tmp_path, change, said):
-    import json
-
-    write_vectors(tmp_path, 3)
-    array = tmp_path / "long_term_memory_embeddings.zarr"
-    header = json.loads((array / ".zarray").read_text()) | change
-    (array / ".zarray").write_text(json.dumps(header))
-    with pytest.raises(ImportFailedError, match=said):
-        read_vectors(array)
-
-
-async def test_a_broken_array_costs_no_message(root, store):
-    write_database(root / "chiharu")
-    (root / "chiharu" / "long_term_memory_embeddings.zarr" / ".zarray").write_text("{")
-    (one,) = await import_ltm(store, root, user="ada")
-    assert one.added == 3
-    assert "do not need it" in one.notes[0]
-
-
-async def test_known_vectors_are_taken_over_instead_of_made_anew(root, tmp_path):
-    class Mpnet(HashEmbeddings):
-        asked = 0
-
-        def embed_documents(self, texts):
-            Mpnet.asked += len(texts)
-            return super().embed_documents(texts)
-
-    write_database(root / "chiharu", rows(5), vectors=4)
-    known, problems = known_vectors(root)
-    assert problems == []
-    assert len(known) == 4
-    real = Mpnet(768)
-    embedder = KnownVectors(real, known)
-    assert identify(embedder) == identify(real)
-    async with FaissStore.open(tmp_path / "memory.db", {"embed": embedder, "fields": ["text"]}) as store:
-        await import_ltm(store, root, user="ada")
-        assert Mpnet.asked <= 2, "the one without a vector, and perhaps a probe of the dimension"
-    async with FaissStore.open(tmp_path / "memory.db", {"embed": real, "fields": ["text"]}, reembed=False) as store:
-        assert await characters(store, "ada") == {"chiharu": 5}, "the same embedder, as far as the file is concerned"
 
 
 def test_reading_does_not_depend_on_the_order_in_which_sqlite_finds_rows(tmp_path):

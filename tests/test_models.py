@@ -4,35 +4,18 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
 from blockbuster import blockbuster_ctx
-from fake_openai import FakeOpenAI, say
+from fake_openai import KEY, FakeOpenAI, say
 from langchain_core.messages import HumanMessage
 
 from graphs.errors import SettingsError
 from graphs.models import ask, load_chat_model
 
 MODEL = "openai:gpt-4o-mini"
-KEY = "sk-proj-abcdefghijklmnopqrstuvwx"
 HELLO = [HumanMessage("I knock.")]
-
-
-@pytest.fixture(autouse=True)
-def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
-    with FakeOpenAI() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        yield server
 
 
 def test_the_same_settings_give_the_same_model_and_another_key_another(

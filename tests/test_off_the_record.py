@@ -1,13 +1,13 @@
 """Whether a message asks that it not be remembered."""
 
 import pytest
+from conftest import EXCHANGES
 from langgraph.store.memory import InMemoryStore
 from scripted import say
 
 from graphs.phrase import FORGOTTEN
 from memory.characters import remember_message
 from memory.ltm_config import LtmConfig
-from memory.namespaces import campaign_namespace
 from memory.off_the_record import off_record
 
 ASK = """
@@ -76,8 +76,7 @@ async def test_the_dungeon_master_keeps_that_the_turn_was_played_and_none_of_its
     await game.begin()
     game.model.queue("quest", say("Maren nods and says that 4711 is a fine number."))
     await game.play("Don't remember this: my PIN is 4711.")
-    exchanges = campaign_namespace("adventurer", "default", "exchanges")
-    kept = {item.value["turn"]: item.value for item in game.store.search(exchanges)}
+    kept = {item.value["turn"]: item.value for item in game.store.search(EXCHANGES)}
     assert kept[2]["player"] == kept[2]["reply"] == FORGOTTEN
     assert "4711" not in str(kept)
     assert "sister" in kept[1]["player"]

@@ -6,12 +6,11 @@ What happened there stands in the name's comment; what happens here is what the 
 import asyncio
 
 import pytest
-from conftest import MIRA
+from conftest import EXCHANGES, MIRA
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from scripted import call, malformed, say
 
 from graphs.errors import InputError, ModelError
-from memory.namespaces import campaign_namespace
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -273,8 +272,7 @@ async def test_what_cannot_be_played_is_refused_and_changes_nothing(game, bad): 
 async def test_two_runs_at_once_on_one_thread_lose_no_memory(game):  # there: no lock, the last writer wins
     await game.begin()
     await asyncio.gather(game.play("I go left"), game.play("I go right"))
-    namespace = campaign_namespace("adventurer", "default", "exchanges")
-    records = [item.value for item in await game.store.asearch(namespace, limit=20)]
+    records = [item.value for item in await game.store.asearch(EXCHANGES, limit=20)]
     assert sorted(record["player"] for record in records) == sorted({record["player"] for record in records})
     assert {"I go left", "I go right"} <= {record["player"] for record in records}
     assert len({(record["branch"], record["turn"]) for record in records}) == 3, "neither wrote over the other"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import MIRA, Game
-from fake_openai import FakeOpenAI, call, cut, hang, hang_midstream, say, status
+from fake_openai import KEY, call, cut, hang, hang_midstream, say, status
 from langchain_core.messages import AIMessageChunk, HumanMessage
 
 from graphs.errors import ModelError
@@ -29,12 +29,9 @@ def stock(body):
 
 
 @pytest.fixture
-def server(monkeypatch):
-    with FakeOpenAI(stock) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key")
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        yield server
+def server(server):
+    server.responder = stock
+    return server
 
 
 @pytest.fixture
@@ -118,7 +115,7 @@ async def test_a_reply_that_fails_keeps_the_message_and_can_be_retried(real, ser
     with pytest.raises(ModelError, match=f"(?i){says}") as error:
         await real.play("I open the chest")
     assert "\n" not in str(error.value)
-    assert "sk-test-key" not in str(error.value)
+    assert KEY not in str(error.value)
     assert real.values["messages"][-1].text == "I open the chest"
     assert real.next == ("run_quest",)
     server.queue(say("It is full of herons."))

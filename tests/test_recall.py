@@ -3,9 +3,8 @@
 import random
 
 import pytest
-from langgraph.store.memory import InMemoryStore
+from stores import opened
 
-from memory import FaissStore, HashEmbeddings
 from memory.recall import recall
 from memory.timeline import stamp
 
@@ -14,14 +13,8 @@ HERE = ("u", "c", "exchanges")
 
 @pytest.fixture(params=["faiss", "memory", "memory without vectors"])
 def store(request, tmp_path):
-    if request.param == "faiss":
-        with FaissStore.open(tmp_path / "m.db") as opened:
-            yield opened
-    elif request.param == "memory":
-        embed = HashEmbeddings()
-        yield InMemoryStore(index={"embed": embed, "dims": embed.dims, "fields": ["text"]})
-    else:
-        yield InMemoryStore()
+    with opened(request.param, tmp_path) as store:
+        yield store
 
 
 async def write(store, branch, turn, text):

@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from langgraph.store.memory import InMemoryStore
+from stores import opened
 
-from memory import FaissStore, HashEmbeddings
+from memory import HashEmbeddings
 from memory.access import access_op, last_accesses
 from memory.recall import Present, recall
 from memory.remember import remember
@@ -32,11 +33,8 @@ class Counting(HashEmbeddings):
 def store(request, tmp_path):
     embed = Counting()
     embed.asked = []
-    if request.param == "faiss":
-        with FaissStore.open(tmp_path / "m.db", {"embed": embed, "fields": ["text"]}) as opened:
-            yield opened
-    else:
-        yield InMemoryStore(index={"embed": embed, "dims": embed.dims, "fields": ["text"]})
+    with opened(request.param, tmp_path, embed) as store:
+        yield store
 
 
 async def fact(store, name, text, turn=1, namespace=FACTS, branch="main", **fields):

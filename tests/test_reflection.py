@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from langgraph.store.memory import InMemoryStore
+from stores import opened
 
-from memory import FaissStore, marks
+from memory import marks
 from memory.facts import Fact
 from memory.noting import Note, note
 from memory.reflection import MOST_INSIGHTS, Evidence, may_end, read_questions, read_reflection
@@ -22,13 +22,10 @@ SHOWN = [
 ]
 
 
-@pytest.fixture(params=["memory", "faiss"])
+@pytest.fixture(params=["memory without vectors", "faiss"], ids=["memory", "faiss"])
 def store(request, tmp_path):
-    if request.param == "memory":
-        yield InMemoryStore()
-        return
-    with FaissStore.open(tmp_path / "m.db") as opened:
-        yield opened
+    with opened(request.param, tmp_path) as store:
+        yield store
 
 
 async def say(store, turn, timeline, text, value):

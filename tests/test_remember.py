@@ -1,9 +1,8 @@
 """Remembering and recalling without a graph, over any store."""
 
 import pytest
-from langgraph.store.memory import InMemoryStore
+from stores import opened
 
-from memory import FaissStore, HashEmbeddings
 from memory.recall import recall
 from memory.remember import remember, session_of
 from memory.timeline import stamp
@@ -13,12 +12,8 @@ HERE, CLAIMS = ("u", "c", "exchanges"), ("u", "c", "claims")
 
 @pytest.fixture(params=["faiss", "memory"])
 def store(request, tmp_path):
-    if request.param == "faiss":
-        with FaissStore.open(tmp_path / "m.db") as opened:
-            yield opened
-    else:
-        embed = HashEmbeddings()
-        yield InMemoryStore(index={"embed": embed, "dims": embed.dims, "fields": ["text"]})
+    with opened(request.param, tmp_path) as store:
+        yield store
 
 
 async def written(store):

@@ -2,23 +2,19 @@
 
 import asyncio
 
-from conftest import Game
+from conftest import EXCHANGES, Game
 from langchain_core.messages import HumanMessage
 from scripted import call, say
 
-from graphs.dungeon_master.graph import build_graph
 from graphs.dungeon_master.session import recap_of
 from graphs.player_view import PlayerView
-from memory.namespaces import campaign_namespace
 from notebooks import StateNotebook
-
-EXCHANGES = campaign_namespace("adventurer", "default", "exchanges")
 
 
 def another_thread(game):
     other = Game(game.model)
-    other.saver, other.store = game.saver, game.store
-    other.app = build_graph().compile(checkpointer=game.saver, store=game.store)
+    other.saver = game.saver
+    other.keep_in(game.store)
     return other
 
 

@@ -1,70 +1,21 @@
 """What LangGraph promises of every store, held against its InMemoryStore and ours alike."""
 
 import asyncio
-import hashlib
-import math
 
 import pytest
-from langchain_core.embeddings import Embeddings
 from langgraph.store.base import (
     GetOp,
-    InvalidNamespaceError,
     Item,
     ListNamespacesOp,
-    MatchCondition,
     PutOp,
-    SearchItem,
     SearchOp,
 )
-from langgraph.store.memory import InMemoryStore
-
-from memory import FaissStore
-
-
-class Letters(Embeddings):
-    """Texts with like letters are close; the same vector in every process."""
-
-    dims = 64
-
-    def embed_documents(self, texts):
-        return [self.embed_query(text) for text in texts]
-
-    def embed_query(self, text):
-        vector = [0.0] * self.dims
-        for letter in text:
-            digest = hashlib.sha256(letter.encode()).digest()
-            for place in range(self.dims):
-                vector[place] += digest[place % 32] / 127.5 - 1 if place < 32 else digest[31 - place % 32] / 127.5 - 1
-        return vector
-
-
-def cosine(a, b):
-    return sum(x * y for x, y in zip(a, b, strict=True)) / (math.hypot(*a) * math.hypot(*b))
-
-
-@pytest.fixture(params=[InMemoryStore, FaissStore], ids=lambda kind: kind.__name__)
-def make(request, tmp_path):
-    opened = []
-
-    def make(fields=None, *, vectors=True):
-        index = {"embed": Letters(), "dims": Letters.dims} | ({"fields": fields} if fields else {})
-        if request.param is InMemoryStore:
-            return InMemoryStore(index=index if vectors else None)
-        opened.append(FaissStore.open(tmp_path / f"{len(opened)}.db", index=index if vectors else None))
-        return opened[-1]
-
-    yield make
-    for store in opened:
-        store.close()
+from stores import keys
 
 
 @pytest.fixture
-def store(make):
-    return make(vectors=False)
-
-
-def keys(items):
-    return [item.key for item in items]
+def store(make_store):
+    return make_store(vectors=False)
 
 
 def test_put_get_update_delete(store):
@@ -130,249 +81,6 @@ def test_unknown_operations_are_refused(store):
         store.batch([("get", "this")])
 
 
-@pytest.mark.parametrize("place", [(), ("the", "thing.about"), ("some", ""), ("langgraph", "foo"), ("nul\x00",)])
-async def test_invalid_namespaces_are_refused(store, place):
-    with pytest.raises(InvalidNamespaceError):
-        store.put(place, "k", {})
-    with pytest.raises(InvalidNamespaceError):
-        await store.aput(place, "k", {})
-
-
-async def test_langgraph_is_a_fine_label_further_down_and_past_the_public_methods(store):
-    for place in [("foo", "langgraph"), ("langgraph", "foo")]:
-        await store.abatch([PutOp(place, "k", {"v": 1})])
-        assert (await store.aget(place, "k")).value == {"v": 1}
-        assert keys(await store.asearch(place)) == ["k"]
-        await store.adelete(place, "k")
-        assert store.get(place, "k") is None
-
-
-NAMESPACES = [
-    ("a", "b", "c"),
-    ("a", "b", "d", "e"),
-    ("a", "b", "d", "i"),
-    ("a", "b", "f"),
-    ("a", "c", "f"),
-    ("b", "a", "f"),
-    ("users", "123"),
-    ("users", "456", "settings"),
-    ("admin", "users", "789"),
-    ("ab",),
-    ("a-b", "x"),
-]
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {},
-        {"prefix": ("a", "b")},
-        {"prefix": ["a", "b"]},
-        {"suffix": ("f",)},
-        {"prefix": ("a",), "suffix": ("f",)},
-        {"prefix": ("a", "b"), "max_depth": 3},
-        {"max_depth": 1},
-        {"max_depth": 2, "limit": 2, "offset": 1},
-        {"prefix": ("a", "b"), "limit": 2},
-        {"prefix": ("a", "b"), "offset": 2},
-        {"prefix": ("a", "*", "f")},
-        {"suffix": ("*", "f")},
-        {"prefix": ("*", "users")},
-        {"prefix": ("*",)},
-        {"suffix": ("b", "*", "*")},
-        {"prefix": ("nonexistent",)},
-        {"prefix": ("users", "123")},
-        {"suffix": ("users", "*")},
-        {"limit": 3, "offset": 9},
-        {"limit": 3, "offset": 99},
-    ],
-    ids=repr,
-)
-def test_list_namespaces(asked):
-    mine, theirs = FaissStore.open(":memory:", index=None), InMemoryStore()
-    with mine:
-        for store in (mine, theirs):
-            for place in NAMESPACES:
-                store.put(place, "k", {})
-        assert mine.list_namespaces(**asked) == theirs.list_namespaces(**asked)
-
-
-def test_a_wildcard_in_a_name_is_only_a_name(store):
-    for label in ("star*", "starX", "user_1", "userX1", "a%b", "axxb", "q?m", "br[ack]et", "line\n", "line"):
-        store.put((label,), "k", {"v": label})
-        store.put((label, "child"), "k", {"v": label})
-    for label in ("star*", "user_1", "a%b", "q?m", "br[ack]et", "line", "line\n"):
-        assert {item.namespace for item in store.search((label,))} == {(label,), (label, "child")}
-        assert set(store.list_namespaces(prefix=(label,))) == {(label,), (label, "child")}
-
-
-def test_prefixes_end_where_labels_end_and_know_case(store):
-    for place in [("foo",), ("foo", "child"), ("foobar",), ("foobar", "baz"), ("foo2",), ("Foo",)]:
-        store.put(place, "k", {})
-    assert {item.namespace for item in store.search(("foo",))} == {("foo",), ("foo", "child")}
-    assert {item.namespace for item in store.search(("Foo",))} == {("Foo",)}
-    assert store.search(("fo",)) == []
-    assert len(store.search(())) == 6
-    assert set(store.list_namespaces(suffix=("baz",))) == {("foobar", "baz")}
-
-
-def test_conditions_given_as_operations(store):
-    for place in NAMESPACES:
-        store.put(place, "k", {})
-    conditions = (MatchCondition("prefix", ("a",)), MatchCondition("suffix", ("f",)))
-    assert store.batch([ListNamespacesOp(match_conditions=conditions)]) == [[("a", "b", "f"), ("a", "c", "f")]]
-
-
-def test_search_filters_by_equal_values(store):
-    store.put(("t", "docs"), "doc1", {"author": "Alice", "tags": ["important"], "deep": {"a": {"b": 1}, "c": 2}})
-    store.put(("t", "docs"), "doc2", {"author": "Bob", "tags": ["draft"], "on": True})
-    store.put(("t", "images"), "img1", {"author": "Alice", "tags": ["final", "draft"], "on": False, "none": None})
-    assert keys(store.search(("t",), filter={"author": "Alice"})) == ["doc1", "img1"]
-    assert keys(store.search(("t",), filter={"author": {"$eq": "Alice"}})) == ["doc1", "img1"]
-    assert keys(store.search(("t",), filter={"author": {"$ne": "Alice"}})) == ["doc2"]
-    assert keys(store.search(("t",), filter={"author": "Alice", "tags": ["important"]})) == ["doc1"]
-    assert keys(store.search(("t",), filter={"tags": ["draft"]})) == ["doc2"]
-    assert keys(store.search(("t",), filter={"on": True})) == ["doc2"]
-    assert keys(store.search(("t",), filter={"on": False})) == ["img1"]
-    assert keys(store.search(("t",), filter={"deep": {"a": {"b": 1}}})) == ["doc1"]
-    assert keys(store.search(("t",), filter={"none": None})) == ["doc1", "doc2", "img1"]
-    assert keys(store.search(("t",), filter={"on": {"$ne": True}})) == ["doc1", "img1"]
-    assert store.search(("t",), filter={"author": "public' OR '1'='1"}) == []
-    assert store.search(("t",), filter={"author') = 'x' OR '1'='1' --": "dummy"}) == []
-
-
-def test_search_filters_by_order(store):
-    for key, score in [("a", 2), ("b", 9), ("c", 10), ("d", 11), ("e", 9.5), ("f", -3)]:
-        store.put(("s",), key, {"score": score})
-
-    def scores(condition):
-        return sorted(item.value["score"] for item in store.search(("s",), filter={"score": condition}))
-
-    assert scores({"$gte": 10}) == [10, 11]
-    assert scores({"$gt": 9}) == [9.5, 10, 11]
-    assert scores({"$lt": 9.5}) == [-3, 2, 9]
-    assert scores({"$lte": 9}) == [-3, 2, 9]
-    assert scores({"$gt": 2, "$lt": 10}) == [9, 9.5]
-    assert scores({"$lt": float("inf")}) == [-3, 2, 9, 9.5, 10, 11]
-    assert scores({"$eq": float("nan")}) == []
-    assert scores({"$lt": 10**100}) == [-3, 2, 9, 9.5, 10, 11]
-    with pytest.raises(ValueError, match="Unsupported operator"):
-        scores({"$near": 1})
-
-
-def test_search_without_a_query_pages_through_everything_once(store):
-    for n in range(25):
-        store.put(("p", str(n % 3)), f"k{n}", {"n": n})
-    pages = [keys(store.search(("p",), limit=10, offset=start)) for start in (0, 10, 20, 30)]
-    assert [len(page) for page in pages] == [10, 10, 5, 0]
-    assert len({key for page in pages for key in page}) == 25
-    assert all(item.score is None for item in store.search(("p",)))
-    assert len(store.search(("p",), filter={"n": {"$gte": 10}}, limit=10, offset=10)) == 5
-    assert store.search(("p",), limit=0) == []
-
-
-def test_search_by_meaning_ranks_by_cosine(make):
-    store = make(["text"])
-    for key, text in [("1", "zany zebra Xerxes"), ("2", "something about dogs"), ("3", "text about birds")]:
-        store.put(("test",), key, {"text": text})
-    found = store.search(("test",), query="zany zebra")
-    assert found[0].key == "1"
-    assert all(isinstance(item, SearchItem) for item in found)
-    assert len(found) == 3
-    for item in found:
-        expected = cosine(Letters().embed_query("zany zebra"), Letters().embed_query(item.value["text"]))
-        assert item.score == pytest.approx(expected, abs=1e-4)
-
-
-def test_an_update_replaces_the_vector(make):
-    store = make(["text"])
-    store.put(("test",), "1", {"text": "zany zebra Xerxes"})
-    store.put(("test",), "2", {"text": "something about dogs"})
-    before = next(item.score for item in store.search(("test",), query="zany zebra Xerxes") if item.key == "1")
-    store.put(("test",), "1", {"text": "new text about dogs"})
-    after = next(item.score for item in store.search(("test",), query="zany zebra Xerxes") if item.key == "1")
-    assert before == pytest.approx(1, abs=1e-5)
-    assert after < before
-    assert store.search(("test",), query="new text about dogs")[0].key == "1"
-
-
-def test_search_by_meaning_with_filters(make):
-    store = make(["text"])
-    docs = [
-        ("red apple", "red", 4.5),
-        ("red car", "red", 3.0),
-        ("green apple", "green", 4.0),
-        ("blue car", "blue", 3.5),
-    ]
-    for n, (text, color, score) in enumerate(docs, 1):
-        store.put(("test",), f"doc{n}", {"text": text, "color": color, "score": score})
-    assert keys(store.search(("test",), query="apple", filter={"color": "red"})) == ["doc1", "doc2"]
-    assert keys(store.search(("test",), query="car", filter={"color": "red"})) == ["doc2", "doc1"]
-    assert keys(store.search(("test",), query="blue blue car", filter={"score": {"$gt": 3.2}}))[0] == "doc4"
-    assert keys(store.search(("test",), query="apple", filter={"score": {"$gte": 4.0}, "color": "green"})) == ["doc3"]
-
-
-def test_search_by_meaning_pages_without_repeats(make):
-    store = make(["text"])
-    for n in range(23):
-        store.put(("test",), f"doc{n}", {"text": f"test document number {n}"})
-    everything = keys(store.search(("test",), query="number 7", limit=23))
-    pages = [keys(store.search(("test",), query="number 7", limit=5, offset=start)) for start in range(0, 25, 5)]
-    assert [key for page in pages for key in page] == everything
-    assert len(set(everything)) == 23
-
-
-@pytest.mark.parametrize("query", ["", None, "test " * 100, "test!@#$%^&*()", '"test" AND (', "NEAR(", "*", "--"])
-def test_odd_queries_find_what_is_there(make, query):
-    store = make(["text"])
-    store.put(("test",), "doc", {"text": "test document"})
-    assert keys(store.search(("test",), query=query)) == ["doc"]
-
-
-def test_every_field_is_a_vector_and_the_best_counts(make):
-    store = make(["key0", "key1", "key3"])
-    store.put(("test",), "doc1", {"key1": "xxx", "key2": "yyy", "key3": "zzz"})
-    store.put(("test",), "doc2", {"key0": "uuu", "key1": "vvv", "key2": "www", "key3": "xxx"})
-    found = store.search(("test",), query="xxx")
-    assert sorted(keys(found)) == ["doc1", "doc2"]
-    assert min(item.score for item in found) > 0.99
-    found = store.search(("test",), query="uuu")
-    assert keys(found) == ["doc2", "doc1"]
-    assert found[0].score > found[1].score
-    assert max(item.score for item in store.search(("test",), query="www")) < 0.9, "key2 is not indexed"
-
-
-def test_a_put_may_name_its_own_paths(make):
-    store = make(["key17"])
-    store.put(("test",), "doc3", {"key0": "aaa", "key1": "bbb", "key2": "ccc"}, index=["key0", "key1"])
-    store.put(("test",), "doc4", {"key0": "eee", "key1": "bbb", "key3": ["ggg", "iii"]}, index=["key1", "key3[*]"])
-    assert keys(store.search(("test",), query="aaa"))[0] == "doc3"
-    assert keys(store.search(("test",), query="ggg"))[0] == "doc4"
-    assert keys(store.search(("test",), query="iii"))[0] == "doc4"
-    assert max(item.score for item in store.search(("test",), query="ccc")) < 0.9
-    store.put(("test",), "doc5", {"key0": "hhh"}, index=False)
-    assert all(item.score is None for item in store.search(("test",)))
-    found = store.search(("test",), query="hhh")
-    assert keys(found)[2:] == ["doc5"], "items without a vector follow those that have one"
-    assert found[2].score is None
-
-
-def test_whole_items_are_indexed_unless_fields_are_named(make):
-    store = make()
-    store.put(("test",), "doc1", {"content": "zebra"})
-    store.put(("test",), "doc2", {"body": "quilt"})
-    assert keys(store.search(("test",), query="quilt"))[0] == "doc2"
-
-
-def test_other_scripts_are_found(make):
-    store = make(["text"])
-    texts = ["这是中文", "これは日本語です", "이건 한국어야", "Это русский", "यह रूसी है"]
-    for n, text in enumerate(texts):
-        store.put(("user_123", "memories"), str(n), {"text": text})
-    for n, text in enumerate(texts):
-        assert store.search(("user_123", "memories"), query=text)[0].key == str(n)
-
-
 @pytest.mark.parametrize(
     "key", ["", " ", "a.b/c", "../x", "🐉", "'; DROP TABLE items; --", "nul\x00nul", "\n", "%", "\ud800"]
 )
@@ -399,8 +107,8 @@ def test_values_come_back_as_they_went_in(store):
     assert store.get(("v",), "k").value == value
 
 
-async def test_everything_concurrent_and_asynchronous(make):
-    store = make(["text"])
+async def test_everything_concurrent_and_asynchronous(make_store):
+    store = make_store(["text"])
     colors, things = ["red", "blue", "green", "yellow", "purple"], ["apple", "car", "house", "book", "phone"]
     docs = [
         (f"doc{n}", {"text": f"{colors[n % 5]} {things[n % 5]}", "color": colors[n % 5], "n": n}) for n in range(50)

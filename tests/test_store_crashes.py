@@ -1,4 +1,4 @@
-"""The store when things go wrong: killed writers, several processes, damage, a full disk."""
+"""The store in trouble: killed writers, several processes at once, forks, a full disk."""
 
 import json
 import os
@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memory import CorruptStoreError, FaissStore, StoreUnavailableError, shards
-from memory.shards import snapshot_path
+from memory import FaissStore
 
 ROOT = Path(__file__).parent.parent
 
@@ -215,145 +214,6 @@ store.search(("a",), query="x")
     assert process.returncode == 0, errors
 
 
-@pytest.fixture
-def snapshotted(tmp_path, monkeypatch):
-    """A store whose shard has a snapshot, and rows that came after it."""
-    monkeypatch.setattr(shards, "_WORTH_A_SNAPSHOT", 10)
-    path = tmp_path / "store.db"
-    with FaissStore.open(path) as store:
-        for n in range(30):
-            store.put(("a",), str(n), {"text": f"memory of day {n}"})
-        store.search(("a",), query="day")
-    with FaissStore.open(path) as store:
-        store.put(("a",), "later", {"text": "the later wyvern"})
-        store.put(("a",), "3", {"text": "the changed basilisk"})
-        store.delete(("a",), "4")
-    return path
-
-
-def answers(path):
-    with FaissStore.open(path) as store:
-        queries = ("later wyvern", "changed basilisk", "memory of day 4", "memory of day 17")
-        return [[(i.key, round(i.score, 5)) for i in store.search(("a",), query=q, limit=99)] for q in queries]
-
-
-def test_a_snapshot_is_used_with_the_rows_since(snapshotted, monkeypatch):
-    expected = answers(snapshotted)
-    assert [found[0][0] for found in expected[:2]] == ["later", "3"]
-    assert "4" not in {key for key, _ in expected[2]}
-    read = []
-    monkeypatch.setattr(shards, "read_snapshot", lambda *given: read.append(given))
-    assert answers(snapshotted) == expected, "the same without it"
-    assert read
-
-
-@pytest.mark.parametrize("suffix", [".faiss", ".json", ".ids.npy"])
-@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "gone", "garbage"])
-def test_a_damaged_snapshot_costs_time_only(snapshotted, suffix, damage, monkeypatch):
-    expected = answers(snapshotted)
-    monkeypatch.setattr(shards, "_WORTH_A_SNAPSHOT", 10**9)  # leave it damaged
-    file = next(snapshot_path(snapshotted, 1).parent.glob(f"*{suffix}"))
-    content = bytearray(file.read_bytes())
-    if damage == "gone":
-        file.unlink()
-    else:
-        content[len(content) // 2] ^= 255
-        file.write_bytes(
-            {
-                "cut": content[: len(content) // 2],
-                "flip": content,
-                "empty": b"",
-                "garbage": b"\x80\x04garbage",
-            }[damage]
-        )
-    assert answers(snapshotted) == expected
-
-
-def test_a_snapshot_of_another_database_is_not_used(snapshotted, tmp_path):
-    other = tmp_path / "other.db"
-    with FaissStore.open(other) as store:
-        for n in range(30):
-            store.put(("a",), str(n), {"text": f"something else {n}"})
-    snapshot_path(snapshotted, 1).parent.rename(snapshot_path(other, 1).parent)
-    with FaissStore.open(other) as store:
-        assert store.search(("a",), query="something else 7")[0].score == pytest.approx(1.0)
-
-
-def test_snapshots_are_private(snapshotted):
-    for file in snapshot_path(snapshotted, 1).parent.iterdir():
-        assert file.stat().st_mode & 0o777 == 0o600
-
-
-def test_nothing_is_pickled(snapshotted):
-    for file in snapshot_path(snapshotted, 1).parent.iterdir():
-        assert not file.read_bytes().startswith(b"\x80")
-    for source in (ROOT / "memory").glob("*.py"):
-        assert "pickle." not in source.read_text()
-        assert "eval(" not in source.read_text()
-
-
-def test_a_damaged_page_is_named_and_left_as_it_is(tmp_path):
-    path = tmp_path / "store.db"
-    with FaissStore.open(path) as store:
-        for n in range(200):
-            store.put(("a",), str(n), {"text": f"memory {n} " * 20})
-    content = bytearray(path.read_bytes())
-    for page in range(4, len(content) // 4096, 2):
-        content[page * 4096 : page * 4096 + 4096] = b"\xff" * 4096
-    path.write_bytes(content)
-
-    def read_everything():
-        with FaissStore.open(path) as store:
-            store.search(("a",), query="memory", limit=200)
-            store.search(("a",), limit=200)
-
-    with pytest.raises(CorruptStoreError, match=r"store\.db is damaged: expected.*left as it is"):
-        read_everything()
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE vectors SET vector = x'00' WHERE item = 4294967297",
-        "DELETE FROM vectors WHERE item = 4294967297",
-    ],
-)
-def test_a_damaged_vector_stops_no_search(tmp_path, damage):
-    path = tmp_path / "store.db"
-    with FaissStore.open(path) as store:
-        for key in ("bad", "good"):
-            store.put(("a",), key, {"text": f"{key} dragon"})
-    raw = sqlite3.connect(path)
-    assert raw.execute(damage).rowcount == 1
-    raw.commit()
-    raw.close()
-    with FaissStore.open(path) as store:
-        found = {item.key: item.score for item in store.search(("a",), query="dragon")}
-        assert found.pop("bad") is None, "its words still find it"
-        assert list(found) == ["good"]
-        store.put(("a",), "bad", {"text": "bad dragon"})
-        assert {item.score is None for item in store.search(("a",), query="dragon")} == {False}
-
-
-def test_a_damaged_value_is_named_and_stops_no_search(tmp_path, caplog):
-    path = tmp_path / "store.db"
-    with FaissStore.open(path) as store:
-        for key in ("bad", "good"):
-            store.put(("a",), key, {"text": f"{key} dragon"})
-    raw = sqlite3.connect(path)
-    raw.execute("UPDATE items SET value = '{' WHERE key = 'bad'")
-    raw.commit()
-    raw.close()
-    with FaissStore.open(path) as store:
-        assert [item.key for item in store.search(("a",), query="dragon")] == ["good"]
-        assert [item.key for item in store.search(("a",), filter={"text": {"$ne": "x"}})] == ["good"]
-        assert "'bad' in ('a',) is damaged" in caplog.text
-        with pytest.raises(CorruptStoreError, match=r"'bad' in \('a',\) is damaged: expected JSON.*put or delete it"):
-            store.get(("a",), "bad")
-        store.delete(("a",), "bad")
-        assert store.get(("a",), "bad") is None
-
-
 def test_a_full_disk_is_named_and_writes_nothing(tmp_path):
     code = """
 import resource, signal, sys
@@ -381,17 +241,6 @@ store.close()
     assert "room on its disk" in said
     assert hasattr(resource, "RLIMIT_FSIZE")
     check_sound(tmp_path / "store.db")
-
-
-def test_a_file_that_may_not_be_written_is_named(as_nobody):
-    def check(directory):
-        path = directory / "store.db"
-        FaissStore.open(path).close()
-        path.chmod(0o400)
-        with pytest.raises(StoreUnavailableError, match=r"store\.db.*Permission denied.*expected"):
-            FaissStore.open(path)
-
-    as_nobody(check)
 
 
 def test_another_process_that_holds_the_file_is_waited_for(tmp_path):

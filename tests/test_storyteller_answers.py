@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from test_storyteller import Game
+from storyteller_game import Game
 from test_storyteller_interview import tell
 
 from graphs.storyteller import besides, portrait

@@ -1,4 +1,4 @@
-"""A hypothesis state machine against `timeline_model`: whatever is done to a game, each place knows its own past."""
+"""A hypothesis state machine against the timeline model: whatever is done to a game, each place knows its own past."""
 
 import asyncio
 import json
@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from langgraph.store.memory import InMemoryStore
-from timeline_model import CRASHES, OPENING, PlainWorld, World
+from timeline_baseline import PlainWorld
+from timeline_model import OPENING
+from timeline_moves import CRASHES, World
 
 from memory import FaissStore, HashEmbeddings
 

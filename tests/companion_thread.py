@@ -1,0 +1,56 @@
+"""A thread of the companion as a test drives it: its model says what it is told to, or it is the offline one."""
+
+import uuid
+
+from langchain_core.messages import HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from scripted import call
+
+from graphs.companion.graph import build_graph
+from notebooks import CoreNotebook
+
+ARCHIVE = ("adventurer", "companion", "archive")
+TALKS = ("adventurer", "companion", "exchanges")
+
+
+class Companion:
+    """One thread on a scripted model (or the offline one), in RAM."""
+
+    def __init__(self, scripted=None, saver=None, store=None, **settings):
+        self.model = scripted
+        self.saver, self.store = saver or InMemorySaver(), store or InMemoryStore()
+        self.settings = {"model": "scripted" if scripted else "offline", **settings}
+        self.config = {"configurable": {"thread_id": str(uuid.uuid4())}}
+        self.app = build_graph().compile(checkpointer=self.saver, store=self.store)
+
+    async def say(self, words, *answers, **settings):
+        if self.model:
+            self.model.queue("companion", *answers)
+        update = {"messages": [HumanMessage(words)]} if isinstance(words, str) else words
+        await self.app.ainvoke(update, self.config, context={**self.settings, **settings}, durability="sync")
+        return self.reply
+
+    @property
+    def values(self):
+        return self.app.get_state(self.config).values
+
+    @property
+    def core(self):
+        return CoreNotebook.load(self.values["core"])
+
+    @property
+    def human(self):
+        return self.core.sections["human"].value
+
+    @property
+    def reply(self):
+        return self.values["messages"][-1].text
+
+    @property
+    def results(self):
+        return [m for m in self.values["messages"] if isinstance(m, ToolMessage)]
+
+
+def note(text, label="human", **more):
+    return call("core_memory_append", label=label, content=text, **more)

@@ -1,0 +1,37 @@
+"""Turns of a game whose model hands over facts, and what the store holds of them."""
+
+from scripted import call, say
+
+from graphs.dungeon_master.context import Context
+from memory.namespaces import campaign_namespace, player_namespace
+from memory.validity import valid
+
+FACTS = campaign_namespace("adventurer", "default", "facts")
+PLAYER = player_namespace("adventurer", "facts")
+CONTEXT = Context(model="scripted", seed=7)
+
+
+def facts(*given):
+    return say("", call("Facts", facts=list(given)))
+
+
+async def play(game, words, *given, reply="The wind turns. What do you do?"):
+    game.model.queue("quest", say(reply))
+    if given:
+        game.model.queue("update", facts(*given))
+    return await game.play(words)
+
+
+async def stored(game, place=FACTS):
+    return {item.key: item.value for item in await game.store.asearch(place, limit=1000)}
+
+
+async def known(game):
+    timeline = [tuple(segment) for segment in game.values["timeline"]]
+    everything = await game.store.asearch(FACTS, limit=1000)
+    found = [i for i in everything if any(b == i.value["branch"] and i.value["turn"] <= t for b, t in timeline)]
+    return sorted(item.value["text"] for item in await valid(game.store, found, timeline=timeline))
+
+
+def notices(game):
+    return " | ".join(entry["text"] for entry in game.values["notices"])

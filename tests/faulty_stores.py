@@ -1,0 +1,83 @@
+"""Stores that fail when a test tells them to, and one that calls a test back about each write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from langgraph.store.base import BaseStore, Op, PutOp, Result
+from langgraph.store.memory import InMemoryStore
+
+
+class Broken(InMemoryStore):
+    """Fails with the error that it is given, at whatever it is asked."""
+
+    error: Exception | None = None
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        if self.error:
+            raise self.error
+        return await super().abatch(ops)
+
+
+class Blind(InMemoryStore):
+    """Reads and writes, but cannot search by a query with the error that it is given."""
+
+    error: Exception | None = None
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        ops = list(ops)
+        if self.error and any(getattr(op, "query", None) for op in ops):
+            raise self.error
+        return await super().abatch(ops)
+
+
+class Refusing(InMemoryStore):
+    """Refuses to write under keys that contain `refused`."""
+
+    refused = ""
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        ops = list(ops)
+        if self.refused and any(isinstance(op, PutOp) and self.refused in op.key for op in ops):
+            raise ConnectionError("the line went dead")
+        return await super().abatch(ops)
+
+
+class Halting(InMemoryStore):
+    """Writes some of a batch and fails, as a store without transactions may."""
+
+    left = 10**9
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        results: list[Result] = []
+        for op in ops:
+            if isinstance(op, PutOp):
+                if not self.left:
+                    raise ConnectionError("the line went dead")
+                self.left -= 1
+            results += await super().abatch([op])
+        return results
+
+
+class Hooked(BaseStore):
+    """A store that calls `hook(moment, namespaces written)` about each batch of writes."""
+
+    supports_ttl = True
+
+    def __init__(self, inner: BaseStore) -> None:
+        self.inner = inner
+        self.hook: Callable[[str, set[str]], Any] | None = None
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        return self.inner.batch(ops)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        ops = list(ops)
+        written = {label for op in ops if isinstance(op, PutOp) for label in op.namespace}
+        if self.hook and written:
+            await self.hook("before", written)
+        results = await self.inner.abatch(ops)
+        if self.hook and written:
+            await self.hook("after", written)
+        return results

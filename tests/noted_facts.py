@@ -1,0 +1,40 @@
+"""Facts about where Goran lives, noted in a store on a branch and a turn, and what is seen of them."""
+
+from memory.fact_reading import read_facts
+from memory.marks import at
+from memory.noting import Note, note
+from memory.timeline import record_key, stamp, visible
+from memory.validity import valid
+
+FACTS = ("u", "c", "facts")
+
+
+def noted(fact, branch, turn, ordinal=0, echoes=""):
+    [read], _ = read_facts([fact])
+    value = read.record() | stamp(branch, turn) | {"at": at(turn, ordinal)}
+    return Note(record_key(branch, turn, "fact", ordinal), value, echoes)
+
+
+async def say(store, fact, branch, turn, timeline=None, ordinal=0, echoes=""):
+    return await note(store, FACTS, [noted(fact, branch, turn, ordinal, echoes)], timeline=timeline)
+
+
+async def seen(store, timeline=None):
+    segments = [{}] if timeline is None else visible(timeline)
+    return [item for only in segments for item in await store.asearch(FACTS, filter=only or None, limit=1000)]
+
+
+async def holding(store, timeline=None, before=None):
+    found = [i for i in await seen(store, timeline) if before is None or i.value["turn"] < before]
+    return sorted(item.value["text"] for item in await valid(store, found, timeline=timeline, before=before))
+
+
+def home(where, **fields):
+    told = {
+        "text": f"Goran lives at {where}.",
+        "subject": "Goran",
+        "attribute": "home",
+        "value": where,
+        "kind": "trait",
+    }
+    return told | fields

@@ -1,0 +1,38 @@
+"""The stores that tests of memory run over: ours and LangGraph's, with vectors and without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import BaseStore, Item
+from langgraph.store.memory import InMemoryStore
+
+from memory import FaissStore, HashEmbeddings
+
+KINDS = ["faiss", "memory", "memory without vectors", "faiss without vectors"]
+
+
+@contextmanager
+def opened(kind: str, directory: Path, embed: Embeddings | None = None) -> Iterator[BaseStore]:
+    """Open a store of a kind.
+
+    Args:
+        kind: One of KINDS: "faiss" is ours, in a file of `directory`, "memory" is LangGraph's.
+        directory: Where the file goes.
+        embed: What makes the vectors of a store that has them; its `dims` says how long they are.
+    """
+    name, _, without = kind.partition(" without ")
+    embed = embed or HashEmbeddings()
+    index = {"embed": None if without else embed, "fields": ["text"]}
+    if name == "faiss":
+        with FaissStore.open(directory / "m.db", index) as store:
+            yield store
+    else:
+        yield InMemoryStore() if without else InMemoryStore(index=index | {"dims": embed.dims})
+
+
+def keys(items: Iterable[Item]) -> list[str]:
+    return [item.key for item in items]

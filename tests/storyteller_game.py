@@ -1,0 +1,116 @@
+"""Games with the offline storyteller: a small loop plays the part of the graph."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+
+from langchain_core.messages import HumanMessage, ToolMessage
+
+from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.sections import quest_prompt, update_prompt
+from graphs.dungeon_master.state import DungeonState
+from graphs.prompt_stack import system_message
+from graphs.storyteller import OfflineStoryteller
+from notebooks import CharacterNotebook, StateNotebook
+
+ROLL = {"type": "function", "function": {"name": "roll_dice", "parameters": {}}}
+MIRA = {
+    "name": "Mira",
+    "ancestry": "halfling",
+    "class": "rogue",
+    "background": "grew up on the docks",
+    "goal": "get her sister back",
+    "abilities": {"strength": 10, "dexterity": 16, "constitution": 12, "charisma": 14},
+    "hit_points": 30,
+    "kit": {"rope": 1, "dagger": 2},
+}
+
+
+class Game:
+    """The graph's part: prompts from state, dice, patches; one instance is one campaign."""
+
+    def __init__(self, seed=0, luck=None, character=None, page=None):
+        self.model = OfflineStoryteller(seed=seed)
+        self.character = CharacterNotebook.load(character or MIRA)
+        self.page = StateNotebook.load(page)
+        self.messages, self.turn, self.summary = [], 0, ""
+        self.recalled, self.told = [], []
+        self.dice = random.Random(seed)
+        self.luck = luck
+
+    def roll(self, args):
+        found = re.fullmatch(r"(\d+)d(\d+)([+-]\d+)?", args["expression"])
+        assert found, args
+        count, sides, bonus = int(found[1]), int(found[2]), int(found[3] or 0)
+        dice = [self.dice.randint(1, sides) for _ in range(count)]
+        if self.luck is not None:
+            dice = [max(1, min(sides, self.luck)) for _ in dice]
+        total, dc = sum(dice) + bonus, args.get("dc")
+        success = None if dc is None else total >= dc
+        return {
+            "expression": args["expression"],
+            "reason": args["reason"],
+            "total": total,
+            "dc": dc,
+            "success": success,
+            "dice": dice,
+            "natural": dice[0] if sides == 20 else None,
+        }
+
+    def state(self):
+        return DungeonState(
+            messages=self.messages[-12:],
+            summary=self.summary,
+            character=self.character,
+            quest=self.page,
+            recalled=self.recalled,
+            turn=self.turn,
+        )
+
+    def say(self, words, note=True):
+        self.turn += 1
+        self.messages.append(HumanMessage(words))
+        rolls, model = [], self.model.bind_tools([ROLL])
+        for _ in range(5):
+            sections, conversation, _ = quest_prompt(self.state(), Context())
+            reply = model.invoke([system_message(sections), *conversation])
+            self.messages.append(reply)
+            if not reply.tool_calls:
+                break
+            [call] = reply.tool_calls
+            assert call["name"] == "roll_dice"
+            rolls.append(self.roll(call["args"]))
+            self.messages.append(ToolMessage(json.dumps(rolls[-1]), tool_call_id=call["id"], name="roll_dice"))
+        assert reply.text.strip()
+        assert len(rolls) <= 3
+        assert not re.search(r"\{\w+\}", reply.text.replace(words, ""))
+        turn = {"turn": self.turn, "player": words, "rolls": rolls, "reply": reply.text}
+        self.told.append(turn)
+        if note:
+            self.note([turn])
+        return reply.text
+
+    def note(self, turns):
+        noted = self.model.bind_tools([StateNotebook.tool()]).invoke(update_prompt(self.state(), turns))
+        if not noted.tool_calls:
+            assert noted.text == "no change"
+            return None
+        [call] = noted.tool_calls
+        assert call["name"] == "StateNotebook"
+        change = self.page.patched(call["args"], by_model=True)
+        assert not change.notes, change.notes
+        self.page = change.page
+        return call["args"]
+
+    def start(self, key):
+        """Begin with the tale that is asked for, whatever chance would have chosen."""
+        for seed in range(400):
+            self.model = OfflineStoryteller(seed=seed)
+            page, self.page = self.page, StateNotebook()
+            self.say("I am ready.")
+            if self.page.secrets["tale"].startswith(f"{key} "):
+                return self
+            self.page, self.messages, self.turn, self.told = page, [], 0, []
+        raise AssertionError(key)

@@ -1,0 +1,65 @@
+"""Sections of the companion's core memory: configured, edited by people, shared by several threads."""
+
+import asyncio
+import itertools
+
+import pytest
+from companion_thread import Companion, note
+from scripted import call, say
+
+from graphs.companion.context import Context
+from graphs.errors import SettingsError
+
+
+async def test_sections_are_configured_and_a_wrong_one_is_named(model):
+    companion = Companion(model, core={"rules": {"value": "Be brief.", "read_only": True}, "client": {"limit": 300}})
+    await companion.say("hi", say("No.", note("x", label="rules")), say("Sorry."))
+    assert companion.core.labels == ["rules", "client"]
+    assert "read-only" in companion.results[0].text
+    with pytest.raises(SettingsError, match=r"core \(QUESTBOOK_CORE\)"):
+        Context.of({"core": {"a: b": {}}})
+    with pytest.raises(SettingsError, match="IANA"):
+        Context.of({"timezone": "Mars/Base"})
+    assert Context.of({"campaign": "work"}).campaign == "companion:work"
+
+
+async def test_a_person_edits_core_memory_by_patch_and_a_bad_edit_changes_nothing(companion):
+    await companion.say("hi")
+    await companion.app.aupdate_state(
+        companion.config, {"core": {"sections": {"human": {"value": "Name: Bo"}}}}, as_node="condense"
+    )
+    assert companion.human == "Name: Bo"
+    with pytest.raises(ValueError, match="was left as it is"):
+        await companion.app.aupdate_state(
+            companion.config, {"core": {"sections": {"human": {"limit": "x"}}}}, as_node="condense"
+        )
+    assert companion.human == "Name: Bo"
+
+
+async def test_sections_are_shared_through_the_store_without_lost_edits(model):
+    core = {"persona": "I help.", "house": {"value": "Rules:", "shared": "house", "limit": 50_000}}
+    first = Companion(model, core=core)
+    model._stock["companion"] = lambda messages: say("ok", note(f"line {next(numbers)}", label="house"))
+    numbers = itertools.count()
+    others = [Companion(model, store=first.store, core=core, campaign=f"c{n}") for n in range(5)]
+    await asyncio.gather(*(one.say("hi") for one in [first, *others]))
+    await asyncio.gather(*(one.say("more") for one in [first, *others]))
+    model._stock["companion"] = say("Fine.")
+    await first.say("read")
+    lines = first.core.sections["house"].value.split("\n")
+    assert lines[0] == "Rules:"
+    assert sorted(lines[1:]) == sorted(f"line {n}" for n in range(12))
+    await others[0].say("read")
+    assert others[0].core.sections["house"].value == first.core.sections["house"].value
+
+
+async def test_an_edit_of_a_shared_section_is_checked_against_what_others_wrote(model):
+    core = {"house": {"shared": "house", "limit": 30}}
+    first = Companion(model, core=core)
+    second = Companion(model, store=first.store, core=core, campaign="other")
+    await first.say("hi", say("ok", note("Quiet after ten.", label="house")))
+    change = call("core_memory_replace", label="house", old_content="ten", new_content="nine")
+    await second.say("hi", say("ok", change))
+    await first.say("hi", say("ok", note("A long line that does not fit", label="house")), say("No room."))
+    assert "would use" in first.results[-1].text
+    assert first.core.sections["house"].value == "Quiet after nine."

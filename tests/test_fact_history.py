@@ -1,0 +1,109 @@
+"""Facts and the story's past: forks, retracted turns, forgotten words, and why a fact is held."""
+
+import json
+
+import pytest
+from fact_play import CONTEXT, PLAYER, facts, known, play, stored
+from noted_facts import home
+from scripted import call, say
+
+from graphs.dungeon_master.forget import Forgetting
+from graphs.dungeon_master.provenance import FACT, why
+from graphs.dungeon_master.retract import retract
+from graphs.errors import ForgettingError, HistoryError
+from graphs.history import History
+from memory import FaissStore
+
+
+async def test_what_is_known_of_the_player_does_not_rewind(game):
+    await game.begin()
+    wish = {"text": "The player wants no spiders.", "kind": "preference", "about": "player"}
+    await play(game, "I enter. ((no spiders please))", wish)
+    assert await stored(game) == {}
+    [value] = (await stored(game, PLAYER)).values()
+    assert (value["kind"], value["text"], "branch" in value) == ("preference", wish["text"], False)
+    history = History(game.app, game.config, CONTEXT)
+    await history.undo()
+    await play(game, "I enter. ((no spiders, please))", wish)
+    config, context = await history.retry()
+    game.model.queue("update", facts(wish | {"text": "The player wants no spiders!"}))
+    await game.app.ainvoke(None, config, context=context, durability="sync")
+    assert len(await stored(game, PLAYER)) == 1
+
+
+async def test_a_fork_sees_the_fact_that_held_and_no_other(game):
+    await game.begin()
+    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+    await play(game, "I ask again.", home("the inn"), reply="Goran lives at the inn.")
+    assert await known(game) == ["Goran lives at the inn."]
+    history = History(game.app, game.config, CONTEXT)
+    await history.undo()
+    assert await known(game) == ["Goran lives at the mill."]
+    await play(game, "I do something else.", home("the bay"), reply="Goran lives at the bay.")
+    assert await known(game) == ["Goran lives at the bay."]
+    assert len(await stored(game)) == 3
+
+
+async def test_two_attempts_that_differ_in_their_facts_alone_are_two_futures(game):
+    await game.begin()
+    await play(game, "I ask.", home("the mill"), reply="Goran lives somewhere: the mill, the inn.")
+    before = await anext(s async for s in game.app.aget_state_history(game.config) if s.next == ("update_state",))
+    game.model.queue("update", facts(home("the inn")))
+    await game.app.ainvoke(None, before.config, context=game.settings, durability="sync")
+    assert await known(game) == ["Goran lives at the inn."]
+
+
+async def test_retracting_a_turn_takes_its_facts_and_what_held_before_holds_again(game):
+    await game.begin()
+    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+    wish = {"text": "The player likes riddles.", "kind": "preference", "about": "player"}
+    await play(game, "I ask again. ((I like riddles))", home("the inn"), wish, reply="Goran lives at the inn.")
+    await play(game, "And again.", home("the inn"), reply="Goran lives at the inn, yes.")
+    done = await retract(game.app, game.config, CONTEXT, 3)
+    assert done.facts == 2
+    assert await known(game) == ["Goran lives at the mill."]
+    assert await stored(game, PLAYER) == {}
+    places = await History(game.app, game.config, CONTEXT).places()
+    assert [place.turn for place in places] == [1, 2, 3, 4], "what is set aside is no turn"
+
+
+async def test_forgetting_words_takes_the_facts_that_say_them_of_story_and_player(game, tmp_path):
+    with FaissStore.open(tmp_path / "m.db") as store:
+        game.keep_in(store)
+        await game.begin()
+        wish = {"text": "The player fears the silver heron.", "kind": "preference", "about": "player"}
+        told = {"text": "The silver heron sleeps in the tower.", "subject": "silver heron", "kind": "trait"}
+        await play(game, "I look. ((the silver heron scares me))", told, wish, home("the mill"), reply=told["text"])
+        forgetting = Forgetting(game.app, game.config, CONTEXT)
+        found = await forgetting.find("silver heron")
+        assert {told["text"], wish["text"]} <= {record["text"] for record in found.records}
+        with pytest.raises(ForgettingError, match="InMemorySaver"):
+            await forgetting.forget("silver heron")
+        left = [item async for item in forgetting._items()]
+        assert "heron" not in json.dumps([item.value for item in left])
+        assert [v["text"] for v in (await stored(game)).values()] == ["Goran lives at the mill."]
+
+
+async def test_why_tells_which_message_left_a_fact_and_whether_it_holds(game):
+    await game.begin()
+    await play(game, "Where is Goran?", home("the mill"), reply="Goran dwells in the mill.")
+    await play(game, "And now?", home("the inn"), reply="Goran has moved to the inn.")
+    causes = [c for c in await why(game.app, game.config, CONTEXT, "Goran lives at") if c.field == FACT]
+    assert [(c.value, c.stands, c.turn, c.player) for c in causes] == [
+        ("Goran lives at the inn.", True, 3, "And now?"),
+        ("Goran lives at the mill.", False, 2, "Where is Goran?"),
+    ]
+
+
+async def test_why_never_tells_a_secret(game):
+    await game.begin()
+    secret = {"text": "Oda is the thief of the crown.", "kind": "secret"}
+    game.model.queue(
+        "update", say("", call("StateNotebook", secrets={"Oda": "the thief"}), call("Facts", facts=[secret]))
+    )
+    await game.play("I look.")
+    assert len(await stored(game)) == 1
+    for what in ("secrets", "secrets.Oda", "Secrets.Oda", "thief of the crown"):
+        with pytest.raises(HistoryError) as refused:
+            await why(game.app, game.config, CONTEXT, what)
+        assert "is the thief" not in str(refused.value)

@@ -1,0 +1,93 @@
+"""The interview in the game: how a character is completed, by whomever, and enters the quest once."""
+
+from conftest import MIRA
+from scripted import call, say
+
+from notebooks import CharacterNotebook
+
+
+async def test_interview_then_quest_in_the_same_turn(game):
+    game.model.queue("interview", say("A halfling! And what do you do?", call("CharacterNotebook", name="Mira")))
+    await game.play("I'm Mira")
+    assert game.values["character"]["name"] == "Mira"
+    assert not game.model.asked("quest")
+    rest = {key: value for key, value in MIRA.items() if key != "name"}
+    game.model.queue("interview", say("", call("CharacterNotebook", **rest)))
+    game.model.queue("quest", say("The docks are dark. What do you do?"))
+    await game.play("a rogue of the docks")
+    assert game.reply == "The docks are dark. What do you do?"
+    assert game.values["turn"] == 2
+    assert game.values["noted_through"] == 2
+    assert len(game.model.asked("interview")) == 2
+    assert len(game.model.asked("quest")) == 1
+    assert len(game.model.asked("update")) == 1
+
+
+async def test_a_complete_character_is_filled_by_the_rules(game):
+    game.model.queue(
+        "interview", say("", call("CharacterNotebook", **MIRA, abilities={"charisma": 15}, kit={"lute": 1}))
+    )
+    await game.play("I'm Mira")
+    character, quest = game.values["character"], game.values["quest"]
+    abilities = character["abilities"]
+    assert abilities["charisma"] == 15, "what the player chose stays"
+    assert abilities["dexterity"] == 14 + 2, "the best that is left of the array, and the halfling's bonus"
+    assert character["hit_points"] == 8 + (abilities["constitution"] - 10) // 2
+    assert quest["condition"] == {"hp": character["hit_points"], "max_hp": character["hit_points"], "conditions": {}}
+    assert quest["inventory"] == character["kit"] == {"lute": 1}
+    assert quest["gold"] > 0
+
+
+async def test_a_page_completed_by_hand_opens_the_quest_too(game):
+    await game.play("hello")
+    await game.app.aupdate_state(game.config, {"character": MIRA})
+    await game.play("I step into the light")
+    assert not game.model.asked("interview")[1:]
+    assert game.reply.startswith("The wind")
+    assert game.values["character"]["hit_points"] == game.values["quest"]["condition"]["hp"] > 0
+
+
+async def test_who_has_entered_does_not_enter_again(game):
+    await game.begin()
+    game.model.queue(
+        "update", say("", call("StateNotebook", gold=500, condition={"hp": 2}, inventory={"dagger": None}))
+    )
+    await game.play("I fight")
+    before = game.values["quest"]
+    await game.app.aupdate_state(game.config, {"character": {"hit_points": None}})
+    await game.play("I rest")
+    assert game.values["character"]["hit_points"] == before["condition"]["max_hp"]
+    await game.app.aupdate_state(game.config, {"character": {"goal": None}})
+    game.model.queue("interview", say("", call("CharacterNotebook", goal="revenge")))
+    await game.play("revenge")
+    assert game.values["quest"] == before
+    assert game.values["character"]["goal"] == "revenge"
+    await game.app.aupdate_state(game.config, {"character": {"hit_points": 40}})
+    await game.play("I train")
+    assert game.values["quest"]["condition"] == before["condition"] | {"max_hp": 40}
+
+
+async def test_a_page_completed_by_hand_keeps_what_was_written(game):
+    await game.play("hello")
+    await game.app.aupdate_state(game.config, {"character": MIRA | {"hit_points": 12, "kit": {"lute": 1}}})
+    await game.play("I step into the light")
+    assert game.values["quest"]["condition"] == {"hp": 12, "max_hp": 12, "conditions": {}}
+    assert game.values["quest"]["inventory"] == {"lute": 1}
+
+
+async def test_a_character_as_long_as_the_page_allows_can_enter(game):
+    page = {**MIRA, "kit": {}}
+    while len(CharacterNotebook.load(page).render()) < CharacterNotebook.LIMIT - 40:
+        page["kit"][f"item {len(page['kit'])} of the long list"] = 1
+    game.model.queue("interview", say("", call("CharacterNotebook", **page)))
+    await game.play("I'm Mira, and I carry much")
+    assert game.values["character"]["hit_points"]
+    assert len(game.values["quest"]["inventory"]) == len(page["kit"])
+    assert game.reply.startswith("The wind")
+
+
+async def test_the_reply_is_what_a_turn_ends_with_in_the_interview_too(game):
+    game.model.queue("interview", say("And your people?", call("CharacterNotebook", name="Bob")))
+    await game.play("My name is Bob")
+    assert game.reply == "And your people?"
+    assert [m.type for m in game.values["messages"]] == ["human", "ai", "tool", "ai"]

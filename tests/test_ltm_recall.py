@@ -1,0 +1,169 @@
+"""What the LTM extension kept and recalled, feature by feature (L1 to L8, L10, L21, L27 in docs/coverage.md)."""
+
+import math
+
+import pytest
+from langchain_core.embeddings import Embeddings
+from langgraph.store.memory import InMemoryStore
+from ltm_talk import BOATS, CAT, EVERYTHING, NOW, SHORT, TRAIN, recalled, tell
+from stores import opened
+
+from memory.characters import memories_for, remember_message
+from memory.injection import memory_block
+from memory.ltm_config import LtmConfig
+from memory.timeline import stamp
+
+
+class Angles(Embeddings):
+    """A text that begins with a number points in that direction, in degrees: distances are known exactly."""
+
+    dims = 2
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text):
+        number = text.split()[0]
+        angle = math.radians(float(number) if number[0].isdecimal() else 0.0)  # the store asks with words for the size
+        return [math.cos(angle), math.sin(angle)]
+
+
+@pytest.fixture(params=["faiss", "memory"], ids=["FaissStore", "InMemoryStore"])
+def store(request, tmp_path):
+    with opened(request.param, tmp_path) as store:
+        yield store
+
+
+@pytest.fixture(params=["faiss", "memory"], ids=["FaissStore", "InMemoryStore"])
+def angles(request, tmp_path):
+    with opened(request.param, tmp_path, Angles()) as store:
+        yield store
+
+
+async def test_l01_any_embedder_with_the_cosine(angles):
+    await tell(angles, "0 east", "120 west", config=SHORT)
+    found = await memories_for(angles, "Miku", "60 the message", EVERYTHING)
+    assert [round(memory.distance, 5) for memory in found] == [0.5, 0.5]
+
+
+async def test_l02_the_nearest_first_and_no_more_than_there_are(angles):
+    await tell(angles, *(f"{angle} memory{angle}" for angle in (80, 10, 50, 30, 0)), config=SHORT)
+    two = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 2.0}})
+    assert await recalled(angles, "0 message", two) == ["0 memory0", "10 memory10"]
+    assert await recalled(angles, "0 message") == [f"{angle} memory{angle}" for angle in (0, 10, 30, 50, 80)]
+
+
+async def test_l03_the_query_is_the_message_alone_and_its_line_breaks_do_not_count(store):
+    await tell(store, BOATS, CAT)
+    one = LtmConfig.of({"ltm_reads": {"num_memories_to_fetch": 1, "max_cosine_distance": 0.9}})
+    assert await recalled(store, "  How old is\n\n\n\nmy cat Miso?\n", one) == [CAT]
+    assert await recalled(store, "  \n ", one) == []
+
+
+async def test_l04_only_what_is_nearer_than_the_distance_and_exactly_it_is_not(angles):
+    await tell(angles, "0 same", "59.9 nearer", "60 exactly", "90 far", config=SHORT)
+    half = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 0.4999999, "num_memories_to_fetch": 9}})
+    assert await recalled(angles, "0 message", half) == ["0 same", "59.9 nearer"]
+    none = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 0.0}})
+    assert await recalled(angles, "0 message", none) == []
+
+
+async def test_l05_so_many_are_fetched_and_cut_when_shown_but_kept_whole(store):
+    long = CAT + " And then" * 500
+    await tell(store, long, BOATS, TRAIN)
+    config = LtmConfig.of(
+        {"ltm_reads": {"memory_length_cutoff_in_chars": 20, "num_memories_to_fetch": 1, "max_cosine_distance": 2}}
+    )
+    (found,) = await memories_for(store, "Miku", CAT[:60], config)
+    assert found.text == long
+    assert f'"{long[:20]}"' in memory_block([found], config, name1="Anon", name2="Miku", now=NOW)
+    assert LtmConfig().ltm_reads.num_memories_to_fetch == 2
+    assert LtmConfig().ltm_reads.memory_length_cutoff_in_chars == 1000
+    assert await recalled(store, CAT, LtmConfig.of({"ltm_reads": {"num_memories_to_fetch": 0}})) == []
+
+
+async def test_l06_a_turn_does_not_recall_itself_also_when_it_is_run_again(store):
+    await tell(store, BOATS)
+    await remember_message(store, "Miku", "Anon", CAT)
+    assert await recalled(store, CAT) == [BOATS]
+
+
+async def test_l07_messages_of_both_that_are_long_enough(store):
+    assert len(BOATS) >= 100 > len(BOATS[:99])
+    assert await remember_message(store, "Miku", "Anon", BOATS[:99] + "   \n") is None
+    assert await remember_message(store, "Miku", "Anon", BOATS) is not None
+    assert await remember_message(store, "Miku", "Miku", f"Miku: {CAT[:99]}") is None, "the name is not what was said"
+    assert await remember_message(store, "Miku", "Miku", f"Miku: {CAT}") is not None
+    found = await memories_for(store, "Miku", "hello", EVERYTHING)
+    assert {(memory.speaker, memory.text) for memory in found} == {("Anon", BOATS), ("Miku", CAT)}
+
+
+async def test_l08_a_reply_is_remembered_at_once_and_a_rejected_one_is_out_of_sight(store):
+    rejected, kept = (
+        "Miku thinks that boats are terribly dangerous. " * 3,
+        "Miku loves boats, the small ones most. " * 3,
+    )
+    await remember_message(store, "Miku", "Miku", rejected, stamp=stamp("first", 1), said_at=NOW)
+    await remember_message(store, "Miku", "Miku", kept, stamp=stamp("second", 1), said_at=NOW)
+    assert await recalled(store, "boats", timeline=[("second", 1)]) == [kept.strip()]
+    assert await recalled(store, "boats", timeline=[("second", 0)]) == [], "before that turn neither was said"
+    await remember_message(store, "Miku", "Anon", TRAIN, said_at=NOW)
+    assert TRAIN in await recalled(store, "boats", timeline=[("second", 0)]), "what carries no branch is always seen"
+
+
+async def test_l10_what_says_the_same_is_recalled_once_with_its_last_time_and_how_often(store):
+    await tell(store, CAT, BOATS, CAT.upper(), "Well, " + CAT.replace(",", " –"))
+    await remember_message(store, "Miku", "Miku", CAT, said_at=NOW)
+    found = {memory.text: memory for memory in await memories_for(store, "Miku", "my cat", EVERYTHING)}
+    assert set(found) == {CAT, BOATS}
+    assert (found[CAT].times, found[CAT].speaker, found[CAT].said_at[:10]) == (4, "Miku", "2026-07-10")
+    assert found[BOATS].times == 1
+
+
+async def test_l10_what_only_looks_alike_is_not_the_same(store):
+    variants = [CAT, CAT.replace("nine", "ten"), CAT.replace("she is", "she is not"), CAT.replace("my key", "her key")]
+    await tell(store, *variants)
+    assert set(await recalled(store, "my cat")) == set(variants)
+
+
+async def test_l10_the_few_places_go_to_different_memories(store):
+    await tell(store, CAT, CAT.replace("nine", "ten"), CAT.replace("nine", "eleven"), BOATS)
+    two = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 2.0}})
+    found = await recalled(store, "How old is my cat Miso?", two)
+    assert BOATS in found
+    assert len(found) == 2
+
+
+async def test_l21_visible_now_or_from_the_next_session(store):
+    await tell(store, BOATS, session="monday")
+    await tell(store, CAT, session="tuesday")
+    later = LtmConfig.of(
+        {"ltm_reads": {"visible": "next_session", "max_cosine_distance": 2, "num_memories_to_fetch": 9}}
+    )
+    assert set(await recalled(store, "x", session="tuesday")) == {BOATS, CAT}
+    assert await recalled(store, "x", later, session="tuesday") == [BOATS]
+    assert set(await recalled(store, "x", later, session="wednesday")) == {BOATS, CAT}
+    assert await recalled(store, "x", session="tuesday", besides=[CAT]) == [BOATS], "what the prompt has anyway"
+
+
+async def test_l21_what_may_not_be_seen_does_not_crowd_out_what_may(angles):
+    await tell(angles, *(f"0 this session {n}" for n in range(300)), config=SHORT, session="now")
+    await tell(angles, "40 long ago", config=SHORT, session="then")
+    later = LtmConfig.of({"ltm_reads": {"visible": "next_session"}})
+    assert await recalled(angles, "0 message", later, session="now") == ["40 long ago"]
+
+
+async def test_l27_a_hundred_other_memories_do_not_hide_the_one_that_fits(store):
+    await tell(store, CAT)
+    await tell(
+        store, *(f"Junk number {n}: " + "the weather was neither good nor bad that day. " * 3 for n in range(100))
+    )
+    config = LtmConfig.of({"ltm_reads": {"num_memories_to_fetch": 1, "max_cosine_distance": 0.9}})
+    assert await recalled(store, "How old is Miso, my cat?", config) == [CAT]
+
+
+async def test_a_store_without_vectors_is_measured_by_spelling():
+    store = InMemoryStore()
+    await tell(store, BOATS, CAT, TRAIN)
+    config = LtmConfig.of({"ltm_reads": {"num_memories_to_fetch": 1, "max_cosine_distance": 0.9}})
+    assert await recalled(store, "How old is my cat Miso?", config) == [CAT]

@@ -1,0 +1,118 @@
+"""Dice in the game: the engine rolls them, in bounds, and they stand in state before they are told."""
+
+import json
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from scripted import call, say
+
+from graphs.errors import ModelError
+
+
+async def test_a_call_that_was_never_answered_does_not_stay_in_the_prompt(game):
+    await game.begin()
+    game.model.queue("quest", say("You hold your breath.", call("roll_dice", expression="1d20", reason="x")))
+    stop = {"interrupt_before": ["roll_dice"]}
+    await game.app.ainvoke({"messages": [HumanMessage("I sneak")]}, game.config, context=game.settings, **stop)
+    assert game.next == ("roll_dice",)
+    await game.play("No, I wait")
+    prompt = game.model.asked("quest")[-1]
+    assert "You hold your breath." in [m.text for m in prompt]
+    assert not any(c["name"] == "roll_dice" for m in prompt if isinstance(m, AIMessage) for c in m.tool_calls)
+
+
+async def test_dice_are_rolled_by_the_engine_and_stand_in_state_before_they_are_told(game):
+    await game.begin()
+    asked = call("roll_dice", expression="1d20+3", reason="Stealth", dc=10)
+
+    def tell(messages):
+        rolled = json.loads(messages[-1].text)
+        assert rolled["total"] == rolled["dice"][0]["values"][0][0] + 3
+        return say(f"You rolled {rolled['total']}.")
+
+    game.model.queue("quest", say("You hold your breath.", asked), tell)
+    seen = []
+    stream = game.app.astream(
+        {"messages": [HumanMessage("I sneak")]}, game.config, context=game.settings, stream_mode="updates"
+    )
+    async for update in stream:
+        seen += list(update)
+    assert seen == ["recall", "run_quest", "roll_dice", "run_quest", "update_state", "remember"]
+    [roll] = game.values["rolls"]
+    assert roll["turn"] == 2
+    assert roll["success"] == (roll["total"] >= 10)
+    assert game.reply == f"You rolled {roll['total']}."
+    assert '"rolls"' in game.model.asked("update")[-1][-1].text
+
+
+async def test_bad_rolls_are_answered_with_what_is_wrong(game):
+    await game.begin()
+    game.model.queue(
+        "quest",
+        say(
+            "",
+            call("roll_dice", expression="1d20+3", reason="fine"),
+            call("roll_dice", expression="9999d20", reason="too many"),
+            call("roll_dice", reason="no expression"),
+            call("roll_dice", expression="1d20", reason="luck", dc="high"),
+            call("roll_dice", expression="2d6", reason="odd", advantage="advantage"),
+            call("cast_fireball"),
+        ),
+        say("Done."),
+    )
+    await game.play("I do many things")
+    results = [m for m in game.values["messages"] if isinstance(m, ToolMessage)][-6:]
+    assert [m.status for m in results] == ["success", *["error"] * 5]
+    assert "9999d20" in results[1].text
+    assert "expression" in results[2].text
+    assert "dc" in results[3].text
+    assert "cast_fireball" in results[5].text
+    assert len(game.values["rolls"]) == 1
+    assert game.reply == "Done."
+
+
+async def test_a_model_that_only_rolls_is_stopped(new_game):
+    game = new_game(max_roll_rounds=2)
+    await game.begin()
+    game.model.queue("quest", *[say("", call("roll_dice", expression="1d6", reason="again")) for _ in range(3)])
+    with pytest.raises(ModelError, match="keeps calling tools"):
+        await game.play("I roll")
+    assert len(game.values["rolls"]) == 2
+    game.model.queue("quest", say("Enough."))
+    await game.play(None)
+    assert game.reply == "Enough."
+
+
+async def test_a_model_that_keeps_calling_what_is_not_there_is_stopped(new_game):
+    game = new_game(max_roll_rounds=3)
+    await game.begin()
+    game.model._stock["quest"] = say("", call("look_around"))
+    with pytest.raises(ModelError, match="keeps calling tools"):
+        await game.play("I look")
+    assert len(game.model.asked("quest")) == 1 + 4
+
+
+async def test_a_hundred_rolls_at_once_are_too_many(game):
+    await game.begin()
+    many = [call("roll_dice", expression="1d1000", reason="x") for _ in range(25)]
+    game.model.queue("quest", say("", *many), say("", *many), say("Well."))
+    await game.play("roll")
+    totals = [roll["total"] for roll in game.values["rolls"]]
+    assert len(totals) == 20
+    assert len(set(totals)) > 17, "later rolls of a turn do not repeat the first"
+
+
+async def test_seeded_dice_are_repeatable_and_unseeded_ones_are_not(new_game):
+    async def totals(seed):
+        game = new_game(seed=seed)
+        game.config = {"configurable": {"thread_id": "same"}}
+        await game.begin()
+        game.model.queue("quest", say("", *[call("roll_dice", expression="10d100", reason="x") for _ in range(3)]))
+        await game.play("roll")
+        return [roll["total"] for roll in game.values["rolls"]]
+
+    first = await totals(7)
+    assert len(set(first)) == 3
+    assert await totals(7) == first
+    assert await totals(8) != first
+    assert await totals(None) != await totals(None)

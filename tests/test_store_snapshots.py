@@ -1,0 +1,86 @@
+"""Snapshots of a store's vectors: used with the rows since, never trusted, never needed."""
+
+from pathlib import Path
+
+import pytest
+
+from memory import FaissStore, shards
+from memory.shards import snapshot_path
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def snapshotted(path, monkeypatch):
+    """A store whose shard has a snapshot, and rows that came after it."""
+    monkeypatch.setattr(shards, "_WORTH_A_SNAPSHOT", 10)
+    with FaissStore.open(path) as store:
+        for n in range(30):
+            store.put(("a",), str(n), {"text": f"memory of day {n}"})
+        store.search(("a",), query="day")
+    with FaissStore.open(path) as store:
+        store.put(("a",), "later", {"text": "the later wyvern"})
+        store.put(("a",), "3", {"text": "the changed basilisk"})
+        store.delete(("a",), "4")
+    return path
+
+
+def answers(path):
+    with FaissStore.open(path) as store:
+        queries = ("later wyvern", "changed basilisk", "memory of day 4", "memory of day 17")
+        return [[(i.key, round(i.score, 5)) for i in store.search(("a",), query=q, limit=99)] for q in queries]
+
+
+def test_a_snapshot_is_used_with_the_rows_since(snapshotted, monkeypatch):
+    expected = answers(snapshotted)
+    assert [found[0][0] for found in expected[:2]] == ["later", "3"]
+    assert "4" not in {key for key, _ in expected[2]}
+    read = []
+    monkeypatch.setattr(shards, "read_snapshot", lambda *given: read.append(given))
+    assert answers(snapshotted) == expected, "the same without it"
+    assert read
+
+
+@pytest.mark.parametrize("suffix", [".faiss", ".json", ".ids.npy"])
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "gone", "garbage"])
+def test_a_damaged_snapshot_costs_time_only(snapshotted, suffix, damage, monkeypatch):
+    expected = answers(snapshotted)
+    monkeypatch.setattr(shards, "_WORTH_A_SNAPSHOT", 10**9)  # leave it damaged
+    file = next(snapshot_path(snapshotted, 1).parent.glob(f"*{suffix}"))
+    content = bytearray(file.read_bytes())
+    if damage == "gone":
+        file.unlink()
+    else:
+        content[len(content) // 2] ^= 255
+        file.write_bytes(
+            {
+                "cut": content[: len(content) // 2],
+                "flip": content,
+                "empty": b"",
+                "garbage": b"\x80\x04garbage",
+            }[damage]
+        )
+    assert answers(snapshotted) == expected
+
+
+def test_a_snapshot_of_another_database_is_not_used(snapshotted, tmp_path):
+    other = tmp_path / "other.db"
+    with FaissStore.open(other) as store:
+        for n in range(30):
+            store.put(("a",), str(n), {"text": f"something else {n}"})
+    snapshot_path(snapshotted, 1).parent.rename(snapshot_path(other, 1).parent)
+    with FaissStore.open(other) as store:
+        assert store.search(("a",), query="something else 7")[0].score == pytest.approx(1.0)
+
+
+def test_snapshots_are_private(snapshotted):
+    for file in snapshot_path(snapshotted, 1).parent.iterdir():
+        assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_is_pickled(snapshotted):
+    for file in snapshot_path(snapshotted, 1).parent.iterdir():
+        assert not file.read_bytes().startswith(b"\x80")
+    for source in (ROOT / "memory").glob("*.py"):
+        assert "pickle." not in source.read_text()
+        assert "eval(" not in source.read_text()

@@ -1,0 +1,67 @@
+"""Facts that cannot be written stay in state until they are, and on their own timeline."""
+
+import pytest
+from fact_play import CONTEXT, notices, play, stored
+from faulty_stores import Refusing
+from langchain_core.messages import HumanMessage
+from noted_facts import home
+
+from graphs.dungeon_master.retract import retract
+
+
+@pytest.fixture
+async def refused(game):
+    """A game whose store refuses facts, and has refused one."""
+    game.keep_in(Refusing())
+    await game.begin()
+    game.store.refused = "fact"
+    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+    return game
+
+
+async def test_five_hundred_facts_at_once_are_all_written_some_each_turn(game):
+    await game.begin()
+    many = [{"text": f"The stone number {n} is {'red' if n % 2 else 'grey'}."} for n in range(500)]
+    told = " ".join(fact["text"] for fact in many)
+    await play(game, "I read the stones.", *many, reply=told)
+    assert len(game.values["facts"]) == 500 - 64
+    assert "436 more follow" in notices(game)
+    for _ in range(7):
+        await play(game, "I go on.")
+    assert game.values["facts"] == []
+    assert {value["turn"] for value in (await stored(game)).values()} == {2}
+    assert len(await stored(game)) == 500
+
+
+async def test_facts_that_cannot_be_written_stay_in_state_until_they_are(refused):
+    assert await stored(refused) == {}
+    assert [entry["fact"]["text"] for entry in refused.checkpointed["facts"]] == ["Goran lives at the mill."]
+    assert "1 facts were not written" in notices(refused)
+    assert refused.values["remembered_through"] == 2, "the turn itself is remembered"
+    refused.store.refused = ""
+    await play(refused, "I wait.")
+    assert refused.values["facts"] == []
+    [value] = (await stored(refused)).values()
+    assert value["turn"] == 2
+
+
+async def test_a_new_thread_writes_what_the_last_one_could_not(refused):
+    refused.store.refused = ""
+    other = {"configurable": {"thread_id": "another"}}
+    await refused.app.ainvoke({"messages": [HumanMessage("I go on.")]}, other, context=refused.settings)
+    assert [value["turn"] for value in (await stored(refused)).values()] == [2]
+
+
+async def test_a_new_thread_writes_no_fact_of_a_turn_that_was_retracted(refused):
+    await retract(refused.app, refused.config, CONTEXT, 2)
+    refused.store.refused = ""
+    other = {"configurable": {"thread_id": "another"}}
+    await refused.app.ainvoke({"messages": [HumanMessage("I go on.")]}, other, context=refused.settings)
+    assert await stored(refused) == {}
+
+
+async def test_without_a_store_facts_do_not_pile_up(game):
+    game.keep_in(None)
+    await game.begin()
+    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+    assert game.values["facts"] == []
