@@ -49,9 +49,11 @@ class Ranking:
         items, cosines, words = merged[0] if len(merged) == 1 else (np.concatenate(one) for one in zip(*merged))  # noqa: B905
         self._items: Ids = items
         self._cosines: Scores = cosines
-        self._fused: Scores = dense * _by_maximum(cosines)
         if lexical and any(part.worded is not None for part in parts):
-            self._fused = np.nan_to_num(self._fused) + np.float32(lexical) * _by_maximum(words)
+            fused = np.nan_to_num(dense * _by_maximum(cosines)) + np.float32(lexical) * _by_maximum(words)
+        else:
+            fused = cosines if dense else np.zeros_like(cosines)
+        self._fused: Scores = fused
 
     def ordered(self, first: int = _FIRST) -> Iterator[tuple[int, float | None]]:
         """The items, best first, put in order only as far as they are asked for.
