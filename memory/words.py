@@ -67,23 +67,24 @@ def _counted(texts: Sequence[str], rows: dict[str, int]) -> tuple[NDArray[np.flo
     """Return how often each stem occurs in each text, and each text's words; the last, for -1, is an empty text."""
     import numpy as np
 
-    split = [split_words(text) for text in texts]
-    words = _with_heads(set().union(*split), heads_of(rows))
-    known = {word: rows[stem] for word, stem in zip(words, stems(words), strict=True) if stem in rows}
+    heads, split = heads_of(rows), [split_words(text) for text in texts]
+    some = [_with_heads(words, heads) for words in split]
+    known = list(set().union(*some))
+    row_of = {word: rows[stem] for word, stem in zip(known, stems(known), strict=True) if stem in rows}
     counts = np.zeros((len(rows), len(texts) + 1))
-    for number, one in enumerate(split):
-        for word in one:
-            if word in known:
-                counts[known[word], number] += 1
+    for number, words in enumerate(some):
+        for word in words:
+            if word in row_of:
+                counts[row_of[word], number] += 1
     return counts, np.array([*map(len, split), 0], np.float64)
 
 
 def heads_of(found: Iterable[str]) -> set[str]:
     """Return with what words begin that may have some stems, a letter or two: stemming changes ends.
 
-    Of two first letters it changes only a final y, to i ("eyed" becomes "ei"); "o" is what is left of "oing".
+    Of the first two it changes only a y, to i ("eyed" becomes "ei"); "o" is all that is left of "oing".
     """
-    return {head for stem in found for head in (stem[:2], stem[:2].replace("i", "y"), stem[:2].replace("y", "i"))}
+    return {stem[:1] + second for stem in found for second in ("iy" if stem[1:2] in ("i", "y") else (stem[1:2],))}
 
 
 def _with_heads(words: Iterable[str], heads: set[str]) -> list[str]:
