@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dev_server import DevServer
 from fake_openai import KEY, FakeOpenAI
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -176,6 +177,14 @@ def server(monkeypatch):
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         yield server
+
+
+@pytest.fixture
+def studio(tmp_path):
+    """LangGraph's development server, not started yet."""
+    running = DevServer(tmp_path / "home", tmp_path / "studio")
+    yield running
+    running.stop()
 
 
 @pytest.fixture

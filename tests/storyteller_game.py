@@ -1,4 +1,4 @@
-"""Games with the offline storyteller: a small loop plays the part of the graph."""
+"""Games with the offline storyteller: a small loop plays the part of the graph; and its interview."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import json
 import random
 import re
 
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.sections import quest_prompt, update_prompt
+from graphs.dungeon_master.sections import interview_prompt, quest_prompt, update_prompt
 from graphs.dungeon_master.state import DungeonState
 from graphs.prompt_stack import system_message
 from graphs.storyteller import OfflineStoryteller
 from notebooks import CharacterNotebook, StateNotebook
 
+INTERVIEWER = OfflineStoryteller(seed=1).bind_tools([CharacterNotebook.tool()])
 ROLL = {"type": "function", "function": {"name": "roll_dice", "parameters": {}}}
 MIRA = {
     "name": "Mira",
@@ -114,3 +115,16 @@ class Game:
                 return self
             self.page, self.messages, self.turn, self.told = page, [], 0, []
         raise AssertionError(key)
+
+
+def tell(words, page=None, asked=""):
+    """Answer the interview's question: its reply, and what the character's page says then."""
+    page = CharacterNotebook.load(page)
+    before = [AIMessage(asked)] if asked else []
+    state = DungeonState(messages=[HumanMessage("hello"), *before, HumanMessage(words)], character=page, turn=2)
+    sections, conversation, _ = interview_prompt(state, Context())
+    reply = INTERVIEWER.invoke([system_message(sections), *conversation])
+    for call in reply.tool_calls:
+        assert call["name"] == "CharacterNotebook"
+        page = page.patched(call["args"], by_model=True).page
+    return reply, {field: value for field, value in page.player_view().items() if field != "level" or value != 1}

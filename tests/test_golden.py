@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_journey import pages, sit_down
+from program import pages, sit_down
 
 GOLDEN = sorted(path for path in (Path(__file__).parent / "golden").iterdir() if (path / "checkpoints.db").exists())
 

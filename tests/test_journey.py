@@ -1,17 +1,9 @@
 """A whole game, as a person plays it: thirty turns in three sittings, through the program itself."""
 
-import os
 import sqlite3
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-
-from graphs.engine import thread_id_of
-from notebooks import CharacterNotebook, StateNotebook
-
-ROOT = Path(__file__).parent.parent
+from program import pages, sit_down
 
 FIRST = """\
 I'm Mira, a halfling thief who grew up on the docks and wants her sister back.
@@ -49,35 +41,6 @@ look around
 who was Pell?
 What did I say is the password of the smugglers?
 """
-
-
-def sit_down(home, words, *flags, **environment):
-    """One sitting: a process of its own, reading its lines through a pipe."""
-    run = subprocess.run(
-        [sys.executable, "-m", "graphs.terminal", "play", *flags],
-        input=words,
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **environment},
-    )
-    assert run.returncode == 0, run.stderr
-    assert "Traceback" not in run.stderr
-    return run.stdout
-
-
-def pages(home):
-    """Read the pages as the last checkpoint holds them, with LangGraph's saver and the notebooks."""
-    from langgraph.checkpoint.sqlite import SqliteSaver
-
-    from graphs.compressed import compressing
-
-    with SqliteSaver.from_conn_string(str(home / "checkpoints.db")) as saver:
-        saver.serde = compressing()
-        found = saver.get({"configurable": {"thread_id": thread_id_of("adventurer", "default")}})
-    values = found["channel_values"]
-    return CharacterNotebook.load(values["character"]), StateNotebook.load(values["quest"]), values
 
 
 @pytest.fixture(scope="module")

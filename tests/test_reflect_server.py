@@ -2,21 +2,13 @@
 
 import asyncio
 
-import pytest
-from dev_server import CONTEXT, DevServer
+from dev_server import CONTEXT
 
 FACTS, REFLECTIONS = (["adventurer", "studio", name] for name in ("facts", "reflections"))
 
 
-@pytest.fixture
-def server(tmp_path):
-    running = DevServer(tmp_path / "home", tmp_path / "studio")
-    yield running
-    running.stop()
-
-
-async def test_a_run_on_a_thread_of_its_own_reflects(server):
-    client = server.start()
+async def test_a_run_on_a_thread_of_its_own_reflects(studio):
+    client = studio.start()
     [assistant] = await client.assistants.search(graph_id="reflect")
     schemas = await client.assistants.get_schemas(assistant["assistant_id"])
     assert set(schemas["input_schema"]["properties"]) == {"timeline", "turn", "through"}
@@ -34,4 +26,4 @@ async def test_a_run_on_a_thread_of_its_own_reflects(server):
     assert [item["value"]["through"] for item in done] in ([1], [2])
     others = [one for one in await client.threads.search(limit=10) if one["thread_id"] != thread["thread_id"]]
     assert [one["metadata"]["graph_id"] for one in others] == ["reflect"]
-    assert "BlockingError" not in (server.state / "log").read_text()
+    assert "BlockingError" not in (studio.state / "log").read_text()

@@ -6,8 +6,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from storyteller_game import Game
-from test_storyteller_interview import tell
+from storyteller_game import Game, tell
 
 from graphs.storyteller import besides, portrait
 from graphs.storyteller.interview import _IDEAS, REQUIRED, answer

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import HumanMessage, ToolMessage
+from storyteller_game import INTERVIEWER, tell
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.sections import interview_prompt
 from graphs.dungeon_master.state import DungeonState
 from graphs.prompt_stack import system_message
-from graphs.storyteller import OfflineStoryteller
 from notebooks import CharacterNotebook
-
-MODEL = OfflineStoryteller(seed=1).bind_tools([CharacterNotebook.tool()])
-
-
-def tell(words, page=None, asked=""):
-    page = CharacterNotebook.load(page)
-    before = [AIMessage(asked)] if asked else []
-    state = DungeonState(messages=[HumanMessage("hello"), *before, HumanMessage(words)], character=page, turn=2)
-    sections, conversation, _ = interview_prompt(state, Context())
-    reply = MODEL.invoke([system_message(sections), *conversation])
-    for call in reply.tool_calls:
-        assert call["name"] == "CharacterNotebook"
-        page = page.patched(call["args"], by_model=True).page
-    return reply, {field: value for field, value in page.player_view().items() if field != "level" or value != 1}
-
 
 SENTENCES = [
     ("I'm Mira, a halfling thief who grew up on the docks and wants her sister back", "", {
@@ -97,6 +82,6 @@ def test_after_the_tool_has_answered_it_asks_on_and_speaks_of_errors():
             character=CharacterNotebook(name="Mira"),
         )
         sections, conversation, _ = interview_prompt(state, Context())
-        after = MODEL.invoke([system_message(sections), *conversation])
+        after = INTERVIEWER.invoke([system_message(sections), *conversation])
         assert word in after.text
         assert not after.tool_calls

@@ -1,21 +1,14 @@
 """LangGraph's own development server runs the dungeon master, and Studio's API drives it."""
 
 import pytest
-from dev_server import DevServer, say
+from dev_server import say
 from langgraph_sdk.errors import APIStatusError
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 
 
-@pytest.fixture
-def server(tmp_path):
-    running = DevServer(tmp_path / "home", tmp_path / "studio")
-    yield running
-    running.stop()
-
-
-async def test_studio_from_schemas_to_restart(server):
-    client = server.start()
+async def test_studio_from_schemas_to_restart(studio):
+    client = studio.start()
     [assistant] = await client.assistants.search(graph_id="dungeon_master")
     schemas = await client.assistants.get_schemas(assistant["assistant_id"])
     settings = schemas["context_schema"]["properties"]
@@ -67,8 +60,8 @@ async def test_studio_from_schemas_to_restart(server):
     turns = (await client.threads.get_state(thread["thread_id"]))["values"]["turn"]
 
     # Restart: nothing is lost.
-    server.stop()
-    client = server.start()
+    studio.stop()
+    client = studio.start()
     values = (await client.threads.get_state(thread["thread_id"]))["values"]
     assert values["turn"] == turns
     assert values["quest"]["gold"] == 77
@@ -76,11 +69,11 @@ async def test_studio_from_schemas_to_restart(server):
     assert after.strip()
     items = await client.store.search_items(["adventurer", "studio", "exchanges"], limit=50)
     assert sorted(item["value"]["turn"] for item in items["items"]) == list(range(1, turns + 2))
-    assert "BlockingError" not in (server.state / "log").read_text()
+    assert "BlockingError" not in (studio.state / "log").read_text()
 
 
-async def test_studio_runs_the_companion(server):
-    client = server.start()
+async def test_studio_runs_the_companion(studio):
+    client = studio.start()
     [assistant] = await client.assistants.search(graph_id="companion")
     schemas = await client.assistants.get_schemas(assistant["assistant_id"])
     assert {"core", "timezone", "buffer", "max_tool_rounds"} <= set(schemas["context_schema"]["properties"])
@@ -116,4 +109,4 @@ async def test_studio_runs_the_companion(server):
         context={"campaign": "studio"},
     )
     assert final["messages"][-1]["content"] == "Your name is Anna."
-    assert "BlockingError" not in (server.state / "log").read_text()
+    assert "BlockingError" not in (studio.state / "log").read_text()

@@ -1,29 +1,17 @@
 """`questbook chat`: the companion in the terminal, by a pipe and at a keyboard."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from fake_openai import FakeOpenAI, call, say
 from fake_terminal import FakeTerminal
+from program import start
 
 from graphs.terminal.chat import COMPANION_COMMANDS
 
-ROOT = Path(__file__).parent.parent
-
 
 def chat(home, words, *flags, door="chat", **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "graphs.terminal", door, *flags],
-        input=words,
-        text=True,
-        capture_output=True,
-        timeout=100,
-        check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **environment},
-    )
+    run = start(home, door, *flags, words=words, **environment)
+    run.stdout, run.stderr = run.stdout.decode(), run.stderr.decode()
+    return run
 
 
 @pytest.fixture(scope="module")

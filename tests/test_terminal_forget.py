@@ -9,8 +9,8 @@ import time
 
 import pytest
 from filelock import FileLock
+from program import ROOT, one_line_of, start
 from stored_bytes import files_saying
-from test_terminal_pipe import ROOT, one_line_of, start
 
 from graphs.dungeon_master.context import Context
 from graphs.engine import open_game, thread_id_of

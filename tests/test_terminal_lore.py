@@ -3,8 +3,8 @@
 import pytest
 from filelock import FileLock
 from paper import files, pdf
+from program import one_line_of, start
 from stored_bytes import files_saying
-from test_terminal_pipe import one_line_of, start
 
 from graphs.dungeon_master.context import Context
 from graphs.engine import open_store, thread_id_of

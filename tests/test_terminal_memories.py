@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from ltm_fixture import write_database
-from test_terminal_forget import files_saying
-from test_terminal_pipe import start as start_program
+from program import start as start_program
+from stored_bytes import files_saying
 
 from graphs.engine import open_store
 from graphs.terminal.cli import main

@@ -3,37 +3,14 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from program import ROOT, one_line_of, play
 
 from graphs.terminal.cli import main
 from graphs.terminal.commands import COMMANDS
 
-ROOT = Path(__file__).parent.parent
 FLAGS = ("--campaign", "--model", "--user", "--seed", "--version", "--help")
-
-
-def start(home, *arguments, words=b"", **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "graphs.terminal", *arguments],
-        input=words.encode() if isinstance(words, str) else words,
-        capture_output=True,
-        timeout=60,
-        check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **environment},
-    )
-
-
-def play(home, words, *flags, **environment):
-    return start(home, "play", "--seed", "1", *flags, words=words, **environment)
-
-
-def one_line_of(run):
-    assert b"Traceback" not in run.stderr
-    lines = run.stderr.decode().strip().splitlines()
-    assert len(lines) == 1, lines
-    return lines[0]
 
 
 @pytest.fixture(scope="module")

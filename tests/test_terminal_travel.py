@@ -4,8 +4,8 @@ import time
 
 import pytest
 from conftest import MIRA
+from program import one_line_of, play, start
 from scripted import call, say
-from test_terminal_pipe import one_line_of, play, start
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.graph import build_graph

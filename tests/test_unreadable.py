@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from test_journey import sit_down
+from program import sit_down
 
 from graphs.saved import thread_id_of
 

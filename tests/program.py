@@ -1,0 +1,59 @@
+"""Questbook as a program: a process of its own that reads lines through a pipe; and the pages that it leaves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from graphs.compressed import compressing
+from graphs.engine import thread_id_of
+from notebooks import CharacterNotebook, StateNotebook
+
+Run = subprocess.CompletedProcess[bytes]
+ROOT = Path(__file__).parent.parent
+
+
+def start(home: Path, *arguments: str, words: str | bytes = b"", **environment: str) -> Run:
+    """Run the program to its end on some lines."""
+    return subprocess.run(
+        [sys.executable, "-m", "graphs.terminal", *arguments],
+        input=words.encode() if isinstance(words, str) else words,
+        capture_output=True,
+        timeout=110,
+        check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **environment},
+    )
+
+
+def play(home: Path, words: str | bytes, *flags: str, **environment: str) -> Run:
+    return start(home, "play", "--seed", "1", *flags, words=words, **environment)
+
+
+def sit_down(home: Path, words: str, *flags: str, **environment: str) -> str:
+    """One sitting, in which nothing goes wrong: what was told in it."""
+    run = start(home, "play", *flags, words=words, **environment)
+    assert run.returncode == 0, run.stderr.decode()
+    assert b"Traceback" not in run.stderr
+    return run.stdout.decode()
+
+
+def one_line_of(run: Run) -> str:
+    """The one line in which the program says what is wrong."""
+    assert b"Traceback" not in run.stderr
+    lines = run.stderr.decode().strip().splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def pages(home: Path) -> tuple[CharacterNotebook, StateNotebook, dict[str, Any]]:
+    """Read the pages as the last checkpoint holds them, with LangGraph's saver and the notebooks."""
+    with SqliteSaver.from_conn_string(str(home / "checkpoints.db")) as saver:
+        saver.serde = compressing()
+        found = saver.get({"configurable": {"thread_id": thread_id_of("adventurer", "default")}})
+    values = found["channel_values"]
+    return CharacterNotebook.load(values["character"]), StateNotebook.load(values["quest"]), values
