@@ -3,41 +3,28 @@
 import asyncio
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    IndexConfig,
-    Item,
-    ListNamespacesOp,
-    Op,
-    Result,
-    SearchItem,
-    SearchOp,
-    TTLConfig,
-)
+from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 
-from memory import rows
 from memory.compaction import compact
 from memory.database import Database
 from memory.expiry import Sweeper
 from memory.file_index import FileIndex
 from memory.index_config import DEFAULT_INDEX, StoreIndex, read_index
-from memory.listing import list_namespaces
+from memory.reading import Reading
 from memory.reembedding import Progress
-from memory.rows import ItemRow
 from memory.search import Search
 from memory.shard_cache import ShardCache
 from memory.work import Work
 from memory.writing import apply_write, refresh_expiry, sweep
 
 if TYPE_CHECKING:
-    from memory.embedding_batch import Embedded, Vector
+    from memory.embedding_batch import Embedded
 
 _CACHE_BYTES = 1 << 30
 _EXACT_LIMIT = 200_000  # vectors; up to here comparing with all of them takes about 10 ms (docs/store.md)
@@ -283,7 +270,15 @@ class FaissStore(BaseStore):
         writes = work.writes(batch.units(documents) if batch else {})
         asked = batch.units(queries) if batch else {}
         if work.reads:
-            self._read(work, asked, results)
+            reading = Reading(self._search, omit_expired=self._omit_expired)
+            with self._database.reading() as connection:
+                if work.asks:
+                    self._index.check(connection)
+                for place, found in reading.results(connection, work, asked).items():
+                    results[place] = found
+            if reading.refreshed:
+                with self._database.writing() as connection:
+                    refresh_expiry(connection, reading.refreshed)
         if writes:
             with self._database.writing() as connection:
                 self._index.check(connection)
@@ -292,45 +287,3 @@ class FaissStore(BaseStore):
                 if self._sweeper.due():
                     sweep(connection)
         return results
-
-    def _read(self, work: Work, queries: "Mapping[str, Vector]", results: list[Result]) -> None:
-        refreshed: list[int] = []
-        with self._database.reading() as connection:
-            if work.asks:
-                self._index.check(connection)
-            gotten = {space: rows.get_by_keys(connection, space, keys) for space, keys in work.gets().items()}
-            for place, op in enumerate(work.ops):
-                if isinstance(op, GetOp):
-                    found = gotten[tuple(op.namespace)].get(op.key)
-                    if found is None or not self._visible(found):
-                        continue
-                    results[place] = _as_item(found)
-                    if op.refresh_ttl and found.expires_at is not None:
-                        refreshed.append(found.id)
-                elif isinstance(op, SearchOp):
-                    hits = self._search.run(connection, op, queries.get(op.query or ""), self._visible)
-                    results[place] = [_as_search_item(item, score) for item, score in hits]
-                    if op.refresh_ttl:
-                        refreshed += [item.id for item, _ in hits if item.expires_at is not None]
-                elif isinstance(op, ListNamespacesOp):
-                    results[place] = list_namespaces(connection, op, omit_expired=self._omit_expired)
-        if refreshed:
-            with self._database.writing() as connection:
-                refresh_expiry(connection, refreshed)
-
-    def _visible(self, item: ItemRow) -> bool:
-        return not self._omit_expired or item.expires_at is None or item.expires_at > rows.now()
-
-
-def _as_item(row: ItemRow) -> Item:
-    return Item(
-        value=row.value,
-        key=row.key,
-        namespace=row.namespace,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
-
-
-def _as_search_item(row: ItemRow, score: float | None) -> SearchItem:
-    return SearchItem(row.namespace, row.key, row.value, row.created_at, row.updated_at, score)

@@ -1,0 +1,76 @@
+"""Reads inside a transaction that the caller holds: the gets, searches and listings of one batch."""
+
+import sqlite3
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from langgraph.store.base import GetOp, Item, ListNamespacesOp, Result, SearchItem, SearchOp
+
+from memory import rows
+from memory.listing import list_namespaces
+from memory.rows import ItemRow
+from memory.search import Search
+from memory.work import Work
+
+if TYPE_CHECKING:
+    from memory.embedding_batch import Vector
+
+
+class Reading:
+    """What one batch reads.
+
+    Args:
+        search: Searches the store.
+        omit_expired: Whether items whose time is over, and that were not swept yet, are passed over.
+    """
+
+    def __init__(self, search: Search, *, omit_expired: bool) -> None:
+        self._search = search
+        self._omit_expired = omit_expired
+        self.refreshed: list[int] = []
+        """Ids of items that live longer for having been read."""
+
+    def results(self, connection: sqlite3.Connection, work: Work, queries: "Mapping[str, Vector]") -> dict[int, Result]:
+        """Read.
+
+        Args:
+            connection: In a read transaction.
+            work: The batch.
+            queries: Unit vectors of its queries.
+
+        Returns:
+            What each operation found, by its place in the batch; nothing for what found nothing and for puts.
+        """
+        found: dict[int, Result] = {}
+        gotten = {space: rows.get_by_keys(connection, space, keys) for space, keys in work.gets().items()}
+        for place, op in enumerate(work.ops):
+            if isinstance(op, GetOp):
+                item = gotten[tuple(op.namespace)].get(op.key)
+                if item is not None and self._visible(item):
+                    found[place] = Item(
+                        value=item.value,
+                        key=item.key,
+                        namespace=item.namespace,
+                        created_at=item.created_at,
+                        updated_at=item.updated_at,
+                    )
+                    self._read(op, item)
+            elif isinstance(op, SearchOp):
+                hits = self._search.run(connection, op, queries.get(op.query or ""), self._visible)
+                found[place] = [_as_search_item(item, score) for item, score in hits]
+                for item, _ in hits:
+                    self._read(op, item)
+            elif isinstance(op, ListNamespacesOp):
+                found[place] = list_namespaces(connection, op, omit_expired=self._omit_expired)
+        return found
+
+    def _read(self, op: GetOp | SearchOp, item: ItemRow) -> None:
+        if op.refresh_ttl and item.expires_at is not None:
+            self.refreshed.append(item.id)
+
+    def _visible(self, item: ItemRow) -> bool:
+        return not self._omit_expired or item.expires_at is None or item.expires_at > rows.now()
+
+
+def _as_search_item(row: ItemRow, score: float | None) -> SearchItem:
+    return SearchItem(row.namespace, row.key, row.value, row.created_at, row.updated_at, score)
