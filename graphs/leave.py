@@ -11,6 +11,7 @@ from graphs.settings import Settings
 from graphs.summarize import fold, policy_of
 from graphs.turn import notice
 from graphs.turn_state import TurnState
+from graphs.withheld import on_record
 from memory.buffer_policies import Due
 
 JSON = dict[str, Any]
@@ -35,6 +36,8 @@ async def leave(
 ) -> JSON:
     """Do it, and return the channels to write; if the summarizer fails, sentences stand in, and a notice says so.
 
+    What the player asked not to be remembered leaves without a word in the summary.
+
     Args:
         state: The same.
         settings: The same.
@@ -47,8 +50,8 @@ async def leave(
     summarizer = policy_of(settings, instructions).summarizer
     if folded and summarizer:
         first, last = folded[0][0], folded[-1][0]
-        update["summary"], failure = await fold(state.summary, told(first, last), settings, summarizer)
+        if open_turns := on_record(told(first, last)):
+            update["summary"], failure = await fold(state.summary, open_turns, settings, summarizer)
+            update |= {"notices": [notice(state.turn, "condense", failure)]} if failure else {}
         update["summarised_through"] = last
-        if failure:
-            update["notices"] = [notice(state.turn, "condense", failure)]
     return update

@@ -94,6 +94,11 @@ def write_page(
     return written
 
 
+def refuse_page(page: PageT, message: AIMessage, reason: str) -> Written[PageT]:
+    """Answer a message's calls without doing any of them; nobody has made a mistake, so there are no problems."""
+    return Written(page, [answer(call, reason, ok=False) for call in calls_of(message)], [], [])
+
+
 def _without_secrets(error: NotebookError, page: type[Notebook]) -> str:
     """Say what was wrong with a patch without quoting fields that players may not see."""
     if not isinstance(error, PatchError):

@@ -71,6 +71,7 @@ class ScriptedModel(BaseChatModel):
             "roll_dice": "quest",
             "StateNotebook": "update",
             "core_memory_append": "companion",
+            "core_memory_remove": "companion",
             "Questions": "question",
             "Reflection": "conclude",
         }

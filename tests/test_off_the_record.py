@@ -11,8 +11,8 @@ from memory.ltm_config import LtmConfig
 from memory.off_the_record import off_record
 
 ASK = """
-Don't remember this: my PIN is 4711.
-My PIN is 4711. Please don't remember that.
+Don't remember this: my word is Zwiebel.
+My PIN is zwiebel. Please don't remember that.
 please do not store this
 This is off the record: I hate my boss.
 Off the record, I hate my boss.
@@ -67,17 +67,17 @@ def test_a_long_message_is_read_in_no_time():
 
 async def test_such_a_message_is_not_remembered():
     store, config = InMemoryStore(), LtmConfig.of({"ltm_writes": {"min_message_length": 0}})
-    assert await remember_message(store, "Miku", "Anon", "Don't remember this: my PIN is 4711.", config) is None
+    assert await remember_message(store, "Miku", "Anon", "Don't remember this: my word is Zwiebel.", config) is None
     assert await remember_message(store, "Miku", "Anon", "My birthday is in May.", config) is not None
-    assert "4711" not in str(store._data)
+    assert "zwiebel" not in str(store._data).lower()
 
 
 async def test_the_dungeon_master_keeps_that_the_turn_was_played_and_none_of_its_words(game):
     await game.begin()
-    game.model.queue("quest", say("Maren nods and says that 4711 is a fine number."))
-    await game.play("Don't remember this: my PIN is 4711.")
+    game.model.queue("quest", say("Maren nods and says that Zwiebel is a fine word."))
+    await game.play("Don't remember this: my word is Zwiebel.")
     kept = {item.value["turn"]: item.value for item in game.store.search(EXCHANGES)}
     assert kept[2]["player"] == kept[2]["reply"] == FORGOTTEN
-    assert "4711" not in str(kept)
+    assert "zwiebel" not in str(kept).lower()
     assert "sister" in kept[1]["player"]
     assert game.values["remembered_through"] == 2

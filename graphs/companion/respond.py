@@ -10,7 +10,7 @@ from graphs.companion.context import Context
 from graphs.companion.recall import memories_for
 from graphs.companion.sections import assist_prompt
 from graphs.companion.state import CompanionState
-from graphs.companion.tools import TOOLS
+from graphs.companion.tools import tools_for
 from graphs.reply import reply
 
 
@@ -23,5 +23,5 @@ async def respond(state: CompanionState, runtime: Runtime[Context]) -> dict[str,
     if state.recalled is None:  # the run was resumed here, and what was recalled is not checkpointed
         state = state.model_copy(update={"recalled": await memories_for(state, runtime)})
     prompt, rounds = assist_prompt(state, runtime.context), runtime.context.max_tool_rounds
-    said = await reply(state, runtime, prompt, node="respond", tools=TOOLS, most_rounds=rounds)
+    said = await reply(state, runtime, prompt, node="respond", tools=tools_for(state), most_rounds=rounds)
     return {"messages": [said]}

@@ -12,6 +12,7 @@ from graphs.companion.context import Context
 from graphs.companion.state import CompanionState
 from graphs.prompt_stack import INSTRUCTIONS, Prompt, Section, escaped, stack
 from graphs.summarize import policy_of
+from graphs.withheld import private
 from memory.days import zone_of
 from notebooks import render_fields, render_value
 
@@ -47,4 +48,5 @@ def _about(state: CompanionState, context: Context) -> dict[str, Any]:
         "you_last_spoke": state.away,
         "earlier_turns": state.turn - 1,
         "archival_memory_entries": state.archive_count,
+        **({"asked": "not to remember this turn"} if private(state) else {}),
     }

@@ -13,6 +13,7 @@ from graphs.companion.context import Context
 from graphs.companion.shared import edit_shared
 from graphs.companion.state import CompanionState
 from graphs.tool_calls import Call
+from graphs.withheld import REFUSED, private
 from memory.age import phrase_age
 from memory.archive import entry, search_archive
 from memory.conversation import ROLES, search_conversation
@@ -91,6 +92,12 @@ TOOLS: list[JSON] = [
     _with_heartbeat(tool) for tool in [*CORE_TOOLS, *(tool_schema(name, args) for name, args in _ARGUMENTS.items())]
 ]
 """The companion's tools in the OpenAI function format."""
+_NOTING = (_CORE - {"core_memory_remove"}) | {"archival_memory_insert"}
+
+
+def tools_for(state: CompanionState) -> list[JSON]:
+    """Return what the model may call in this turn; in one that is not to be remembered, nothing that notes anything."""
+    return [tool for tool in TOOLS if tool["function"]["name"] not in _NOTING] if private(state) else TOOLS
 
 
 class Used(NamedTuple):
@@ -116,6 +123,8 @@ async def use(call: Call, state: CompanionState, runtime: Runtime[Context]) -> U
     """
     if call.problem:
         raise EditError(f"{call.name}: {call.problem}")
+    if call.name in _NOTING and private(state):
+        raise EditError(f"{call.name}: {REFUSED}")
     args = {name: value for name, value in call.args.items() if name != HEARTBEAT and value is not None}
     if call.name in _CORE:
         return await _edited(call._replace(args=args), state, runtime)

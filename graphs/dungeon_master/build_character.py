@@ -17,8 +17,9 @@ from graphs.dungeon_master.session import join
 from graphs.dungeon_master.state import DungeonState
 from graphs.model import chat_model
 from graphs.models import ask
-from graphs.tool_calls import write_page
+from graphs.tool_calls import refuse_page, write_page
 from graphs.turn import notice, open_turn
+from graphs.withheld import REFUSED, private
 from notebooks import CharacterNotebook, diff_patch
 
 _ROUNDS = 3
@@ -30,7 +31,8 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
 
     A new thread on a campaign that has been played already takes over its head instead, and opens with a recap.
     The model is asked again, at most twice, when it noted something without a word to the player or when a note did
-    not fit; what it said to the player is kept in any case.
+    not fit; what it said to the player is kept in any case. Of what the player asks not to be remembered, nothing is
+    noted.
     """
     if joined := await join(state, runtime):
         past = {name: joined[name] for name in ("turn", "timeline")}
@@ -38,7 +40,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
     opened = open_turn(state, runtime)
     model = (await chat_model(runtime.context)).bind_tools([CharacterNotebook.tool()])
     page, said, notices = state.character, list[AnyMessage](), list[dict[str, Any]]()
-    spoke = False
+    spoke, silent = False, private(state)
     for _ in range(_ROUNDS):
         now = state.model_copy(update={"character": page, "messages": [*state.messages, *said]})
         prompt = interview_prompt(now, runtime.context)
@@ -52,7 +54,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
         )
         if spoke:  # this round only mends a note: the player has had an answer
             reply = reply.model_copy(update={"content": ""})
-        written = write_page(page, reply)
+        written = refuse_page(page, reply, REFUSED) if silent else write_page(page, reply)
         page = written.page
         said += _in_order(reply, written.results, last=not page.complete)
         notices += [notice(opened["turn"], "build_character", problem) for problem in written.problems]

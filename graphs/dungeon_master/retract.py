@@ -25,6 +25,7 @@ from graphs.history import History
 from graphs.settings import Settings
 from graphs.summarize import fold, summarizer_of
 from graphs.turn import notice
+from graphs.withheld import on_record
 from memory.buffer import ASIDE
 from memory.marks import MARKS
 from memory.namespaces import campaign_namespace, player_namespace
@@ -178,7 +179,7 @@ async def _summary(records: Sequence[JSON], context: Settings) -> tuple[str, str
     """Summarise turns from their records, a buffer's worth at a time as `condense` does; also say what failed."""
     portions: list[list[JSON]] = [[]]
     room = context.buffer_tokens
-    for record in records:
+    for record in on_record(records):
         told = {"turn": record["turn"], "player": record["player"], "reply": record["reply"]}
         room -= (cost := count_tokens_approximately([render_value(told)]))
         if room < 0 and portions[-1]:

@@ -20,6 +20,7 @@ from graphs.model import chat_model
 from graphs.models import ask
 from graphs.tool_calls import calls_of, write_page
 from graphs.turn import notice
+from graphs.withheld import on_record
 from memory.facts import TOOL as FACTS
 from memory.facts import facts_tool
 from notebooks import NotebookError, StateNotebook, diff_patch, render_value
@@ -34,9 +35,11 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
 
     No call means no change. The facts wait in state until `remember` has written them. A patch that does not fit is
     sent back once with the reason. If it still does not, or the model fails, the page stays as it was, a notice says
-    so, and the next turn's update covers this turn too: the reply is never at risk.
+    so, and the next turn's update covers this turn too: the reply is never at risk. Of turns that the player asked not
+    to be remembered the model is not told.
     """
-    turns = _within(transcript(state, state.noted_through + 1, state.turn), runtime.context.buffer_tokens)
+    due = on_record(transcript(state, state.noted_through + 1, state.turn))
+    turns = _within(due, runtime.context.buffer_tokens)
     if not turns:
         return {"noted_through": state.turn, "noted": {}}
     try:
@@ -53,7 +56,8 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
     noted = {"from": turns[0]["turn"], "through": turns[-1]["turn"], "patch": patch}
     if gathered.digest:  # two attempts at a turn that differ in their facts alone are two futures
         noted["facts"] = gathered.digest
-    update: dict[str, Any] = {"noted_through": turns[-1]["turn"], "noted": noted}
+    through = state.turn if len(turns) == len(due) else turns[-1]["turn"]  # what is withheld behind them needs no notes
+    update: dict[str, Any] = {"noted_through": through, "noted": noted}
     if given:
         update["facts"] = gathered.facts
     if patch:

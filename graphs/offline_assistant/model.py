@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from graphs.offline_assistant.noting import noted, words_of
 from graphs.offline_model import Asked, OfflineModel
 from graphs.offline_prompt import Prompt, object_of, text_of
+from memory.off_the_record import off_record
 from memory.summary import extract
 from notebooks import parse_fields
 
@@ -33,6 +34,7 @@ _FIELDS: list[tuple[re.Pattern[str], str, str]] = [
     (re.compile(r"\ballergic\b", re.I), "Allergic to", "You are allergic to {}."),
 ]
 _UNKNOWN = "I do not know: neither my core memory nor the archive nor our conversation tells."
+_PRIVATE = "I heard you, and I keep nothing of it: not in my core memory, and not in what I can search later."
 _MODEST = (
     "I am only the built-in offline assistant, made of a few rules: tell me your name, what you like, where you live; "
     "ask me what I know, or start me with a language model."
@@ -54,7 +56,9 @@ class OfflineAssistant(OfflineModel):
         if results:
             return _after(results, prompt), []
         words, human = prompt.words, _human(prompt)
-        if notes := noted(words, human):
+        if (private := off_record(words)) and not _QUESTION.search(words):
+            return _PRIVATE, []
+        if not private and (notes := noted(words, human)):
             hello = f"{_greeting(prompt)} " if _GREETING.search(words) else ""
             told = " ".join(note.told for note in notes)
             return f"{hello}{told}", [(note.tool, note.args) for note in notes]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from graphs.home import Home, HomeError
 from graphs.terminal.text import cleaned
+from memory.off_the_record import off_record
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -112,7 +113,8 @@ class Keyboard:
 
         class History(FileHistory):
             def store_string(self, string: str) -> None:
-                super().store_string(cleaned(string))  # a lone surrogate cannot be written
+                if not off_record(string):  # the arrow keys know it until the end of the sitting
+                    super().store_string(cleaned(string))  # a lone surrogate cannot be written
 
         try:
             os.close(os.open(home.history, os.O_CREAT | os.O_RDWR, 0o600))
