@@ -7,6 +7,7 @@ Studio shows what was done, and nothing that was played is lost. The campaign's 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -109,16 +110,34 @@ class History(Chronicle):
             raise HistoryError(f"A line needs a name of 1 to 60 characters, got {line!r:.70}.")
         if line.isdecimal():
             raise HistoryError(f"{line} would be read as a turn; give the line a name with a letter.")
-        now, places = await self.now(), await self.places()
+        now, places = await self.settled(), await self.places()
         taken = {*await self.named(), *(name for place in places for name in (place.line, place.branch)), "main"}
         if line in taken or line == now.values.get("line", "main"):
             raise HistoryError(f"There is a line named {line!r} already; /go {line} goes there.")
-        if due(now):
-            raise HistoryError(f"Turn {spot_of(now).turn} has no reply yet: /retry answers it first.")
         branch, turn = now.values["timeline"][-1]
         await self._store().aput(self._namespace("lines"), line, {"branch": branch, "turn": turn}, index=False)
-        await self.graph.aupdate_state(self._thread(), {"line": line}, as_node="condense")
-        await self._headed()
+        await self.write({"line": line})
+
+    async def settled(self) -> StateSnapshot:
+        """Return the state as it stands, its last turn answered.
+
+        Raises:
+            HistoryError: Nothing has been played yet, or the last turn is not finished.
+        """
+        now = await self.now()
+        if due(now):
+            raise HistoryError(f"Turn {spot_of(now).turn} has no reply yet: /retry answers it first.")
+        return now
+
+    async def write(self, update: Mapping[str, Any]) -> StateSnapshot:
+        """Write channels where one stands, as an edit by a person; what goes back to before it has it undone.
+
+        Raises:
+            HistoryError: Nothing has been played yet, or the last turn is not finished.
+        """
+        await self.settled()
+        await self.graph.aupdate_state(self._thread(), dict(update), as_node="condense")
+        return await self._headed()
 
     async def go(self, where: str) -> StateSnapshot:
         """Go to a place; return the state there.

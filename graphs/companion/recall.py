@@ -40,7 +40,7 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> dict[str, 
     now = state.model_copy(update=opened)
     update: dict[str, Any] = {**past, **opened, "recalled": [], "notices": []}
     try:
-        core = await fetch_shared(now.core, runtime)
+        core = await fetch_shared(now.core, runtime.store, runtime.context.user)
         update["recalled"] = await memories_for(now, runtime)
     except Exception as error:  # noqa: BLE001 (any store may stand behind this; the talk goes on without)
         _log.warning("Nothing was recalled for turn %d: %s", now.turn, error, exc_info=True)

@@ -11,10 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from graphs.companion.context import Context
 from graphs.tool_calls import Call
 from memory.namespaces import player_namespace
 from notebooks import CoreNotebook, EditError, Section, edit_core, render_value
@@ -27,20 +25,20 @@ _BEGINNING = "0"  # sorts before all edits
 _ANY = "any"  # edits are applied whatever their assistant calls the section
 
 
-async def fetch_shared(page: CoreNotebook, runtime: Runtime[Context]) -> CoreNotebook:
-    """Return the page with its shared sections as the store has them."""
+async def fetch_shared(page: CoreNotebook, store: BaseStore | None, user: str) -> CoreNotebook:
+    """Return the page with its shared sections as the store has them; without a store, as it is."""
     for label, section in page.sections.items():
-        if section.shared and runtime.store is not None:
-            place = _place(runtime, section.shared)
-            log = await _log(runtime.store, place)
+        if section.shared and store is not None:
+            place = player_namespace(user, "shared", section.shared)
+            log = await _log(store, place)
             if not log:  # the first assistant that knows the section gives it its beginning
-                await runtime.store.aput(place, _BEGINNING, {"value": section.value}, index=False)
+                await store.aput(place, _BEGINNING, {"value": section.value}, index=False)
             page = _with(page, label, _value(log)[0]) if log else page
     return page
 
 
 async def edit_shared(
-    page: CoreNotebook, label: str, call: Call, runtime: Runtime[Context]
+    page: CoreNotebook, label: str, call: Call, store: BaseStore, user: str, origin: str
 ) -> tuple[CoreNotebook, str]:
     """Edit a shared section: check the call against what the store has, add it to the edits, and read what came of it.
 
@@ -48,21 +46,20 @@ async def edit_shared(
         page: Core memory.
         label: The section.
         call: The tool call.
-        runtime: The run's; it has a store.
+        store: Where it is shared.
+        user: Whose assistants share it.
+        origin: Tells this edit from every other; the same if it is made again.
 
     Returns:
-        The page, and what the model is told.
+        The page, and what its writer is told.
 
     Raises:
         EditError: The call does not fit what the section says now.
     """
-    store: Any = runtime.store
     section = page.sections[label]
-    place = _place(runtime, section.shared)
-    info = runtime.execution_info
-    origin = f"{info.thread_id}/{info.checkpoint_id}/{call.id}" if info else call.id
+    place = player_namespace(user, "shared", section.shared)
     mark = hashlib.sha256(origin.encode()).hexdigest()[:16]
-    page = await fetch_shared(page, runtime)
+    page = await fetch_shared(page, store, user)
     log = await _log(store, place)
     if not any(key.endswith(mark) for key, _ in log):  # else the node is run again
         # By itself, so that its own limit and flag hold; what others add at the same time may pass the limit.
@@ -106,7 +103,3 @@ async def _log(store: BaseStore, place: tuple[str, ...]) -> list[tuple[str, JSON
         if len(items) < _PAGE:
             break
     return sorted(found.items())
-
-
-def _place(runtime: Runtime[Context], name: str) -> tuple[str, ...]:
-    return player_namespace(runtime.context.user, "shared", name)

@@ -144,7 +144,9 @@ async def _edited(call: Call, state: CompanionState, runtime: Runtime[Context]) 
     label = call.args.get("label")
     section = state.core.sections.get(label) if isinstance(label, str) else None
     if isinstance(label, str) and section and section.shared and runtime.store is not None:
-        page, text = await edit_shared(state.core, label, call, runtime)
+        info = runtime.execution_info
+        origin = f"{info.thread_id}/{info.checkpoint_id}/{call.id}" if info else call.id
+        page, text = await edit_shared(state.core, label, call, runtime.store, runtime.context.user, origin)
         return Used(text, page)
     edited = edit_core(state.core, call.name, call.args)
     return Used(edited.text, edited.page)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphs.terminal.commands import LOOK_AGAIN, REST
+from graphs.terminal.core import CORE
 from graphs.terminal.door import Door
-from graphs.terminal.table import Command, Outcome, Table, Then
+from graphs.terminal.table import Command
 from graphs.terminal.text import one_line
 from graphs.terminal.travel import TRAVEL
 
@@ -14,24 +15,6 @@ if TYPE_CHECKING:
     from graphs.engine import Saved
     from graphs.settings import Settings
     from graphs.terminal.screen import Screen
-
-
-async def _core(table: Table, rest: str) -> Outcome:
-    from notebooks import CoreNotebook  # pydantic, which the first prompt does not need
-
-    saved = await table.game.saved()
-    page = CoreNotebook.load(saved.values.get("core") if saved else None)
-    if rest and rest not in page.sections:
-        table.screen.complain(f"There is no section {one_line(rest, 40)}; there are {', '.join(page.labels)}.")
-        return Then.PROMPT
-    rows = []
-    for label in [rest] if rest else page.labels:
-        section = page.sections[label]
-        notes = [f"{section.used:,}/{section.limit:,}", *(["read-only"] if section.read_only else [])]
-        notes += [f"shared as {section.shared}"] if section.shared else []
-        rows.append((label, ", ".join(notes), section.value or "–"))
-    table.screen.table("Core memory", ("Section", "Used", "Says"), rows)
-    return Then.PROMPT
 
 
 def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:
@@ -50,9 +33,7 @@ def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:
 
 
 _MOVES = {name: command for name, command in TRAVEL.items() if name != "/recap"}
-COMPANION_COMMANDS: dict[str, Command] = (
-    {"/core": Command("[SECTION]", "core memory, with what it uses of its limits", _core)} | LOOK_AGAIN | _MOVES | REST
-)
+COMPANION_COMMANDS: dict[str, Command] = CORE | LOOK_AGAIN | _MOVES | REST
 CHAT = Door(
     machine="companion",
     who="the companion",

@@ -1,0 +1,74 @@
+"""Edits of core memory by a person: the assistant's own edits, each a checkpoint of its own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.store.base import BaseStore
+
+from graphs.chronicle import Graph
+from graphs.companion.context import Context
+from graphs.companion.shared import edit_shared, fetch_shared
+from graphs.history import History
+from graphs.settings import Settings
+from graphs.tool_calls import Call
+from notebooks import CoreNotebook, EditError, diff_patch, edit_core, sections_of
+
+
+async def core_of(graph: Graph, config: RunnableConfig, context: Settings) -> CoreNotebook:
+    """Return core memory where the thread stands, its shared sections as the store has them.
+
+    Before the first message it is what the settings say.
+    """
+    state = await graph.aget_state(config)
+    begins = sections_of(context.core if isinstance(context, Context) else None)
+    page, store = CoreNotebook.load(state.values["core"]) if state.values.get("turn") else begins, graph.store
+    return await fetch_shared(page, store if isinstance(store, BaseStore) else None, context.user)
+
+
+async def edit_by_hand(
+    graph: Graph, config: RunnableConfig, context: Settings, tool: str, args: Mapping[str, str]
+) -> str:
+    """Edit a section of core memory where the thread stands; return what it says now.
+
+    It is a checkpoint, which Studio shows, and what goes back to before it has it undone; a shared section also changes
+    in the store, for all that share it, and does not go back.
+
+    Args:
+        graph: The companion, compiled with a checkpointer.
+        config: Names the thread.
+        context: The settings.
+        tool: One of `notebooks.CORE_TOOLS`.
+        args: Its arguments, `label` among them.
+
+    Raises:
+        HistoryError: Nothing has been said yet, or the last turn is not finished.
+        EditError: It does not fit: no such section, read-only, over its limit, text that does not stand there once.
+            Nothing was changed.
+    """
+    history = History(graph, config, context)
+    before = CoreNotebook.load((await history.settled()).values.get("core"))
+    section, store = before.sections.get(args["label"]), graph.store
+    try:
+        if section and section.shared and isinstance(store, BaseStore):
+            call = Call(uuid.uuid4().hex, tool, dict(args))
+            page, text = await edit_shared(before, args["label"], call, store, context.user, call.id)
+        else:
+            page, text, _ = edit_core(before, tool, args)
+    except EditError as error:
+        if section and section.read_only:
+            raise EditError(
+                f"Section {args['label']!r} is read-only: tools and commands leave it alone. A patch of the state "
+                "changes it, as in Studio."
+            ) from error
+        if error.__cause__ is None:
+            raise
+        # The cause says what is wrong; the error itself repeats the page, for a model that has to try again.
+        reason = str(error.__cause__)
+        for argument in args:
+            reason = reason.removeprefix(f"{argument}: ")
+        raise EditError(f"{reason} Nothing was changed.") from error
+    await history.write({"core": diff_patch(before.as_json(), page.as_json())})
+    return text

@@ -1,0 +1,105 @@
+"""A person edits core memory: the same edits as the assistant's, as checkpoints that rewind."""
+
+import pytest
+from scripted import call, say
+from talking import Talk
+
+from graphs.companion.edits import core_of, edit_by_hand
+from graphs.errors import HistoryError, ModelError
+from notebooks import EditError
+
+CORE = {
+    "persona": {"value": "I am X.", "read_only": True},
+    "human": {"limit": 40},
+    "house": {"value": "Rules:", "shared": "house", "limit": 60},
+}
+
+
+async def edit(talk, tool, label, **args):
+    return await edit_by_hand(talk.app, talk.config, talk.context, f"core_memory_{tool}", {"label": label, **args})
+
+
+@pytest.fixture
+def talk(model):
+    return Talk(model, core=CORE)
+
+
+async def test_an_edit_is_a_checkpoint_that_the_model_sees_next(talk):
+    await talk.say("hi")
+    steps = len(list(talk.app.get_state_history(talk.config)))
+    assert "9 of 40 characters" in await edit(talk, "append", "human", content="Name: Ann")
+    assert len(list(talk.app.get_state_history(talk.config))) == steps + 1
+    assert talk.app.get_state(talk.config).next == ()
+    await talk.say("Who am I?")
+    assert "Name: Ann" in str(talk.model.asked("companion")[-1][0].content)
+
+
+async def test_going_back_takes_the_edit_back_and_going_there_again_brings_it(talk):
+    await talk.say("hi")
+    await talk.say("more")
+    await edit(talk, "append", "human", content="Name: Ann")
+    await talk.say("on")
+    await talk.history.undo()
+    assert talk.human == "Name: Ann", "the end of a turn is with what a person wrote after it"
+    await talk.history.undo()
+    assert talk.human == ""
+    await talk.history.go("main")
+    assert talk.human == "Name: Ann"
+
+
+async def test_a_new_thread_goes_on_with_the_edit(model, talk):
+    await talk.say("hi")
+    await edit(talk, "rethink", "human", new_content="Name: Ann")
+    later = Talk(model, store=talk.store, core=CORE)
+    await later.say("hello")
+    assert later.human == "Name: Ann"
+
+
+@pytest.mark.parametrize(
+    ("tool", "label", "args", "reason"),
+    [
+        ("append", "persona", {"content": "Y"}, "'persona' is read-only"),
+        ("rethink", "human", {"new_content": "x" * 41}, "would use 41 of 40 characters: shorten it by at least 1"),
+        ("replace", "human", {"old_content": "Bo", "new_content": "Al"}, '^"Bo" does not stand in the section'),
+        ("remove", "human", {"content": "n"}, "stands 4 times"),
+        ("append", "nobody", {"content": "x"}, "There is no section 'nobody'; there are persona, human, house"),
+        ("rethink", "house", {"new_content": "x" * 61}, "would use 61 of 60"),
+    ],
+)
+async def test_what_does_not_fit_is_refused_with_the_reason_and_changes_nothing(talk, tool, label, args, reason):
+    await talk.say("hi", say("ok", call("core_memory_append", label="human", content="Ann and Jon")))
+    before, steps = talk.values["core"], len(list(talk.app.get_state_history(talk.config)))
+    with pytest.raises(EditError, match=reason) as refused:
+        await edit(talk, tool, label, **args)
+    assert "core_memory" not in str(refused.value)
+    assert talk.values["core"] == before
+    assert len(list(talk.app.get_state_history(talk.config))) == steps
+
+
+async def test_before_the_first_message_and_without_a_reply_there_is_nothing_to_edit(talk):
+    page = await core_of(talk.app, talk.config, talk.context)
+    assert page.labels == ["persona", "human", "house"]
+    with pytest.raises(HistoryError, match="Nothing has been played"):
+        await edit(talk, "append", "human", content="x")
+    with pytest.raises(ModelError):
+        await talk.say("hi", ModelError("down"))
+    with pytest.raises(HistoryError, match="has no reply yet"):
+        await edit(talk, "append", "human", content="x")
+
+
+async def test_a_shared_section_changes_for_all_that_share_it_and_does_not_go_back(model, talk):
+    other = Talk(model, store=talk.store, core=CORE, campaign="work")
+    await talk.say("hi")
+    await talk.say("on")
+    await other.say("hi")
+    await edit(talk, "append", "house", content="Quiet after ten.")
+    assert "is shared" in await edit(other, "append", "house", content="No dogs.")
+    told = "Rules:\nQuiet after ten.\nNo dogs."
+    for one in (talk, other):
+        assert (await core_of(one.app, one.config, one.context)).sections["house"].value == told
+    await other.say("read")
+    assert "No dogs." in str(model.asked("companion")[-1][0].content)
+    await talk.history.undo()
+    assert (await core_of(talk.app, talk.config, talk.context)).sections["house"].value == told
+    with pytest.raises(EditError, match="does not stand"):
+        await edit(talk, "remove", "house", content="No cats.")

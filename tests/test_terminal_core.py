@@ -1,0 +1,110 @@
+"""`/core` in `questbook chat`: core memory shown and edited, by a pipe and at a keyboard."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from fake_terminal import FakeTerminal
+
+ROOT = Path(__file__).parent.parent
+CORE = (
+    '{"persona": {"value": "I am X.", "read_only": true}, "human": {"limit": 40}, "to do": {}, '
+    '"house": {"value": "Rules:", "shared": "house"}}'
+)
+
+
+def chat(home, *lines, assistant="one"):
+    return subprocess.run(
+        [sys.executable, "-m", "graphs.terminal", "chat", "--assistant", assistant],
+        input="\n".join([*lines, ""]),
+        text=True,
+        capture_output=True,
+        timeout=100,
+        check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), "QUESTBOOK_CORE": CORE},
+    )
+
+
+def says(run, label):
+    """What the last table of core memory in an output says of a section."""
+    table = run.stdout.rpartition("Core memory")[2]
+    return next(line for line in table.splitlines() if line.strip().startswith(label))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("core")
+
+
+def test_edits_by_command_stay_and_what_does_not_fit_is_refused(home):
+    run = chat(
+        home,
+        "/core",
+        "/core human add too early",
+        "My name is Ann and I like tea",
+        "/core HUMAN replace tea => coffee",
+        "/core human add Has a dog\\nand a cat",
+        "/core persona set I am Y.",
+        "/core human remove milk",
+        "/core humen set x",
+        "/core human frobnicate x",
+        "/core human edit",
+        "/core human add",
+        "/core to do set pack",
+        "/core",
+    )
+    assert run.returncode == 0, run.stderr
+    assert "24/40" in says(run, "human")
+    assert "pack" in says(run, "to do")
+    assert "I am X." in says(run, "persona")
+    for refusal in (
+        "Core memory begins with your first message",
+        "would use 46 of 40 characters: shorten it by at least 6",
+        "Section 'persona' is read-only: tools and commands leave it alone.",
+        '"milk" does not stand in the section.',
+        "There is no section humen set x; there are persona, human, to do, house. Did you mean human?",
+        "or clear; got frobnicate x.",
+        "or clear; got edit.",
+        "or clear; got add.",
+    ):
+        assert refusal in run.stderr
+    later = chat(home, "/core human", "What do I like?", "/core human clear", "/core")
+    assert "Likes: coffee" in later.stdout
+    assert "You like coffee." in later.stdout
+    assert "0/40" in says(later, "human")
+
+
+def test_undo_takes_an_edit_back_and_the_database_of_the_checkpoints_has_it(home):
+    run = chat(home, "hello", "/core to do set swim", "hello again", "/undo 2", "/core", assistant="two")
+    assert "cannot be taken back" in run.stderr
+    assert "swim" in says(run, "to do")
+    run = chat(home, "and again", "/core to do set fly", "/core", "/undo", "/core", assistant="two")
+    assert "swim" in says(run, "to do")
+    with closing(sqlite3.connect(home / "checkpoints.db")) as database:
+        threads = database.execute("SELECT COUNT(DISTINCT thread_id) FROM checkpoints").fetchone()
+    assert threads == (2,), "an edit is a checkpoint of its thread, which Studio reads from the same file"
+
+
+def test_a_shared_section_is_edited_for_both_assistants(home):
+    chat(home, "hello", "/core house add Quiet after ten.", assistant="three")
+    run = chat(home, "/core house", "hello", "/core house add No dogs.", assistant="four")
+    assert "Quiet after ten." in run.stdout
+    assert "shared as house" in run.stdout
+    assert "No dogs." in chat(home, "/core house", assistant="three").stdout
+
+
+def test_at_a_keyboard_a_section_is_put_into_the_line_to_be_changed(tmp_path):
+    terminal = FakeTerminal(tmp_path, "-m", "graphs.terminal", "chat")
+    terminal.expect("A new companion begins")
+    terminal.enter("My name is Ann and I like tea")
+    terminal.expect("I have noted")
+    terminal.enter("/core human edit")
+    terminal.expect(r"Name: Ann\nLikes: tea")
+    terminal.send(" with milk\r")
+    terminal.expect("now uses 31 of 2,000 characters")
+    terminal.enter("/quit")
+    assert terminal.close() == 0
