@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, cast
 from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
 from memory.duplicates import essence, fold, varied
-from memory.embeddings import HashEmbeddings
-from memory.ltm_config import LtmConfig
+from memory.embeddings import HashEmbeddings, embedder_of
+from memory.ltm_config import SPELLING_DISTANCE, LtmConfig, LtmReads
 from memory.namespaces import character_namespace
 from memory.off_the_record import off_record
 from memory.timeline import Segment, sees
@@ -109,18 +109,40 @@ async def remember_message(
     Returns:
         The key under which it stands; None if it is not remembered.
     """
+    more: dict[str, Any] = {"user": user, "said_at": said_at, "session": session, "stamp": stamp, "key": key}
+    write = memory_op(character, speaker, text, config, **more)
+    if write is None:
+        return None
+    if await store.aget(write.namespace, write.key) is None:
+        await store.abatch([write])
+    return write.key
+
+
+def memory_op(
+    character: str,
+    speaker: str,
+    text: str,
+    config: LtmConfig | None = None,
+    *,
+    user: str | None = None,
+    said_at: datetime | None = None,
+    session: str | None = None,
+    stamp: Mapping[str, Any] | None = None,
+    key: str | None = None,
+) -> PutOp | None:
+    """Make the write by which a message is remembered, to go in one batch with others; None if it is not remembered.
+
+    The arguments are those of `remember_message`. The write replaces a record that stands under its key.
+    """
     config = config or LtmConfig()
     text = spoken(text, speaker)
     if not text or len(text) < config.ltm_writes.min_message_length or off_record(text):
         return None
     when = said_at or datetime.now(UTC)
     at = (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
-    key = key or memory_key(speaker, text, at)
+    value = {**(stamp or {}), **memory_record(speaker, text, at, session=session)}
     place = character_namespace(character, MEMORIES, user=user)
-    if await store.aget(place, key) is None:
-        value = {**(stamp or {}), **memory_record(speaker, text, at, session=session)}
-        await store.abatch([PutOp(place, key, value, index=["text"])])
-    return key
+    return PutOp(place, key or memory_key(speaker, text, at), value, index=["text"])
 
 
 async def memories_for(
@@ -140,7 +162,8 @@ async def memories_for(
         store: Any store. One that makes no vectors is measured by spelling, over its first thousand memories.
         character: Whose memories.
         message: What the user says now, and nothing else.
-        config: The settings; the default is the extension's example.
+        config: The settings; the default is the extension's example. A distance that they do not name is the
+            extension's, or `SPELLING_DISTANCE` where memories are measured by spelling.
         user: Whose character it is; None: one for all users.
         session: The session that is going on, for `visible: next_session`.
         timeline: Of records that carry a branch and turn, only those that it sees. None: all.
@@ -161,13 +184,19 @@ async def memories_for(
     places = [character_namespace(name, MEMORIES, user=user) for name in (character, EVERYONE)]
     limit, before = max(_CANDIDATES, 4 * reads.num_memories_to_fetch), 0
     while True:
-        found, full = await _measured(store, places, message.strip(), limit)
-        near = [(far, item) for far, item in found if far < reads.max_cosine_distance]
+        found, full, by_spelling = await _measured(store, places, message.strip(), limit)
+        near = [(far, item) for far, item in found if far < _reach(reads, by_spelling=by_spelling)]
         memories = _together([(far, item) for far, item in near if visible(item.value)])
         # Further out there is more only if the last step found more.
         if len(memories) >= reads.num_memories_to_fetch or not full or len(near) <= before or limit >= _MOST:
             return varied(memories, lambda memory: memory.text)[: reads.num_memories_to_fetch]
         limit, before = 4 * limit, len(near)
+
+
+def _reach(reads: LtmReads, *, by_spelling: bool) -> float:
+    """Return the distance within which memories are recalled: as the settings say, or what fits the measure."""
+    told = "max_cosine_distance" in reads.model_fields_set or not by_spelling
+    return reads.max_cosine_distance if told else SPELLING_DISTANCE
 
 
 def _together(near: Sequence[tuple[float, SearchItem]]) -> list[Memory]:
@@ -181,20 +210,21 @@ def _together(near: Sequence[tuple[float, SearchItem]]) -> list[Memory]:
 
 async def _measured(
     store: BaseStore, places: Sequence[tuple[str, ...]], message: str, limit: int
-) -> tuple[list[tuple[float, SearchItem]], bool]:
-    """Return candidates with their distance, and whether there may be more."""
+) -> tuple[list[tuple[float, SearchItem]], bool, bool]:
+    """Return candidates with their distance, whether there may be more, and whether they are measured by spelling."""
     searches = [SearchOp(place, query=message, limit=limit) for place in places]
     results = cast("list[list[SearchItem]]", await store.abatch(searches))
     items = [item for hits in results for item in hits]
     if any(item.score is not None for item in items):
         measured = [(1.0 - item.score, item) for item in items if item.score is not None]
-        return measured, any(len(hits) >= limit for hits in results)
+        by_spelling = isinstance(embedder_of(store), HashEmbeddings)
+        return measured, any(len(hits) >= limit for hits in results), by_spelling
     if not items:
-        return [], False
+        return [], False, True
     _log.info("%s makes no vectors: memories are measured by spelling", type(store).__name__)
     searches = [SearchOp(place, limit=_UNRANKED) for place in places]
     taken = [item for hits in cast("list[list[SearchItem]]", await store.abatch(searches)) for item in hits]
-    return await asyncio.to_thread(_by_spelling, taken, message), False
+    return await asyncio.to_thread(_by_spelling, taken, message), False, True
 
 
 def _by_spelling(items: Sequence[SearchItem], message: str) -> list[tuple[float, SearchItem]]:

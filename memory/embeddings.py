@@ -7,6 +7,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from zlib import crc32
 
@@ -90,6 +91,12 @@ class HashEmbeddings(Embeddings):
             for length in _GRAMS:
                 features.update(f"#{marked[i : i + length]}" for i in range(len(marked) - length + 1))
         return features
+
+
+def embedder_of(store: object) -> object:
+    """Return what makes a store's vectors, as far as the store tells it; else None."""
+    index = getattr(store, "index_config", None)
+    return index.get("embed") if isinstance(index, Mapping) else None
 
 
 def load_embeddings(name: str, **options: Any) -> Embeddings:

@@ -19,6 +19,7 @@ from langgraph.store.base import BaseStore
 
 from memory.access import last_accesses
 from memory.candidates import Scope
+from memory.embeddings import embedder_of
 from memory.fit import fit, utc_date
 from memory.gathered import Gathered, gather
 from memory.lexical import split_words
@@ -243,9 +244,7 @@ def _anchor(scores: NDArray[np.float64], pool: Pool, said: str) -> int | None:
 
 def _worth(store: BaseStore) -> float:
     """Return what the store's embedder says its cosine is worth beside words; 1 if it does not say."""
-    index = getattr(store, "index_config", None)
-    embed = index.get("embed") if isinstance(index, Mapping) else None
-    return float(getattr(embed, "fusion_weight", 1.0))
+    return float(getattr(embedder_of(store), "fusion_weight", 1.0))
 
 
 def _tokens(one: Recalled) -> int:

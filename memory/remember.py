@@ -16,7 +16,8 @@ from memory.timeline import Segment, branch_of, claim, record_key, stamp
 Exchange = str | Mapping[str, Any]
 """What was said in one turn: a text, or fields with at least `text`, or `player` and `reply`."""
 
-_PAUSE = timedelta(hours=3)  # a longer one, or a new thread, begins a new session
+PAUSE = timedelta(hours=3)
+"""A longer one, or a new thread, begins a new session."""
 _BRANCH = "main"
 
 
@@ -108,7 +109,7 @@ def session_of(past: Mapping[str, Any] | None, now: Mapping[str, Any]) -> int:
     number = past.get("session")
     number = number if isinstance(number, int) and number > 0 else 1
     before, then = moment(past), moment(now)
-    paused = before is not None and then is not None and then - before > _PAUSE
+    paused = before is not None and then is not None and then - before > PAUSE
     return number + (paused or past.get("thread") != now.get("thread"))
 
 

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 
 from graphs.settings import Settings
 from memory.days import zone_of
+from memory.ltm_config import LtmConfig
 from notebooks import sections_of
 
 _OWN = "companion"
@@ -18,9 +19,20 @@ def own_campaign(name: str) -> str:
     return name if name == _OWN or name.startswith(f"{_OWN}:") else f"{_OWN}:{name}"
 
 
+def assistant_name(campaign: str) -> str:
+    """Return the name by which a person knows the assistant."""
+    return campaign.removeprefix(f"{_OWN}:")
+
+
 def _readable(core: dict[str, Any]) -> dict[str, Any]:
     sections_of(core)  # raises a ValueError that names what does not fit
     return core
+
+
+def _fitting(settings: str | dict[str, Any]) -> str | dict[str, Any]:
+    if isinstance(settings, dict):
+        LtmConfig.of(settings)  # raises a ValueError that names each wrong value; a file is read when a turn begins
+    return settings
 
 
 def _known(zone: str) -> str:
@@ -43,6 +55,11 @@ class Context(Settings):
     )
     timezone: Annotated[str, AfterValidator(_known)] = Field(
         default="", description="The user's timezone, such as Europe/Berlin; empty: that of this machine."
+    )
+    ltm_config: Annotated[str | dict[str, Any], AfterValidator(_fitting)] = Field(
+        default="",
+        description="Recall as the LTM extension does: path of an ltm_config.json, or of a directory with a file for "
+        "each character, or the settings as an object; empty: the companion's own recall.",
     )
     search_results: int = Field(default=5, ge=1, le=20, description="Results on a page of a search.")
     max_tool_rounds: int = Field(default=6, ge=1, le=20, description="Times the model may call tools in one turn.")

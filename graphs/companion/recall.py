@@ -10,6 +10,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
 from graphs.companion.context import Context
+from graphs.companion.ltm import character_memories, ltm_of
 from graphs.companion.sections import conversation, exchange_line
 from graphs.companion.shared import fetch_shared
 from graphs.companion.state import CompanionState
@@ -23,6 +24,7 @@ from memory.days import zone_of
 from memory.namespaces import campaign_namespace
 from memory.recall import Recalled
 from memory.recall import recall as recall_records
+from memory.remember import PAUSE
 from notebooks import CoreNotebook, diff_patch, sections_of
 
 _MOST = 12
@@ -30,11 +32,17 @@ _log = logging.getLogger(__name__)
 
 
 async def recall(state: CompanionState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Open the turn: take over the past or the configured sections, see what others shared, recall."""
+    """Open the turn: take over the past or the configured sections, see what others shared, recall.
+
+    Raises:
+        LtmConfigError: The settings of the character's memory are wrong; the message is kept, and the turn can be run
+            again.
+    """
     began = state.core
     past = await join(state, runtime, lambda _: "")
     core = began if state.turn else CoreNotebook.load(past.pop("core", None) or sections_of(runtime.context.core))
     state = state.model_copy(update={**past, "core": core})
+    await ltm_of(runtime.context)  # settings that are wrong are told before anything is done with them
     opened = open_turn(state, runtime)
     opened |= _clock(state, runtime.context) if opened["turn"] != state.turn else {}
     now = state.model_copy(update=opened)
@@ -53,14 +61,17 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
     """Recall the exchanges that fit the message best and do not stand in the prompt; in the order they were said.
 
     Each is {"key", "turn", "age", "score", "why", "player", "reply", "said_at"}; the best come until `recall_tokens`
-    are full.
+    are full. With `ltm_config` what the character remembers is recalled in their place (`graphs.companion.ltm`).
     """
     context = runtime.context
-    first_shown = state.turn - fidelity(conversation(state, context))
+    shown = conversation(state, context)
+    query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
+    if (ltm := await ltm_of(context)) is not None:
+        return await character_memories(state, runtime, ltm, query, [message.text for message in shown])
+    first_shown = state.turn - fidelity(shown)
     before = min(first_shown, state.remembered_through + 1)
     if runtime.store is None or not context.recall_tokens or before <= 1:
         return []
-    query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
     now = datetime.now(zone_of(context.timezone))
 
     def told(one: Recalled) -> dict[str, Any]:
@@ -88,5 +99,7 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
 
 def _clock(state: CompanionState, context: Context) -> dict[str, Any]:
     now = datetime.now(UTC)
+    began = now.isoformat(timespec="seconds")
     away = phrase_age(state.opened_at, now.astimezone(zone_of(context.timezone))) if state.opened_at else ""
-    return {"opened_at": now.isoformat(timespec="seconds"), "away": away}
+    goes_on = state.session and now - datetime.fromisoformat(state.opened_at) <= PAUSE
+    return {"opened_at": began, "away": away, "session": state.session if goes_on else now.isoformat()}

@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
 from graphs.companion.context import Context
+from graphs.companion.ltm import ltm_of, memory_ops
 from graphs.companion.state import CompanionState
 from graphs.exchanges import write_turns
 from graphs.turn import spoken_turns
@@ -17,8 +18,18 @@ from memory.timeline import Segment
 
 
 async def remember(state: CompanionState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Store each turn that is not stored yet; its archival entries go into its place on the timeline with it."""
-    archive = campaign_namespace(runtime.context.user, runtime.context.campaign, "archive")
+    """Store each turn that is not stored yet; what belongs to it goes into its place on the timeline with it.
+
+    That are its archival entries and, with `ltm_config`, what the character remembers of it.
+
+    Raises:
+        LtmConfigError: The settings of the character's memory have become wrong; the reply stands, and the turn is
+            stored when the thread is run again.
+    """
+    ltm, archive = (
+        await ltm_of(runtime.context),
+        campaign_namespace(runtime.context.user, runtime.context.campaign, "archive"),
+    )
 
     def also(timeline: list[Segment], origin: dict[str, Any]) -> list[PutOp]:
         writes: list[PutOp] = []
@@ -26,7 +37,7 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> dict[str
             entries = [kept for kept in state.archived if kept["turn"] == turn]
             # When it was put away, not when it is written: a failed write may be a turn late.
             writes += entry_ops(archive, [{**origin, **kept} for kept in entries], timeline, turn, {})
-        return writes
+        return writes + (memory_ops(state, runtime, ltm, turns, timeline, origin) if ltm else [])
 
     turns = spoken_turns(state, state.remembered_through + 1, state.turn)
     update = await write_turns(state, runtime, turns, lambda _: {}, also)

@@ -7,6 +7,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from graphs.companion.context import Context
+from graphs.companion.ltm import ltm_of, with_memories
 from graphs.companion.recall import memories_for
 from graphs.companion.sections import assist_prompt
 from graphs.companion.state import CompanionState
@@ -18,10 +19,13 @@ async def respond(state: CompanionState, runtime: Runtime[Context]) -> dict[str,
     """Answer the person, call tools, or both.
 
     Raises:
+        LtmConfigError: The settings of the character's memory have become wrong.
         ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
     """
     if state.recalled is None:  # the run was resumed here, and what was recalled is not checkpointed
         state = state.model_copy(update={"recalled": await memories_for(state, runtime)})
     prompt, rounds = assist_prompt(state, runtime.context), runtime.context.max_tool_rounds
+    if (ltm := await ltm_of(runtime.context)) is not None:
+        prompt = with_memories(prompt, state.recalled or [], ltm, runtime.context)
     said = await reply(state, runtime, prompt, node="respond", tools=tools_for(state), most_rounds=rounds)
     return {"messages": [said]}

@@ -23,7 +23,7 @@ def assist_prompt(state: CompanionState, context: Context) -> Prompt:
         Section(INSTRUCTIONS, prompts.ASSIST),
         Section("core_memory", state.core.render()),
         Section("summary", escaped(state.summary)),
-        Section("memories", "\n".join(exchange_line(memory) for memory in state.recalled or [])),
+        Section("memories", "\n".join(exchange_line(memory) for memory in state.recalled or [] if "player" in memory)),
         Section("about", render_fields(_about(state, context))),
     ]
     return stack(sections, conversation(state, context), context)

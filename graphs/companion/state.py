@@ -25,6 +25,7 @@ class CompanionState(TurnState):
         archived: Entries of archival memory that wait for their turn's place in the store: {"turn", …}.
         archive_count: Entries of archival memory that this thread sees.
         opened_at: When the current turn began, ISO 8601 in UTC.
+        session: When the session began, in the same form: a new thread or a long pause begins one.
         away: How long before that the turn before began, in words; "" in the first.
     """
 
@@ -35,4 +36,5 @@ class CompanionState(TurnState):
     archived: list[JSON] = Field(default_factory=list)
     archive_count: int = 0
     opened_at: str = ""
+    session: str = ""
     away: str = ""

@@ -12,9 +12,32 @@ from graphs.terminal.text import one_line
 from graphs.terminal.travel import TRAVEL
 
 if TYPE_CHECKING:
+    from graphs.companion.context import Context as Companion
     from graphs.engine import Saved
     from graphs.settings import Settings
     from graphs.terminal.screen import Screen
+
+
+async def hint(context: Companion) -> str:
+    """Return what a person should know of the settings of the character's memory; "" if nothing.
+
+    Raises:
+        LtmConfigError: They are wrong; that is told at once, not with the first message.
+    """
+    if context.ltm_config == "":
+        return ""
+    from graphs.companion.ltm import ltm_of
+    from memory.ltm_config import SPELLING_DISTANCE
+
+    config = await ltm_of(context)
+    if config is None or context.embeddings != "hash" or config.ltm_reads.max_cosine_distance >= SPELLING_DISTANCE:
+        return ""
+    if "max_cosine_distance" not in config.ltm_reads.model_fields_set:
+        return ""
+    return (
+        f"ltm_reads.max_cosine_distance is {config.ltm_reads.max_cosine_distance:g}, which the embedder hash seldom "
+        f"reaches: leave it out, which is {SPELLING_DISTANCE:g} there, or get minilm: questbook embeddings get minilm."
+    )
 
 
 def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:

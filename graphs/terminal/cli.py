@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from graphs.terminal.memory_flags import add_memory_commands
 
 if TYPE_CHECKING:
+    from graphs.companion.context import Context as Companion
     from graphs.settings import Settings
 
 OK = 0
@@ -87,7 +88,8 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.command == "chat":
             from graphs.companion.context import Context as Companion
 
-            asyncio.run(_work(arguments, Companion.of(None, **given), live=live))
+            companion = Companion.of(None, **given, ltm_config=arguments.ltm_config)
+            asyncio.run(_chat(companion, live=live))
             return OK
         context = Context.of(None, **given)
         if arguments.command == "forget":
@@ -120,11 +122,16 @@ def _work(arguments: argparse.Namespace, context: Settings, *, live: bool) -> Co
         return rewind(context, arguments.to, live=live)
     from graphs.terminal.play import play
 
-    if arguments.command == "chat":
-        from graphs.terminal.chat import CHAT
-
-        return play(context, live=live, door=CHAT)
     return play(context, live=live)
+
+
+async def _chat(context: Companion, *, live: bool) -> None:
+    from graphs.terminal.chat import CHAT, hint
+    from graphs.terminal.play import play
+
+    if told := await hint(context):
+        print(told, file=sys.stderr)  # noqa: T201
+    await play(context, live=live, door=CHAT)
 
 
 def _curate(arguments: argparse.Namespace, context: Settings) -> Coroutine[Any, Any, bool]:
@@ -175,6 +182,11 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     chat.add_argument("--assistant", metavar="NAME", dest="campaign", help="which companion; a new name begins one")
+    chat.add_argument(
+        "--ltm-config",
+        metavar="PATH",
+        help="recall as the LTM extension does: its ltm_config.json, or a directory with a file for each assistant",
+    )
     chat.add_argument(
         "--model", metavar="PROVIDER:NAME", help="chat model (default: offline, the built-in assistant of a few rules)"
     )

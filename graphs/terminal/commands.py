@@ -143,7 +143,10 @@ async def _quit(table: Table, rest: str) -> Then:  # noqa: ARG001
 
 def _told(memory: dict[str, Any]) -> str:
     source = citation(memory)
-    return f"[{source}] {lore_text(memory)}" if source else str(memory.get("player") or memory.get("text") or "")
+    if source:
+        return f"[{source}] {lore_text(memory)}"
+    said = str(memory.get("player") or memory.get("text") or "")
+    return f"{memory['speaker']}: {said}" if memory.get("speaker") else said
 
 
 def _score(score: Any) -> str:

@@ -1,0 +1,175 @@
+"""The memories of a character: the LTM extension's recall in the companion, where `ltm_config` asks for it.
+
+The character is the assistant, by its name; what it remembers is what `questbook import ltm` brings over and `questbook
+memories` shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from langgraph.runtime import Runtime
+from langgraph.store.base import PutOp
+
+from graphs.companion.context import Context, assistant_name
+from graphs.companion.state import CompanionState
+from graphs.prompt_stack import Prompt, Section, escaped
+from memory.age import phrase_age
+from memory.characters import Memory, memories_for, memory_op, spoken
+from memory.days import zone_of
+from memory.errors import LtmConfigError
+from memory.injection import START, inject_text, memory_block
+from memory.ltm_config import LtmConfig, LtmReads
+from memory.namespaces import character_name
+from memory.off_the_record import off_record
+from memory.timeline import Segment, branch_of, record_key, stamp
+
+JSON = dict[str, Any]
+
+SECTION = "character_memories"
+"""Name of the section of the prompt that holds them."""
+_EVERY = "ltm_config"  # in a directory, the file for characters that have none of their own
+
+
+async def ltm_of(context: Context) -> LtmConfig | None:
+    """Return the character's LTM settings, read anew, so that a change of the file takes effect; None without any.
+
+    Raises:
+        LtmConfigError: The file cannot be read, or something in it is wrong; each wrong value is named.
+    """
+    if isinstance(context.ltm_config, Mapping):
+        return LtmConfig.of(context.ltm_config)
+    if not context.ltm_config:
+        return None
+    return await asyncio.to_thread(_read, context.ltm_config, assistant_name(context.campaign))
+
+
+async def character_memories(
+    state: CompanionState, runtime: Runtime[Context], config: LtmConfig, message: str, shown: Sequence[str]
+) -> list[JSON]:
+    """Recall what the character remembers that fits a message, the nearest first.
+
+    Args:
+        state: The state, its turn opened.
+        runtime: The run's.
+        config: The settings.
+        message: What the person says now.
+        shown: Messages that stand in the prompt anyway.
+    """
+    if runtime.store is None:
+        return []
+    context, character = runtime.context, assistant_name(runtime.context.campaign)
+    now = datetime.now(zone_of(context.timezone))
+    # The turn under way has no place yet: what stands under its number may be another's.
+    written = min(state.turn - 1, state.remembered_through)
+    found = await memories_for(
+        runtime.store,
+        character,
+        message,
+        config,
+        user=context.user,
+        session=_session(state, runtime),
+        timeline=[(branch, min(reached, written)) for branch, reached in state.timeline],
+        besides=[spoken(text, character) for text in shown],
+    )
+    return [
+        {
+            "kind": "memory",
+            "score": 1.0 - memory.distance,
+            "age": phrase_age(memory.said_at or None, now),
+            "why": f"distance {memory.distance:.2f}",
+            **memory._asdict(),
+        }
+        for memory in found
+    ]
+
+
+def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, context: Context) -> Prompt:
+    """Put a character's memories into a prompt, by the templates and at the place that its settings say.
+
+    Before everything else; or before the first <START> in an added section, or behind everything else in the system
+    message.
+    """
+    memories = [Memory(*(memory[name] for name in Memory._fields)) for memory in recalled]
+    # Cut first: an escape must not be cut in two.
+    cut = config.ltm_reads.memory_length_cutoff_in_chars
+    told = [memory._replace(text=escaped(memory.text[:cut]), speaker=escaped(memory.speaker)) for memory in memories]
+    whole = config.model_copy(update={"ltm_reads": LtmReads(memory_length_cutoff_in_chars=sys.maxsize)})
+    now = datetime.now(zone_of(context.timezone))
+    block = memory_block(told, whole, name1=context.user, name2=assistant_name(context.campaign), now=now)
+    if not block.strip():
+        return prompt
+    location, sections = config.ltm_context.injection_location, list(prompt.sections)
+    if location == "BEFORE_NORMAL_CONTEXT":
+        return prompt._replace(sections=[Section(SECTION, block), *sections])
+    place = next((n for n, section in enumerate(sections) if START in section.text), None)
+    if place is None:
+        return prompt._replace(sections=[*sections, Section(SECTION, block)])
+    sections[place] = sections[place]._replace(text=inject_text(sections[place].text, block, location))
+    return prompt._replace(sections=sections)
+
+
+def memory_ops(
+    state: CompanionState,
+    runtime: Runtime[Context],
+    config: LtmConfig,
+    turns: Sequence[JSON],
+    timeline: Sequence[Segment],
+    origin: Mapping[str, Any],
+) -> list[PutOp]:
+    """Make the writes by which the character remembers turns, which have their places on the timeline.
+
+    Args:
+        state: The state.
+        runtime: The run's.
+        config: The settings.
+        turns: The turns as {"turn", "player", "reply"}.
+        timeline: The timeline with their places.
+        origin: Where the records come from: thread, checkpoint, said_at.
+    """
+    context, writes = runtime.context, list[PutOp]()
+    character = assistant_name(context.campaign)
+    for told in turns:
+        if off_record(told["player"]):
+            continue
+        branch = branch_of(timeline, told["turn"])
+        for number, (speaker, text) in enumerate(((context.user, told["player"]), (character, told["reply"]))):
+            write = memory_op(
+                character,
+                speaker,
+                text,
+                config,
+                user=context.user,
+                said_at=datetime.fromisoformat(origin["said_at"]) if origin.get("said_at") else datetime.now(UTC),
+                session=_session(state, runtime),
+                stamp={**origin, **stamp(branch, told["turn"])},
+                key=record_key(branch, told["turn"], "memory", number),
+            )
+            writes += [write] if write else []
+    return writes
+
+
+def _session(state: CompanionState, runtime: Runtime[Context]) -> str:
+    info = runtime.execution_info
+    return f"{info.thread_id if info else ''}/{state.session}"
+
+
+def _read(path: str, character: str) -> LtmConfig:
+    """Read the settings from a file, or from the character's own file in a directory."""
+    try:
+        place = Path(path).expanduser()
+        if not place.is_dir():
+            return LtmConfig.read(place)
+        files = {character_name(file.stem): file for file in sorted(place.glob("*.json"))}
+    except (OSError, RuntimeError) as error:
+        raise LtmConfigError(f"{path} cannot be read: {error}.") from error
+    file = files.get(character_name(character)) or files.get(_EVERY)
+    if file is None:
+        own = f"{character_name(character)}.json"
+        raise LtmConfigError(f"{path} has no settings for {character!r}: neither {own!r} nor '{_EVERY}.json'.")
+    return LtmConfig.read(file)
