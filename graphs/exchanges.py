@@ -19,6 +19,7 @@ from graphs.withheld import withheld
 from memory.access import access_op, last_accesses
 from memory.buffer import turns_of
 from memory.namespaces import campaign_namespace
+from memory.off_the_record import WITHHELD
 from memory.remember import remember
 from memory.timeline import Segment
 
@@ -96,6 +97,7 @@ def _said(told: JSON, state: TurnState) -> JSON:
         "text": f"{told['player']}\n{told['reply']}",
         "player": told["player"],
         "reply": told["reply"],
+        **({WITHHELD: True} if told.get(WITHHELD) else {}),
         "line": state.line,
         "messages": [message.id for message in buffered[told["turn"]]],
     }

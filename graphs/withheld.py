@@ -11,7 +11,7 @@ from typing import Any
 from graphs.phrase import FORGOTTEN
 from graphs.turn_state import TurnState
 from memory.buffer import spoken, turns_of
-from memory.off_the_record import off_record
+from memory.off_the_record import WITHHELD, off_record
 
 JSON = dict[str, Any]
 
@@ -29,7 +29,7 @@ def withheld(told: JSON) -> JSON:
 
     That the turn was played is kept, as after `forget`: the tree of what was played must not fall apart.
     """
-    return told | {"player": FORGOTTEN, "reply": FORGOTTEN} if off_record(told["player"]) else told
+    return told | {"player": FORGOTTEN, "reply": FORGOTTEN, WITHHELD: True} if off_record(told["player"]) else told
 
 
 def on_record(turns: Iterable[JSON]) -> list[JSON]:

@@ -10,6 +10,7 @@ from langgraph.store.base import BaseStore
 from memory.days import Days
 from memory.errors import BadQueryError
 from memory.matching import matched
+from memory.off_the_record import WITHHELD
 from memory.result_page import Page, page_of
 from memory.seen import all_seen
 from memory.timeline import Segment
@@ -51,7 +52,8 @@ async def search_conversation(
     if not roles or (wrong := [role for role in roles if role not in ROLES]):
         raise BadQueryError(f"roles: got {wrong if roles else 'none'}; there are {', '.join(ROLES)}.")
     seen = {item.key: item.value for item in await all_seen(store, namespace, timeline, before)}
-    kept = {key: value for key, value in seen.items() if days is None or days.hold(str(value.get("said_at") or ""))}
+    told = {key: value for key, value in seen.items() if not value.get(WITHHELD)}
+    kept = {key: value for key, value in told.items() if days is None or days.hold(str(value.get("said_at") or ""))}
     texts = {key: _words(value, roles) for key, value in kept.items()}
     order = [key for key, text in texts.items() if text.strip()]
     if query.strip():

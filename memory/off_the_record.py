@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+WITHHELD = "withheld"
+"""Field of a record that stands for a turn whose words are not kept: it is neither recalled nor searched."""
+
 _QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|«[^»]*»")  # what somebody in the story says asks nothing of us
 _THIS = r"(?:this|that|these|those|it|any(?:thing)?(?:\s+of\s+(?:this|that|it))?)"
 # "Don't save that village" is about a village: after verbs that have other uses, "that" must be all that is named.

@@ -25,6 +25,7 @@ from memory.gathered import Gathered, gather
 from memory.lexical import split_words
 from memory.named import bonus, named_in, without
 from memory.neighbours import Place, latest_of
+from memory.off_the_record import WITHHELD
 from memory.pool import Pool
 from memory.recalled import Reason, Recalled
 from memory.scoring import Evidence, Order
@@ -124,7 +125,7 @@ async def recall(
     texts += [(when.anchor, heaviest)] if when.anchor else []
 
     def known(value: Mapping[str, Any]) -> bool:
-        return secrets or may_know(value, viewer)
+        return not value.get(WITHHELD) and (secrets or may_know(value, viewer))
 
     accessed: Mapping[str, str] = {}
     besides: set[Place] = set()

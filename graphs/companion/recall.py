@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
 from graphs.companion.context import Context
 from graphs.companion.ltm import character_memories, ltm_of
@@ -21,6 +22,8 @@ from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
 from memory.buffer_policies import fidelity
 from memory.days import zone_of
+from memory.embeddings import HashEmbeddings, embedder_of
+from memory.ltm_config import SPELLING_DISTANCE
 from memory.namespaces import campaign_namespace
 from memory.recall import Recalled
 from memory.recall import recall as recall_records
@@ -92,9 +95,26 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
         weights=context.weights,
         present=await present_of(state, runtime, now),
         max_cosine_distance=context.max_cosine_distance,
+        valid=_related if _by_spelling(runtime.store, context) else None,
         accesses=campaign_namespace(context.user, context.campaign, "accesses"),
     )
     return sorted((told(one) for one in best), key=lambda memory: int(memory["turn"]))
+
+
+def _by_spelling(store: BaseStore, context: Context) -> bool:
+    fits = context.weights.scoring != "generative_agents"  # which recalls the latest, whatever they say
+    return fits and context.max_cosine_distance is None and isinstance(embedder_of(store), HashEmbeddings)
+
+
+async def _related(found: list[Recalled]) -> list[Recalled]:
+    """Leave out what has nothing to do with the message: no word of it, no time that it names, no like spelling.
+
+    The distance alone would leave out what words find: of LoCoMo's evidence, 45 % instead of 78 % would come. This
+    leaves out none of it, and two fifths of what came for messages that the talk is not about (docs/companion.md).
+    """
+    return [
+        one for one in found if one.reason.by_words or one.reason.time or (one.score or 0.0) >= 1.0 - SPELLING_DISTANCE
+    ]
 
 
 def _clock(state: CompanionState, context: Context) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _DAY = re.compile(r"\b(\d{4}-\d{2}-\d{2}|today|yesterday)\b", re.I)
 _TALKED = re.compile(r"\b(?:talk|talked|said|say|discuss|discussed|spoke|speak)\b", re.I)
 _QUESTION = re.compile(r"\?\s*$|^\W*(?:what|who|whose|where|when|which|how|why|do|does|did|is|are|can)\b", re.I)
 _FIELDS: list[tuple[re.Pattern[str], str, str]] = [
-    (re.compile(r"\bmy name\b|\bwho am i\b", re.I), "Name", "Your name is {}."),
+    (re.compile(r"\bmy name\b|\bwho am i\s*[?.!]*\s*$", re.I), "Name", "Your name is {}."),
     (re.compile(r"\bwhere do i live\b", re.I), "Lives in", "You live in {}."),
     (re.compile(r"\bwhat do i (?:like|love|enjoy)\b", re.I), "Likes", "You like {}."),
     (re.compile(r"\bwhat do i (?:dislike|hate|not like)\b", re.I), "Dislikes", "You dislike {}."),

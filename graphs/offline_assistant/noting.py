@@ -20,8 +20,8 @@ _FACTS: list[tuple[re.Pattern[str], str]] = [
     (re.compile(rf"\bi['’]m allergic to\s+(.{{1,80}}?){_END}", re.I), "Allergic to"),
 ]
 _ONE_OF_EACH = frozenset({"Name", "Lives in", "Works as/at"})
-_REMEMBER = re.compile(r"\bremember(?: that|:)\s+(.{3,1000})", re.I | re.S)
-_KEEP = re.compile(r"\b(?:archive|keep for later|put away)(?: that|:)\s+(.{3,10000})", re.I | re.S)
+_REMEMBER = re.compile(r"\bremember(?: (?:that|this)\b:?|:)\s+(.{3,1000})", re.I | re.S)
+_KEEP = re.compile(r"\b(?:archive|keep for later|put away)(?: (?:that|this)\b:?|:)\s+(.{3,10000})", re.I | re.S)
 _FORGET = re.compile(r"\bforget (?:that )?(.{2,200}?)[.!]*$", re.I)
 
 
