@@ -34,7 +34,7 @@ from memory.paging import items_under
 
 _PAGE = 500
 _LINES = "lines"  # the last label of the namespace whose keys are names that people gave
-_SHOWN = ("character", "quest", "summary", "notices", "rolls", "line")
+_SHOWN = ("character", "quest", "core", "archived", "summary", "notices", "rolls", "line")
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from graphs.terminal.commands import LOOK_AGAIN, REST
 from graphs.terminal.core import CORE
 from graphs.terminal.door import Door
+from graphs.terminal.keeping import KEEPING
 from graphs.terminal.table import Command
 from graphs.terminal.text import one_line
 from graphs.terminal.travel import TRAVEL
@@ -56,7 +57,7 @@ def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:
 
 
 _MOVES = {name: command for name, command in TRAVEL.items() if name != "/recap"}
-COMPANION_COMMANDS: dict[str, Command] = CORE | LOOK_AGAIN | _MOVES | REST
+COMPANION_COMMANDS: dict[str, Command] = CORE | LOOK_AGAIN | _MOVES | {"/forget": KEEPING["/forget"]} | REST
 CHAT = Door(
     machine="companion",
     who="the companion",

@@ -28,7 +28,7 @@ Settings come from the flags, then from the environment, then from defaults:
 
 In the game: /sheet /quest /memories /prompt /campaigns /recap /help /quit, and to move about in the story
   /undo /retry /edit /branch /branches /go /diff; and about what is kept: /forget /retract /why.
-With the companion (questbook chat): /core /memories /prompt and those that move about.
+With the companion (questbook chat): /core /memories /prompt /forget and those that move about.
 Through a pipe each line is a message or a command; the game ends with the input:
   printf 'I am Mira, a halfling rogue\\n/sheet\\n' | questbook play
 Exit status: 0 fine, 2 error (one line on standard error).

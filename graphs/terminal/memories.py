@@ -10,6 +10,7 @@ from typing import Any
 
 from langgraph.store.base import Item
 
+from graphs.companion.context import own_campaign
 from graphs.engine import open_store
 from graphs.errors import SettingsError
 from graphs.home import Home
@@ -22,7 +23,7 @@ from memory.characters import MEMORIES
 from memory.faiss_store import FaissStore
 from memory.namespaces import campaign_namespace, character_namespace, player_namespace
 
-_FACTS = "facts"
+_FACTS, _ARCHIVE = "facts", "archive"
 _WIDTH = 200
 
 
@@ -40,17 +41,22 @@ async def memories(context: Settings, asked: argparse.Namespace) -> bool:
     """
     home, user = await asyncio.to_thread(Home.find), None if asked.shared else context.user
     campaign, player = getattr(asked, "campaign", None), getattr(asked, "player", False)
+    assistant = getattr(asked, "assistant", None)
     async with open_store(home.memory, context.embeddings) as store:
         if asked.character is not None:
             place = character_namespace(asked.character, MEMORIES, user=user)
         elif campaign is not None:
             place = campaign_namespace(context.user, campaign, _FACTS)
+        elif assistant is not None:
+            place = campaign_namespace(context.user, own_campaign(assistant), _ARCHIVE)
         elif player:
             place = player_namespace(context.user, _FACTS)
         elif asked.action == "list":
             return _characters(await curation.characters(store, user))
         else:
-            raise SettingsError("Whose memories? Give --character NAME; `questbook memories list` tells which.")
+            raise SettingsError(
+                "Whose memories? Give --character NAME or --assistant NAME; `questbook memories list` tells which."
+            )
         if asked.action == "list":
             return _list(await curation.listed(store, place))
         if asked.action == "search":
@@ -77,7 +83,7 @@ async def _delete(store: FaissStore, place: tuple[str, ...], asked: argparse.Nam
         _list(gone, deleted=True)
         return True
     if asked.character is None:
-        raise SettingsError("--all is for characters. For a campaign or player there is `questbook forget`.")
+        raise SettingsError("--all is for characters. For a campaign, assistant or player there is `questbook forget`.")
     count = len(await curation.listed(store, place))
     if not asked.yes and not await ask([f"Everything that {asked.character!r} remembers: {count:,} memories."]):
         _say("Nothing was deleted.")

@@ -31,7 +31,8 @@ def add_memory_commands(commands: argparse._SubParsersAction[argparse.ArgumentPa
         "memories",
         help="look through memories; add, edit and delete them",
         description="Look through what is remembered, on all branches, and change it. Without a place, `list` tells "
-        "the characters. The facts of a campaign or player can be listed, searched and deleted.",
+        "the characters. The facts of a campaign or player can be listed, searched and deleted, an assistant's archive "
+        "also edited.",
     )
     actions = memories.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("list", help="say what is remembered, the latest first")
@@ -50,6 +51,8 @@ def add_memory_commands(commands: argparse._SubParsersAction[argparse.ArgumentPa
     for name, action in actions.choices.items():
         place = action.add_mutually_exclusive_group()
         place.add_argument("--character", metavar="NAME", help="of a character; '*': of all of the user's")
+        if name != "add":
+            place.add_argument("--assistant", metavar="NAME", help="what an assistant of `questbook chat` put away")
         if name in ("list", "search", "delete"):
             place.add_argument("--campaign", metavar="NAME", help="the facts of a campaign")
             place.add_argument("--player", action="store_true", help="what is known of the player")

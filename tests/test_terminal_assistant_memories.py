@@ -1,0 +1,70 @@
+"""What an assistant of `questbook chat` put away: looked through and changed by hand, and forgotten."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from stored_bytes import files_saying
+
+ROOT = Path(__file__).parent.parent
+
+
+def questbook(home, *arguments, words=""):
+    return subprocess.run(
+        [sys.executable, "-m", "graphs.terminal", *arguments],
+        input=words,
+        text=True,
+        capture_output=True,
+        timeout=100,
+        check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home)},
+    )
+
+
+def test_the_archive_of_an_assistant_is_listed_searched_edited_and_deleted(tmp_path):
+    archived = "Archive that: the cabin key hangs under the stairs.\nArchive this: Kari takes the early ferry.\n"
+    questbook(tmp_path, "chat", "--assistant", "work", words=archived)
+    place = ("--assistant", "work")
+    listed = questbook(tmp_path, "memories", "list", *place).stdout.splitlines()
+    assert [line.partition("archive: ")[2] for line in listed] == [
+        "Kari takes the early ferry.",
+        "the cabin key hangs under the stairs.",
+    ]
+    best = questbook(tmp_path, "memories", "search", "the key of the cabin", *place).stdout.splitlines()[0]
+    assert re.search(r"archive \(distance 0\.\d\d\): the cabin key", best)
+    key = best.split()[0]
+    assert questbook(tmp_path, "memories", "edit", key, "the cabin key is lost", *place).returncode == 0
+    assert "is lost" in questbook(tmp_path, "chat", *place, words="Where is the cabin key?\n").stdout
+    assert "deleted: " in questbook(tmp_path, "memories", "delete", key, *place).stdout
+    assert len(questbook(tmp_path, "memories", "list", *place).stdout.splitlines()) == 1
+    assert "Nothing is remembered" in questbook(tmp_path, "memories", "list", "--assistant", "companion").stdout
+    everything = questbook(tmp_path, "memories", "delete", "--all", *place)
+    assert (everything.returncode, "questbook forget" in everything.stderr) == (2, True)
+
+
+def test_words_are_forgotten_from_a_talk_on_all_lines_after_asking(tmp_path):
+    words = "My name is Ann\nI like absinthe\nArchive that: absinthe is green\n/undo\nI like tea\n"
+    questbook(tmp_path, "chat", words=words)
+    assert files_saying(tmp_path, "absinthe")
+    kept = questbook(tmp_path, "chat", words="/forget absinthe\nno\n/core human\n")
+    assert "core.sections.human.value" in kept.stdout
+    assert "absinthe" in kept.stdout.rpartition("Core memory")[2]
+    run = questbook(tmp_path, "chat", words="/forget absinthe\nyes\n/core human\nWhat do I like?\n")
+    assert "Forgotten: 3 memories" in run.stderr
+    assert "absinthe" not in run.stdout.rpartition("Core memory")[2]
+    assert files_saying(tmp_path, "absinthe") == []
+
+
+def test_of_a_day_it_finds_what_was_said_of_something(tmp_path):
+    words = "The ferry was late\nI bought bread\nDid we talk about the ferry today?\nWhat did we say today?\n"
+    told = questbook(tmp_path, "chat", words=words).stdout.split("I found this:")
+    assert "The ferry was late" in told[1]
+    assert "bread" not in told[1]
+    assert "bread" in told[2]
+
+
+def test_rules_of_the_offline_assistant_take_no_other_question_for_the_name(tmp_path):
+    told = questbook(tmp_path, "chat", words="My name is Ann\nWho am I going to meet?\nWho am I?\n").stdout
+    assert told.count("Your name is Ann.") == 1
