@@ -1,0 +1,134 @@
+"""The companion on LangGraph's development server, with a model behind a loopback OpenAI server."""
+
+import json
+
+import pytest
+from dev_server import DevServer
+from fake_openai import FakeOpenAI, call, say
+
+from graphs.phrase import FORGOTTEN
+from memory.namespaces import campaign_namespace
+
+pytestmark = pytest.mark.slow
+
+CAT = "My cat is called Miso, she is nine years old, and she always sleeps on my keyboard whenever I want to work."
+
+
+@pytest.fixture
+def model(monkeypatch):
+    with FakeOpenAI() as fake:
+        monkeypatch.setenv("OPENAI_BASE_URL", fake.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        yield fake
+
+
+@pytest.fixture
+def server(tmp_path, model):
+    made = DevServer(tmp_path / "home", tmp_path / "server")
+    yield made
+    made.stop()
+
+
+class Sitting:
+    """A thread on the server."""
+
+    def __init__(self, client, thread, model, **context):
+        self.client, self.thread, self.model = client, thread, model
+        self.context = {"campaign": "studio", "model": "openai:gpt-4o-mini", **context}
+
+    async def say(self, words, *answers, checkpoint=None, **settings):
+        self.model.queue(*answers)
+        given = {"messages": [{"role": "user", "content": words}]} if words else None
+        context = {**self.context, **settings}
+        more = {"context": context, "durability": "sync", "checkpoint": checkpoint}
+        return await self.client.runs.wait(self.thread, "companion", input=given, raise_error=False, **more)
+
+    async def values(self):
+        return (await self.client.threads.get_state(self.thread))["values"]
+
+    async def records(self, what):
+        place = list(campaign_namespace("adventurer", "companion:studio", what))
+        found = await self.client.store.search_items(place, limit=50)
+        return sorted((item["value"] for item in found["items"]), key=lambda value: value["turn"])
+
+    def offered(self):
+        return {tool["function"]["name"] for tool in self.model.requests[-1]["tools"]}
+
+    def prompt(self):
+        return self.model.requests[-1]["messages"][0]["content"]
+
+
+async def sit(client, model, **context):
+    thread = await client.threads.create(graph_id="companion")
+    return Sitting(client, thread["thread_id"], model, **context)
+
+
+async def test_ten_turns_with_tools_forks_and_a_private_turn(server, model):
+    client = server.start()
+    talk = await sit(client, model)
+    note = call("core_memory_append", {"label": "human", "content": "Name: Ann"})
+    assert (await talk.say("I am Ann.", say("Hello Ann.") + note))["messages"][-1]["content"] == "Hello Ann."
+    keep = call("archival_memory_insert", {"content": "The cabin key hangs under the stairs."})
+    await talk.say("Keep where the key is.", say("Kept.") + keep)
+    search = call("archival_memory_search", {"query": "cabin key"})
+    found = await talk.say("Where is it?", say("") + search, say("Under the stairs."))
+    assert found["messages"][-1]["content"] == "Under the stairs."
+    assert "hangs under the stairs" in str(model.requests[-1]["messages"])
+    wrong = call("core_memory_append", {"label": "nobody", "content": "x"})
+    await talk.say("Note x.", say("") + wrong, say("There is no such section."))
+    assert "There is no section 'nobody'" in str(model.requests[-1]["messages"])
+
+    await talk.say("Don't remember this: zwiebel.", say("As you wish.") + note, say("Nothing is kept."))
+    assert not {"core_memory_append", "archival_memory_insert"} & talk.offered()
+    assert "core_memory_remove" in talk.offered()
+    assert 'asked: "not to remember this turn"' in talk.prompt()
+    assert (await talk.values())["core"]["sections"]["human"]["value"] == "Name: Ann"
+    kept = await talk.records("exchanges")
+    assert [value["player"] for value in kept][4] == FORGOTTEN
+    assert "zwiebel" not in json.dumps(kept)
+
+    states = await client.threads.get_history(talk.thread, limit=100)
+    second = next(state for state in states if state["values"]["turn"] == 2 and not state["next"])
+    back = {"checkpoint_id": second["checkpoint"]["checkpoint_id"], "checkpoint_ns": ""}
+    other = call("core_memory_append", {"label": "human", "content": "Likes: tea"})
+    values = await talk.say("I like tea.", say("Noted.") + other, checkpoint=back)
+    assert values["core"]["sections"]["human"]["value"] == "Name: Ann\nLikes: tea"
+    assert values["turn"] == 3
+    assert len({value["branch"] for value in await talk.records("exchanges")}) == 2
+    by_day = call("conversation_search_date", {"start_date": "today", "end_date": "today"})
+    values = await talk.say("What did we say?", say("") + by_day, say("This and that."))
+    listed = next(m["content"] for m in reversed(values["messages"]) if m["type"] == "tool")
+    assert "of 3 (page 1 of 1)" in listed, "of this line: two turns before the fork, and the one after it"
+    assert "Where is it?" not in listed
+
+    later = await sit(client, model)
+    values = await later.say("Hello again.", say("Welcome back."))
+    assert values["core"]["sections"]["human"]["value"] == "Name: Ann\nLikes: tea"
+    assert values["turn"] == 5
+    await client.threads.update_state(
+        later.thread, {"core": {"sections": {"human": {"value": "Name: Bo"}}}}, as_node="condense"
+    )
+    await later.say("Who am I?", say("You are Bo."))
+    assert '"Name: Bo"' in later.prompt()
+    assert "BlockingError" not in (server.state / "log").read_text()
+
+
+async def test_settings_of_the_ltm_extension_are_read_from_a_file_by_the_server(server, model, tmp_path):
+    client = server.start()
+    config = tmp_path / "ltm_config.json"
+    config.write_text('{"ltm_reads": {"num_memories_to_fetch": -1}}')
+    talk = await sit(client, model, campaign="Chiharu", ltm_config=str(config), buffer="turns", buffer_turns=0)
+    refused = await talk.say("Hello there.")
+    assert "ltm_reads.num_memories_to_fetch is -1" in refused["__error__"]["message"]
+    assert model.requests == []
+    config.write_text("{}")
+    await talk.say(None, say("Hello."))
+    await talk.say(CAT, say("A fine cat."))
+    await talk.say("The weather is fine.", say("It is."))
+    assert "Miso" not in talk.prompt()
+    await talk.say("Where does my cat Miso sleep when I work?", say("On the keyboard."))
+    assert talk.prompt().startswith("<character_memories>\nChiharu's memory log:\njust now, adventurer said:")
+    wrong = await talk.say("Hi.", ltm_config={"ltm_reads": {"visible": "never"}})
+    assert "ltm_reads.visible is 'never'" in wrong["__error__"]["message"]
+    assert "BlockingError" not in (server.state / "log").read_text()
