@@ -29,6 +29,7 @@ EVERYONE = "*"
 
 _CANDIDATES = 64  # looked at first: several times what is shown, since what is alike is put together
 _MOST = 4096  # looked at, where most of what is near may not be seen
+_BREAKS = re.compile(r"(?:\r\n?|\n)+")  # all of a length for the embedder, as in the extension
 _UNRANKED = 1000  # taken of a store that makes no vectors
 
 _log = logging.getLogger(__name__)
@@ -170,7 +171,8 @@ async def memories_for(
         besides: Messages that stand in the prompt anyway, as the buffer's; they are not recalled.
     """
     reads = (config or LtmConfig()).ltm_reads
-    if not message.strip() or not reads.num_memories_to_fetch:
+    message = _BREAKS.sub("\n\n", message.strip())
+    if not message or not reads.num_memories_to_fetch:
         return []
     shown = {essence(text) for text in (*besides, message)}
 
@@ -184,7 +186,7 @@ async def memories_for(
     places = [character_namespace(name, MEMORIES, user=user) for name in (character, EVERYONE)]
     limit, before = max(_CANDIDATES, 4 * reads.num_memories_to_fetch), 0
     while True:
-        found, full, by_spelling = await _measured(store, places, message.strip(), limit)
+        found, full, by_spelling = await _measured(store, places, message, limit)
         near = [(far, item) for far, item in found if far < _reach(reads, by_spelling=by_spelling)]
         memories = _together([(far, item) for far, item in near if visible(item.value)])
         # Further out there is more only if the last step found more.
