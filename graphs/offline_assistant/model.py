@@ -71,8 +71,8 @@ class OfflineAssistant(OfflineModel):
     def _answer_question(self, prompt: Prompt, words: str, human: str) -> tuple[str, list[Asked]]:
         if _TALKED.search(words) and (day := _DAY.search(words)):
             if about := words_of(_DAY.sub("", words)):
-                asked = {"query": " ".join(sorted(about)), "start": day[1], "end": day[1]}
-                return "", [("conversation_search", asked)]
+                within = {"query": " ".join(sorted(about)), "start": day[1], "end": day[1]}
+                return "", [("conversation_search", within)]
             return "", [("conversation_search_date", {"start_date": day[1], "end_date": day[1]})]
         for pattern, field, told in _FIELDS:
             values = [line.partition(": ")[2] for line in human.split("\n") if line.startswith(f"{field}: ")]
