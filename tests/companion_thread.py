@@ -7,7 +7,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import call
 
+from graphs.companion.context import Context
 from graphs.companion.graph import build_graph
+from graphs.history import History
 from notebooks import CoreNotebook
 
 ARCHIVE = ("adventurer", "companion", "archive")
@@ -30,6 +32,18 @@ class Companion:
         update = {"messages": [HumanMessage(words)]} if isinstance(words, str) else words
         await self.app.ainvoke(update, self.config, context={**self.settings, **settings}, durability="sync")
         return self.reply
+
+    @property
+    def context(self):
+        return Context.of(self.settings)
+
+    @property
+    def history(self):
+        return History(self.app, self.config, self.context)
+
+    def records(self, what):
+        place = (self.context.user, self.context.campaign, what)
+        return sorted((item.value for item in self.store.search(place, limit=100)), key=lambda value: value["turn"])
 
     @property
     def values(self):

@@ -30,6 +30,12 @@ def start(home: Path, *arguments: str, words: str | bytes = b"", **environment: 
     )
 
 
+def questbook(home: Path, *arguments: str, words: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """The same, with what it wrote as text."""
+    run = start(home, *arguments, words=words, **environment)
+    return subprocess.CompletedProcess(run.args, run.returncode, run.stdout.decode(), run.stderr.decode())
+
+
 def play(home: Path, words: str | bytes, *flags: str, **environment: str) -> Run:
     return start(home, "play", "--seed", "1", *flags, words=words, **environment)
 

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from companion_thread import Companion
 from fake_openai import FakeOpenAI, status
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
-from talking import Talk
 
 from graphs.errors import ModelError
 from notebooks import parse_fields
@@ -23,7 +23,7 @@ async def go_away(talk, **away):
 
 
 async def test_the_prompt_tells_the_time_the_turns_and_what_is_archived(model):
-    talk = Talk(model, timezone="Pacific/Kiritimati")
+    talk = Companion(model, timezone="Pacific/Kiritimati")
     await talk.say("hi", say("ok", call("archival_memory_insert", content="A note.")))
     await talk.say("on")
     told = about(talk)
@@ -33,20 +33,20 @@ async def test_the_prompt_tells_the_time_the_turns_and_what_is_archived(model):
 
 
 async def test_after_a_break_it_knows_how_long_it_was(model):
-    talk = Talk(model)
+    talk = Companion(model)
     await talk.say("hi")
     assert "you_last_spoke" not in about(talk), "they have not spoken before"
     await go_away(talk, days=3)
     await talk.say("hi again")
     assert about(talk)["you_last_spoke"] == "3 days ago"
-    later = Talk(model, store=talk.store)
+    later = Companion(model, store=talk.store)
     await go_away(talk, days=9)
     await later.say("hello")
     assert about(later)["you_last_spoke"] == "just now", "the head says when the last turn was, not an edit"
 
 
 async def test_offline_it_greets_by_how_long_it_was():
-    talk = Talk()
+    talk = Companion()
     assert "not talked before" in await talk.say("Hello")
     await talk.say("My name is Ann")
     await go_away(talk, days=2)
@@ -54,7 +54,7 @@ async def test_offline_it_greets_by_how_long_it_was():
 
 
 async def test_what_a_search_finds_has_its_time_in_the_persons_zone_and_its_age(model):
-    talk = Talk(model, timezone="Pacific/Kiritimati")
+    talk = Companion(model, timezone="Pacific/Kiritimati")
     await talk.say("The heron sleeps.", say("ok", call("archival_memory_insert", content="Herons sleep.")))
     searches = [call("conversation_search", query="heron"), call("archival_memory_search", query="heron")]
     await talk.say("find it", say("", *searches), say("There."))
@@ -69,7 +69,7 @@ async def test_an_exception_of_a_tool_goes_back_to_the_model_cut_at_a_thousand_c
         async def abatch(self, ops):
             raise ConnectionError("x" * 5000)
 
-    talk = Talk(model, store=InMemoryStore())
+    talk = Companion(model, store=InMemoryStore())
     await talk.say("hi")
     talk.app.store = Away()
     await talk.say("find", say("", call("archival_memory_search", query="heron")), say("I cannot."))
@@ -83,7 +83,7 @@ async def test_a_window_that_is_too_small_is_told_and_not_asked_again(monkeypatc
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key")
         server.queue(status(400, message=said, code="context_length_exceeded"))
-        talk = Talk()
+        talk = Companion()
         with pytest.raises(ModelError, match="maximum context length"):
             await talk.say("hi", model="openai:gpt-4o-mini")
         assert len(server.requests) == 1

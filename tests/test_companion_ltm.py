@@ -4,10 +4,10 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from companion_thread import Companion
 from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 from scripted import say
-from talking import Talk
 
 from graphs.companion.context import Context
 from graphs.companion.ltm import ltm_of
@@ -29,7 +29,7 @@ def vectors():
 
 def chiharu(model, **settings):
     made = {"campaign": "Chiharu", "user": "ann", "ltm_config": ALL, "store": vectors()} | settings
-    return Talk(model, **made)
+    return Companion(model, **made)
 
 
 async def kept(talk, name="Chiharu", user="ann"):

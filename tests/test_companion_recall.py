@@ -1,9 +1,9 @@
 """What the companion recalls by itself: nothing that has nothing to do with the message."""
 
 import pytest
+from companion_thread import Companion
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
-from talking import Talk
 
 from memory.embeddings import HashEmbeddings
 
@@ -12,7 +12,7 @@ SAID = ["My cat Miso sleeps on the keyboard.", "I bake sourdough bread.", "The t
 
 async def told(model, **settings):
     store = InMemoryStore(index={"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]})
-    talk = Talk(model, store=store, buffer="turns", buffer_turns=0, **settings)
+    talk = Companion(model, store=store, buffer="turns", buffer_turns=0, **settings)
     model._stock["companion"] = say("Ah.")
     for words in SAID:
         await talk.say(words)

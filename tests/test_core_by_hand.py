@@ -1,8 +1,8 @@
 """A person edits core memory: the same edits as the assistant's, as checkpoints that rewind."""
 
 import pytest
+from companion_thread import Companion
 from scripted import call, say
-from talking import Talk
 
 from graphs.companion.edits import core_of, edit_by_hand
 from graphs.errors import HistoryError, ModelError
@@ -21,7 +21,7 @@ async def edit(talk, tool, label, **args):
 
 @pytest.fixture
 def talk(model):
-    return Talk(model, core=CORE)
+    return Companion(model, core=CORE)
 
 
 async def test_an_edit_is_a_checkpoint_that_the_model_sees_next(talk):
@@ -50,7 +50,7 @@ async def test_going_back_takes_the_edit_back_and_going_there_again_brings_it(ta
 async def test_a_new_thread_goes_on_with_the_edit(model, talk):
     await talk.say("hi")
     await edit(talk, "rethink", "human", new_content="Name: Ann")
-    later = Talk(model, store=talk.store, core=CORE)
+    later = Companion(model, store=talk.store, core=CORE)
     await later.say("hello")
     assert later.human == "Name: Ann"
 
@@ -88,7 +88,7 @@ async def test_before_the_first_message_and_without_a_reply_there_is_nothing_to_
 
 
 async def test_a_shared_section_changes_for_all_that_share_it_and_does_not_go_back(model, talk):
-    other = Talk(model, store=talk.store, core=CORE, campaign="work")
+    other = Companion(model, store=talk.store, core=CORE, campaign="work")
     await talk.say("hi")
     await talk.say("on")
     await other.say("hi")

@@ -1,8 +1,8 @@
 """A section's limit holds on every path by which a value can be written."""
 
 import pytest
+from companion_thread import Companion
 from scripted import call, say
-from talking import Talk
 
 from notebooks import CoreNotebook, EditError, SectionFullError, edit_core
 
@@ -31,7 +31,7 @@ def test_patches_are_held_to_it_whoever_writes_them(by_model):
 
 
 async def test_the_reducer_is_held_to_it_and_the_page_stands(model):
-    talk = Talk(model, core={"human": {"value": "Name: Ann", "limit": 20}})
+    talk = Companion(model, core={"human": {"value": "Name: Ann", "limit": 20}})
     await talk.say("hi", say("ok", call("core_memory_rethink", label="human", new_content=LONG * 2)), say("No."))
     assert "would use 30 of 20 characters" in talk.results[-1].text
     with pytest.raises(SectionFullError):
@@ -40,6 +40,6 @@ async def test_the_reducer_is_held_to_it_and_the_page_stands(model):
 
 
 async def test_the_model_sees_the_count_and_the_limit(model):
-    talk = Talk(model, core={"human": {"value": "Name: Ann", "limit": 20}})
+    talk = Companion(model, core={"human": {"value": "Name: Ann", "limit": 20}})
     await talk.say("hi")
     assert '"used": 9, "limit": 20' in str(model.asked("companion")[-1][0].content)

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from companion_thread import Companion
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 from scripted import say
-from talking import Talk
 
 from memory import FaissStore
 from memory.characters import memories_for, remember_message
@@ -71,7 +71,7 @@ async def test_the_embedder_is_asked_with_the_message_alone_its_line_breaks_alik
 
 async def test_in_a_talk_it_is_asked_with_what_the_person_says_now(model, store):
     settings = {"ltm_reads": {"max_cosine_distance": 2.0}, "ltm_writes": {"min_message_length": 0}}
-    talk = Talk(model, store=store, ltm_config=settings)
+    talk = Companion(model, store=store, ltm_config=settings)
     await talk.say("1 0 first", say("5 5 said"))
     Lengths.asked.clear()
     await talk.say("0 1 second")

@@ -1,11 +1,11 @@
 """A turn that is not to be remembered: nothing is derived from it, in either graph, and the talk at hand has it."""
 
 import pytest
+from companion_thread import Companion
 from fake_terminal import FakeTerminal
 from langchain_core.messages import HumanMessage
 from scripted import call, say
 from stored_bytes import contents
-from talking import Talk
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.retract import retract
@@ -122,7 +122,7 @@ async def test_another_future_of_the_turn_is_noted_and_this_one_stays_unnoted(ga
 
 
 async def test_the_companion_is_offered_no_tool_that_notes_and_is_refused_one_all_the_same(model):
-    talk = Talk(model)
+    talk = Companion(model)
     await talk.say("My name is Ann.", say("Hello Ann.", call("core_memory_append", label="human", content="Name: Ann")))
     notes = [
         call("core_memory_append", label="human", content="word zwiebel"),
@@ -146,7 +146,7 @@ async def test_the_companion_is_offered_no_tool_that_notes_and_is_refused_one_al
 
 
 async def test_the_companions_searches_and_summary_do_not_find_it(model):
-    talk = Talk(model, buffer="summary", summary_offset=0)
+    talk = Companion(model, buffer="summary", summary_offset=0)
     model.queue("condense", say("They talked of boats."))
     await talk.say("I like boats.")
     await talk.say(ASIDE, say("zwiebel, I hear."))
@@ -163,7 +163,7 @@ async def test_the_companions_searches_and_summary_do_not_find_it(model):
 
 
 async def test_offline_the_companion_says_that_it_keeps_nothing():
-    talk = Talk()
+    talk = Companion()
     await talk.say("My name is Ann.")
     assert "keep nothing of it" in await talk.say("Please don't remember that I like absinthe.")
     assert talk.human == "Name: Ann"
@@ -177,7 +177,7 @@ async def test_no_byte_of_it_is_in_the_stores_files(new_game, model, tmp_path, g
     async with FaissStore.open(path) as store:
         words = "Off the record: Zwiebelkuchen."
         if graph == "companion":
-            talk = Talk(model, store=store, buffer="summary", summary_offset=0)
+            talk = Companion(model, store=store, buffer="summary", summary_offset=0)
             noting = say("Zwiebelkuchen!", call("archival_memory_insert", content="Zwiebelkuchen"))
             for said, *answers in (("Hello.",), (words, noting, say("Zwiebelkuchen, then.")), ("Go on.",)):
                 await talk.say(said, *answers)

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from dev_server import DevServer
 from fake_openai import FakeOpenAI, call, say
 
 from graphs.phrase import FORGOTTEN
@@ -15,19 +14,12 @@ CAT = "My cat is called Miso, she is nine years old, and she always sleeps on my
 
 
 @pytest.fixture
-def model(monkeypatch):
+def openai(monkeypatch):
     with FakeOpenAI() as fake:
         monkeypatch.setenv("OPENAI_BASE_URL", fake.url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key")
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         yield fake
-
-
-@pytest.fixture
-def server(tmp_path, model):
-    made = DevServer(tmp_path / "home", tmp_path / "server")
-    yield made
-    made.stop()
 
 
 class Sitting:
@@ -59,14 +51,14 @@ class Sitting:
         return self.model.requests[-1]["messages"][0]["content"]
 
 
-async def sit(client, model, **context):
+async def sit(client, openai, **context):
     thread = await client.threads.create(graph_id="companion")
-    return Sitting(client, thread["thread_id"], model, **context)
+    return Sitting(client, thread["thread_id"], openai, **context)
 
 
-async def test_ten_turns_with_tools_forks_and_a_private_turn(server, model):
-    client = server.start()
-    talk = await sit(client, model)
+async def test_ten_turns_with_tools_forks_and_a_private_turn(openai, studio):
+    client = studio.start()
+    talk = await sit(client, openai)
     note = call("core_memory_append", {"label": "human", "content": "Name: Ann"})
     assert (await talk.say("I am Ann.", say("Hello Ann.") + note))["messages"][-1]["content"] == "Hello Ann."
     keep = call("archival_memory_insert", {"content": "The cabin key hangs under the stairs."})
@@ -74,10 +66,10 @@ async def test_ten_turns_with_tools_forks_and_a_private_turn(server, model):
     search = call("archival_memory_search", {"query": "cabin key"})
     found = await talk.say("Where is it?", say("") + search, say("Under the stairs."))
     assert found["messages"][-1]["content"] == "Under the stairs."
-    assert "hangs under the stairs" in str(model.requests[-1]["messages"])
+    assert "hangs under the stairs" in str(openai.requests[-1]["messages"])
     wrong = call("core_memory_append", {"label": "nobody", "content": "x"})
     await talk.say("Note x.", say("") + wrong, say("There is no such section."))
-    assert "There is no section 'nobody'" in str(model.requests[-1]["messages"])
+    assert "There is no section 'nobody'" in str(openai.requests[-1]["messages"])
 
     await talk.say("Don't remember this: zwiebel.", say("As you wish.") + note, say("Nothing is kept."))
     assert not {"core_memory_append", "archival_memory_insert"} & talk.offered()
@@ -102,7 +94,7 @@ async def test_ten_turns_with_tools_forks_and_a_private_turn(server, model):
     assert "of 3 (page 1 of 1)" in listed, "of this line: two turns before the fork, and the one after it"
     assert "Where is it?" not in listed
 
-    later = await sit(client, model)
+    later = await sit(client, openai)
     values = await later.say("Hello again.", say("Welcome back."))
     assert values["core"]["sections"]["human"]["value"] == "Name: Ann\nLikes: tea"
     assert values["turn"] == 5
@@ -111,17 +103,17 @@ async def test_ten_turns_with_tools_forks_and_a_private_turn(server, model):
     )
     await later.say("Who am I?", say("You are Bo."))
     assert '"Name: Bo"' in later.prompt()
-    assert "BlockingError" not in (server.state / "log").read_text()
+    assert "BlockingError" not in (studio.state / "log").read_text()
 
 
-async def test_settings_of_the_ltm_extension_are_read_from_a_file_by_the_server(server, model, tmp_path):
-    client = server.start()
+async def test_settings_of_the_ltm_extension_are_read_from_a_file_by_the_server(openai, studio, tmp_path):
+    client = studio.start()
     config = tmp_path / "ltm_config.json"
     config.write_text('{"ltm_reads": {"num_memories_to_fetch": -1}}')
-    talk = await sit(client, model, campaign="Chiharu", ltm_config=str(config), buffer="turns", buffer_turns=0)
+    talk = await sit(client, openai, campaign="Chiharu", ltm_config=str(config), buffer="turns", buffer_turns=0)
     refused = await talk.say("Hello there.")
     assert "ltm_reads.num_memories_to_fetch is -1" in refused["__error__"]["message"]
-    assert model.requests == []
+    assert openai.requests == []
     config.write_text("{}")
     await talk.say(None, say("Hello."))
     await talk.say(CAT, say("A fine cat."))
@@ -131,4 +123,4 @@ async def test_settings_of_the_ltm_extension_are_read_from_a_file_by_the_server(
     assert talk.prompt().startswith("<character_memories>\nChiharu's memory log:\njust now, adventurer said:")
     wrong = await talk.say("Hi.", ltm_config={"ltm_reads": {"visible": "never"}})
     assert "ltm_reads.visible is 'never'" in wrong["__error__"]["message"]
-    assert "BlockingError" not in (server.state / "log").read_text()
+    assert "BlockingError" not in (studio.state / "log").read_text()

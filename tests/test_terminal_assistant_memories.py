@@ -1,26 +1,9 @@
 """What an assistant of `questbook chat` put away: looked through and changed by hand, and forgotten."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
+from program import questbook
 from stored_bytes import files_saying
-
-ROOT = Path(__file__).parent.parent
-
-
-def questbook(home, *arguments, words=""):
-    return subprocess.run(
-        [sys.executable, "-m", "graphs.terminal", *arguments],
-        input=words,
-        text=True,
-        capture_output=True,
-        timeout=100,
-        check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home)},
-    )
 
 
 def test_the_archive_of_an_assistant_is_listed_searched_edited_and_deleted(tmp_path):

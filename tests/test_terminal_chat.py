@@ -3,15 +3,13 @@
 import pytest
 from fake_openai import FakeOpenAI, call, say
 from fake_terminal import FakeTerminal
-from program import start
+from program import questbook
 
 from graphs.terminal.chat import COMPANION_COMMANDS
 
 
 def chat(home, words, *flags, door="chat", **environment):
-    run = start(home, door, *flags, words=words, **environment)
-    run.stdout, run.stderr = run.stdout.decode(), run.stderr.decode()
-    return run
+    return questbook(home, door, *flags, words=words, **environment)
 
 
 @pytest.fixture(scope="module")

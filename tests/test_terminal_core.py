@@ -1,16 +1,12 @@
 """`/core` in `questbook chat`: core memory shown and edited, by a pipe and at a keyboard."""
 
-import os
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from fake_terminal import FakeTerminal
+from program import questbook
 
-ROOT = Path(__file__).parent.parent
 CORE = (
     '{"persona": {"value": "I am X.", "read_only": true}, "human": {"limit": 40}, "to do": {}, '
     '"house": {"value": "Rules:", "shared": "house"}}'
@@ -18,15 +14,8 @@ CORE = (
 
 
 def chat(home, *lines, assistant="one"):
-    return subprocess.run(
-        [sys.executable, "-m", "graphs.terminal", "chat", "--assistant", assistant],
-        input="\n".join([*lines, ""]),
-        text=True,
-        capture_output=True,
-        timeout=100,
-        check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), "QUESTBOOK_CORE": CORE},
-    )
+    words = "\n".join([*lines, ""])
+    return questbook(home, "chat", "--assistant", assistant, words=words, QUESTBOOK_CORE=CORE)
 
 
 def says(run, label):

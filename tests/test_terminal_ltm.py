@@ -1,26 +1,9 @@
 """`questbook chat --ltm-config`: from an extension's directory to a talk that recalls it."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 from ltm_fixture import write_database
+from program import questbook
 
-ROOT = Path(__file__).parent.parent
 CARD = {"QUESTBOOK_PROMPT_SECTIONS": '{"card": {"text": "Chiharu is a hacker.\\n<START>\\nhello"}}'}
-
-
-def questbook(home, *arguments, words="", **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "graphs.terminal", *arguments],
-        input=words,
-        text=True,
-        capture_output=True,
-        timeout=100,
-        check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **environment},
-    )
 
 
 def test_what_was_imported_is_recalled_and_what_is_said_is_remembered(tmp_path):
