@@ -137,7 +137,7 @@ async def test_the_companion_is_offered_no_tool_that_notes_and_is_refused_one_al
     assert talk.records("archive") == []
     assert [result.status for result in talk.results[-5:]] == ["error"] * 5
     assert "asked that this not be remembered" in talk.results[-1].text
-    assert 'asked: "not to remember this turn"' in prompts(model, "companion")[-1]
+    assert 'asked: "not to remember this turn;' in prompts(model, "companion")[-1]
     assert [value["player"] for value in talk.records("exchanges")] == ["My name is Ann.", FORGOTTEN]
     await talk.say(
         "Forget what I just said.", say("Gone.", call("core_memory_remove", label="human", content="Name: Ann"))
@@ -162,10 +162,29 @@ async def test_the_companions_searches_and_summary_do_not_find_it(model):
     assert "zwiebel" not in str(talk.store._data)
 
 
+async def test_another_future_of_the_companions_turn_may_note_and_this_one_still_has_nothing(model):
+    talk = Companion(model)
+    await talk.say("Hello.")
+    await talk.say(ASIDE, say("I hear zwiebel."))
+    config, said = await talk.history.before_last()
+    assert said == ASIDE
+    keep = call("archival_memory_insert", content="The ferry leaves at nine.")
+    model.queue("companion", say("Kept.", keep))
+    again = {"messages": [HumanMessage("Keep when the ferry leaves: at nine.")]}
+    await talk.app.ainvoke(again, config, context=talk.settings, durability="sync")
+    assert [entry["text"] for entry in talk.records("archive")] == ["The ferry leaves at nine."]
+    second = {value["player"]: value["branch"] for value in talk.records("exchanges") if value["turn"] == 2}
+    assert set(second) == {FORGOTTEN, "Keep when the ferry leaves: at nine."}
+    await talk.history.go(second[FORGOTTEN])
+    await talk.say("Look.", say("", call("archival_memory_search", query="")), say("Nothing."))
+    assert "ferry" not in talk.results[-1].text
+    assert "zwiebel" not in str(talk.store._data)
+
+
 async def test_offline_the_companion_says_that_it_keeps_nothing():
     talk = Companion()
     await talk.say("My name is Ann.")
-    assert "keep nothing of it" in await talk.say("Please don't remember that I like absinthe.")
+    assert "keep nothing:" in await talk.say("Please don't remember that I like absinthe.")
     assert talk.human == "Name: Ann"
     assert "absinthe" not in str(talk.store._data)
 
@@ -199,7 +218,7 @@ def test_the_history_of_the_prompt_does_not_keep_it(tmp_path):
     terminal = FakeTerminal(tmp_path, "-m", "graphs.terminal", "chat")
     terminal.expect("A new companion begins")
     terminal.enter("Don't remember this: Zwiebelkuchen")
-    terminal.expect("keep nothing of it")
+    terminal.expect("keep nothing:")
     terminal.enter("I like tea")
     terminal.expect("I have noted")
     terminal.enter("/quit")

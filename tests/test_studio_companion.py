@@ -74,7 +74,7 @@ async def test_ten_turns_with_tools_forks_and_a_private_turn(openai, studio):
     await talk.say("Don't remember this: zwiebel.", say("As you wish.") + note, say("Nothing is kept."))
     assert not {"core_memory_append", "archival_memory_insert"} & talk.offered()
     assert "core_memory_remove" in talk.offered()
-    assert 'asked: "not to remember this turn"' in talk.prompt()
+    assert 'asked: "not to remember this turn;' in talk.prompt()
     assert (await talk.values())["core"]["sections"]["human"]["value"] == "Name: Ann"
     kept = await talk.records("exchanges")
     assert [value["player"] for value in kept][4] == FORGOTTEN

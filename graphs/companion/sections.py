@@ -48,5 +48,9 @@ def _about(state: CompanionState, context: Context) -> dict[str, Any]:
         "you_last_spoke": state.away,
         "earlier_turns": state.turn - 1,
         "archival_memory_entries": state.archive_count,
-        **({"asked": "not to remember this turn"} if private(state) else {}),
+        **(
+            {"asked": "not to remember this turn; earlier ones stay until they have them forgotten"}
+            if private(state)
+            else {}
+        ),
     }

@@ -34,7 +34,10 @@ _FIELDS: list[tuple[re.Pattern[str], str, str]] = [
     (re.compile(r"\ballergic\b", re.I), "Allergic to", "You are allergic to {}."),
 ]
 _UNKNOWN = "I do not know: neither my core memory nor the archive nor our conversation tells."
-_PRIVATE = "I heard you, and I keep nothing of it: not in my core memory, and not in what I can search later."
+_PRIVATE = (
+    "Of this message I keep nothing: not in my core memory, and not in what I can search later. What you said before it "
+    "stays; /forget takes words out."
+)
 _MODEST = (
     "I am only the built-in offline assistant, made of a few rules: tell me your name, what you like, where you live; "
     "ask me what I know, or start me with a language model."
