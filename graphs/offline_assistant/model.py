@@ -35,8 +35,8 @@ _FIELDS: list[tuple[re.Pattern[str], str, str]] = [
 ]
 _UNKNOWN = "I do not know: neither my core memory nor the archive nor our conversation tells."
 _PRIVATE = (
-    "Of this message I keep nothing: not in my core memory, and not in what I can search later. What you said before it "
-    "stays; /forget takes words out."
+    "Of this message I keep nothing: not in my core memory, and not in what I can search later. What you said before "
+    "it stays; /forget takes words out."
 )
 _MODEST = (
     "I am only the built-in offline assistant, made of a few rules: tell me your name, what you like, where you live; "
