@@ -6,6 +6,7 @@ memory, in the conversation and in the archive. It says so where it knows nothin
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -84,6 +85,12 @@ class OfflineAssistant(OfflineModel):
         wanted = words_of(words)
         if lines := [line for line in human.split("\n") if wanted & words_of(line)]:
             return f"I have this in my core memory: {'; '.join(lines)}.", []
+        # Without the heading and the instruction around them, as the templates of the LTM extension have them.
+        remembered = html.unescape(prompt.section("character_memories")).split("\n")[1:-1]
+        best = max(remembered, key=lambda line: len(wanted & words_of(line)), default="")
+        if wanted & words_of(best):
+            said = best.strip('" ')
+            return f"I remember this: “{said}”.", []
         if "archival_memory_search" in prompt.tools and wanted:
             asked = " ".join(sorted(wanted))
             return "", [("archival_memory_search", {"query": asked}), ("conversation_search", {"query": asked})]

@@ -42,8 +42,11 @@ async def hint(context: Companion) -> str:
 
 
 def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:
+    from graphs.companion.context import assistant_name
+
+    name = one_line(assistant_name(context.campaign), 60)
     if saved is None or saved.turn == 0:
-        screen.heading(f"Welcome. A new companion begins: {one_line(context.campaign, 60)}.")
+        screen.heading(f"Welcome. A new companion begins: {name}.")
         screen.say("Tell it who you are and what is on your mind. /help lists the commands.")
         return
     from datetime import datetime
@@ -51,7 +54,7 @@ def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:
     from memory.age import phrase_age
 
     away = phrase_age(saved.played, datetime.now().astimezone())
-    screen.heading(f"{one_line(context.campaign, 60)}, turn {saved.turn}. You last talked {away}.")
+    screen.heading(f"{name}, turn {saved.turn}. You last talked {away}.")
     if saved.last_reply:
         screen.say(one_line(saved.last_reply, 200))
 
