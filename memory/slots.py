@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
 
-from memory.candidates import Scope, candidates
+from memory.candidates import WIDTH, Scope, candidates
 from memory.timeline import Segment
 from memory.validity import records
 from memory.wording import content, names
@@ -68,7 +68,7 @@ async def known_slots(
     """
     asked = list(dict.fromkeys([*subjects, *_named(text)]))[:_MOST_NAMES]
     scope = Scope(namespace, timeline, before, [{"subject": name} for name in asked])
-    [[found]] = await candidates(store, [scope], [text[:_LONGEST]]) if text.strip() else [[[]]]
+    [[found]] = await candidates(store, [scope], [text[:_LONGEST]], [WIDTH]) if text.strip() else [[[]]]
     first = await records(store, namespace, keys)
     slots: dict[str, KnownSlot] = {}
     for key, value in [*first.items(), *((item.key, item.value) for item in found)]:
