@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
 
-from memory.candidates import WIDTH, Scope, candidates
+from memory.candidates import Scope, candidates
 from memory.timeline import Segment
 from memory.validity import records
 from memory.wording import content, names
 
 Namespace = tuple[str, ...]
 
-_MOST_NAMES = 8  # whose facts are searched for by themselves
+_MOST_NAMES = 6  # whose facts are searched for by themselves
+_WIDTH = 32  # facts that are looked through for their slots
 _LONGEST = 2000  # characters of a text by which the store is searched
 _NAME = re.compile(r"[^\W\d_a-z][^\W_]+(?:[ ](?:of[ ]|the[ ])?[^\W\d_a-z][^\W_]+)*")
 
@@ -68,7 +69,7 @@ async def known_slots(
     """
     asked = list(dict.fromkeys([*subjects, *_named(text)]))[:_MOST_NAMES]
     scope = Scope(namespace, timeline, before, [{"subject": name} for name in asked])
-    [[found]] = await candidates(store, [scope], [text[:_LONGEST]], [WIDTH]) if text.strip() else [[[]]]
+    [[found]] = await candidates(store, [scope], [text[:_LONGEST]], [_WIDTH]) if text.strip() else [[[]]]
     first = await records(store, namespace, keys)
     slots: dict[str, KnownSlot] = {}
     for key, value in [*first.items(), *((item.key, item.value) for item in found)]:

@@ -21,6 +21,7 @@ from memory.age import phrase_age
 from memory.characters import MEMORIES
 from memory.faiss_store import FaissStore
 from memory.namespaces import campaign_namespace, character_namespace, player_namespace
+from memory.timeline import Segment
 
 _FACTS = "facts"
 _WIDTH = 200
@@ -51,6 +52,8 @@ async def memories(context: Settings, asked: argparse.Namespace) -> bool:
             return _characters(await curation.characters(store, user))
         else:
             raise SettingsError("Whose memories? Give --character NAME; `questbook memories list` tells which.")
+        if asked.action == "list" and asked.character is None:
+            return _facts(await curation.grouped(store, place, await _timeline(store, context.user, campaign)))
         if asked.action == "list":
             return _list(await curation.listed(store, place))
         if asked.action == "search":
@@ -94,6 +97,20 @@ def _characters(counts: dict[str, int]) -> bool:
     for name, count in counts.items():
         _say(f"{name!r}: {count:,} {'memory' if count == 1 else 'memories'}")
     return True
+
+
+async def _timeline(store: FaissStore, user: str, campaign: str | None) -> list[Segment] | None:
+    """Return the timeline of where a campaign stands; None if there is no such place."""
+    head = await store.aget(campaign_namespace(user, campaign, "head"), "head") if campaign is not None else None
+    return [(branch, turn) for branch, turn in head.value["timeline"]] if head is not None else None
+
+
+def _facts(found: curation.Grouped) -> bool:
+    for heading, items in zip(("Facts", "Insights", "Hold no more", "On other branches"), found, strict=True):
+        if items:
+            _say(f"{heading}: {len(items):,}")
+            _list(items)
+    return any(found) or _list([])
 
 
 def _list(items: Iterable[Item], scores: dict[str, Any] | None = None, *, deleted: bool = False) -> bool:
