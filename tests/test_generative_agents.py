@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
+from reflecting import tell
 from scripted import call, say
 
 from graphs.dungeon_master.context import Context
@@ -52,24 +53,17 @@ async def found(store, timeline=LINE, weights=STREAM):
     return {one.key: one for one in hits}
 
 
-async def play(game, words, *given, reply=""):
-    game.model.queue("quest", say(reply or " ".join(["So it is.", *(fact["text"] for fact in given)])))
-    if given:
-        game.model.queue("update", say("", call("Facts", facts=list(given))))
-    return await game.play(words)
-
-
 async def test_a1_a_memory_has_text_times_and_an_importance_that_the_model_gave(new_game):
     game = new_game(buffer_tokens=200, weights={"scoring": "generative_agents"})
     await game.begin()
-    await play(game, "I ask.", {"text": "Goran owes the ferryman forty crowns.", "importance": 7})
+    await tell(game, "I ask.", {"text": "Goran owes the ferryman forty crowns.", "importance": 7})
     [item] = await game.store.asearch(FACTS)
     assert (item.value["text"], item.value["importance"]) == ("Goran owes the ferryman forty crowns.", 7)
     made = datetime.fromisoformat(item.value["said_at"])
     assert abs((datetime.now(UTC) - made).total_seconds()) < 60
     for n in range(6):
-        await play(game, f"I walk mile {n}.", reply="The road goes on past hedges and ditches. " * 8)
-    await play(game, "What does Goran owe the ferryman?")
+        await tell(game, f"I walk mile {n}.", reply="The road goes on past hedges and ditches. " * 8)
+    await tell(game, "What does Goran owe the ferryman?")
     timeline = [tuple(segment) for segment in game.values["timeline"]]
     accessed = await last_accesses(game.store, USED, timeline, game.values["turn"] + 1)
     assert datetime.fromisoformat(accessed[item.key]) >= made, "its last access is known"
@@ -120,9 +114,9 @@ async def test_a5_at_150_three_questions_and_five_insights_that_cite_and_are_ref
     await game.begin()
     men = [{"text": f"Man {n} hid a {what}.", "importance": 10} for n, what in enumerate(WHAT)]
     for day in range(3):
-        await play(game, f"I ask on day {day}.", *({**man, "text": f"{man['text']} It was day {day}."} for man in men))
+        await tell(game, f"I ask on day {day}.", *({**man, "text": f"{man['text']} It was day {day}."} for man in men))
     more = [{"text": f"Woman {n} saw a {what}.", "importance": 10} for n, what in enumerate(("hawk", "wolf"))]
-    await play(game, "I ask the women.", *more)
+    await tell(game, "I ask the women.", *more)
     assert not game.model.asked("question"), "140 so far"
 
     def seven(messages):
@@ -131,7 +125,7 @@ async def test_a5_at_150_three_questions_and_five_insights_that_cite_and_are_ref
 
     game.model.queue("question", questions(4))
     game.model.queue("conclude", seven)
-    await play(game, "I ask once more.", {"text": "The king is dead.", "importance": 10})
+    await tell(game, "I ask once more.", {"text": "The king is dead.", "importance": 10})
     told = game.model.asked("conclude")[0][-1].text
     assert told.partition("<questions>")[2].count("What does man") == MOST_QUESTIONS == 3
     first = {i.key: i.value for i in await game.store.asearch(FACTS, limit=99) if i.value["cites"]}
@@ -144,7 +138,7 @@ async def test_a5_at_150_three_questions_and_five_insights_that_cite_and_are_ref
 
     game.model.queue("question", say("", call("Questions", questions=["Who wants a lamp?"])))
     game.model.queue("conclude", higher)
-    await play(game, "And then?", *({"text": f"Guard {n} lost a {n}.", "importance": 10} for n in range(15)))
+    await tell(game, "And then?", *({"text": f"Guard {n} lost a {n}.", "importance": 10} for n in range(15)))
     [top] = [i.value for i in await game.store.asearch(FACTS, limit=99) if i.value["text"] == "All of it is one plot."]
     assert set(top["cites"]) <= set(first), "a tree of evidence"
 

@@ -1,39 +1,31 @@
 """Which attributes are known already: found in the store, shown to the notes, so that one attribute has one name."""
 
 import pytest
+from fact_play import CONTEXT, known, play
+from faulty_stores import Blind
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.store.base import PutOp
-from langgraph.store.memory import InMemoryStore
+from noted_facts import FACTS
+from noted_facts import say as noted
 from scripted import call, say
+from stores import opened
 
-from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.graph import build_graph
 from graphs.history import History
-from memory import FaissStore, marks
-from memory.facts import Fact
-from memory.namespaces import campaign_namespace
-from memory.noting import Note, note
+from memory import FaissStore
 from memory.slots import known_slots, names_subject
-from memory.timeline import record_key, stamp
-from memory.validity import valid
-
-FACTS = ("ann", "isle", "facts")
-CAMPAIGN = campaign_namespace("adventurer", "default", "facts")
+from memory.timeline import stamp
 
 
 @pytest.fixture(params=["memory", "faiss"])
 def store(request, tmp_path):
-    if request.param == "memory":
-        yield InMemoryStore()
-        return
-    with FaissStore.open(tmp_path / "m.db") as opened:
-        yield opened
+    with opened(request.param, tmp_path) as made:
+        yield made
 
 
-async def tell(store, turn, subject, attribute, value, branch="a", **more):
-    fact = Fact(text=f"{subject}, {attribute}: {value}.", subject=subject, attribute=attribute, value=value, **more)
-    stamps = stamp(branch, turn) | {"at": marks.at(turn, 0), "turns": [turn, turn], "cites": []}
-    await note(store, FACTS, [Note(record_key(branch, turn, "fact"), fact.record() | stamps)])
+async def has(store, turn, subject, attribute, value, branch="a"):
+    fact = {"text": f"{subject}, {attribute}: {value}.", "subject": subject, "attribute": attribute, "value": value}
+    await noted(store, fact, branch, turn)
 
 
 async def found(store, text, **more):
@@ -41,10 +33,10 @@ async def found(store, text, **more):
 
 
 async def test_slots_of_who_is_named_are_found_each_once_by_its_own_name(store):
-    await tell(store, 1, "Goran", "den", "the cave")
-    await tell(store, 2, "Goran", "den", "the mill")
-    await tell(store, 3, "Oda", "age", "ninety")
-    await tell(store, 4, "the lamp", "keeper", "Oda")
+    await has(store, 1, "Goran", "den", "the cave")
+    await has(store, 2, "Goran", "den", "the mill")
+    await has(store, 3, "Oda", "age", "ninety")
+    await has(store, 4, "the lamp", "keeper", "Oda")
     slots = await found(store, "You find Goran in the mill.")
     assert slots.count(("Goran", "den")) == 1
     assert names_subject("Then the old lamp goes out.", "the lamp")
@@ -54,9 +46,9 @@ async def test_slots_of_who_is_named_are_found_each_once_by_its_own_name(store):
 
 
 async def test_what_was_recalled_comes_first_and_another_future_is_not_seen(store):
-    await tell(store, 1, "Goran", "den", "the cave")
-    await tell(store, 2, "Oda", "age", "ninety")
-    await tell(store, 3, "Goran", "tattoo", "a crow", branch="b")
+    await has(store, 1, "Goran", "den", "the cave")
+    await has(store, 2, "Oda", "age", "ninety")
+    await has(store, 3, "Goran", "tattoo", "a crow", branch="b")
     slots = await found(store, "Goran sits there.", keys=["a-2-fact-0"], timeline=[("a", 9)])
     assert slots[0] == ("Oda", "age")
     assert ("Goran", "tattoo") not in slots
@@ -64,7 +56,7 @@ async def test_what_was_recalled_comes_first_and_another_future_is_not_seen(stor
 
 async def test_a_subject_is_found_among_thousands_of_other_facts(tmp_path):
     with FaissStore.open(tmp_path / "m.db") as store:
-        await tell(store, 1, "Goran", "den", "the cave")
+        await has(store, 1, "Goran", "den", "the cave")
         many = [
             PutOp(FACTS, f"a-{n}-fact-0", {"text": f"Man {n} sits in the mill and sees a hawk.", "subject": f"Man {n}",
                   "attribute": "seat", "slot": f"man {n}|seat"} | stamp("a", n))
@@ -83,23 +75,9 @@ def section(game):
     return prompt(game).partition("<known>\n")[2].partition("\n</known>")[0]
 
 
-async def play(game, words, *given, reply):
-    game.model.queue("quest", say(reply))
-    if given:
-        game.model.queue("update", say("", call("Facts", facts=list(given))))
-    return await game.play(words)
-
-
 def den(value, attribute="den", **more):
     text = f"Goran has his {attribute} in {value}."
     return {"text": text, "subject": "Goran", "attribute": attribute, "value": value, "kind": "trait"} | more
-
-
-async def known(game):
-    timeline = [tuple(segment) for segment in game.values["timeline"]]
-    items = await game.store.asearch(CAMPAIGN, limit=1000)
-    seen = [i for i in items if marks.seen(timeline, i.value)]
-    return {item.value["text"] for item in await valid(game.store, seen, timeline=timeline)}
 
 
 async def test_the_notes_are_shown_the_attributes_so_a_change_is_seen_as_one(game):
@@ -119,7 +97,7 @@ async def test_the_notes_are_shown_the_attributes_so_a_change_is_seen_as_one(gam
         game, "I look for him.", reply="You find Goran at his new lair in the mill; the den in the cave is empty."
     )
     assert section(game) == '{"subject": "Goran", "attributes": ["den"]}'
-    assert await known(game) == {"Goran has his den in the mill."}
+    assert await known(game) == ["Goran has his den in the mill."]
 
 
 async def test_what_was_recalled_is_shown_though_the_turn_does_not_name_it(new_game):
@@ -152,7 +130,7 @@ async def test_a_secret_attribute_is_shown_to_the_notes_and_to_nobody_else(game)
 async def test_what_an_undone_turn_noted_is_not_shown(game):
     await game.begin()
     await play(game, "I ask.", den("the cave"), reply="Goran has his den in the cave.")
-    await History(game.app, game.config, Context(model="scripted", seed=7)).undo()
+    await History(game.app, game.config, CONTEXT).undo()
     await play(game, "I nod.", reply="Goran nods.")
     assert section(game) == ""
 
@@ -176,21 +154,11 @@ async def test_the_list_costs_the_same_however_much_is_known(game):
     assert 100 < count_tokens_approximately([section(game)]) <= 250
 
 
-class Failing(InMemoryStore):
-    fails = False
-
-    async def abatch(self, ops):
-        ops = list(ops)
-        if self.fails and any(getattr(op, "namespace_prefix", ())[-1:] == ("facts",) for op in ops):
-            raise ConnectionError("the line went dead")
-        return await super().abatch(ops)
-
-
 async def test_a_store_that_cannot_be_searched_is_told_and_the_turn_is_noted_all_the_same(game):
-    game.store = Failing()
+    game.store = Blind()
     game.app = build_graph().compile(checkpointer=game.saver, store=game.store)
     await game.begin()
-    game.store.fails = True
+    game.store.error = ConnectionError("the line went dead")
     game.model.queue("update", say("", call("StateNotebook", gold=3)))
     await game.play("I count my gold.")
     assert game.values["quest"]["gold"] == 3

@@ -7,8 +7,9 @@ that mix.
 import asyncio
 
 import pytest
-from langgraph.store.memory import InMemoryStore
-from told_facts import DONE, FACTS, HERE, LINE, NOW, holding, home, record, tell, told
+from noted_facts import FACTS, holding, home, noted
+from stores import opened
+from told_facts import DONE, HERE, LINE, NOW, record, tell, told
 
 from memory import FaissStore, HashEmbeddings
 from memory.curation import edit
@@ -16,7 +17,7 @@ from memory.errors import EmbeddingError
 from memory.fact_reading import read_facts
 from memory.facts import KINDS, Fact
 from memory.fiction import Told, placed
-from memory.noting import Note, note
+from memory.noting import note
 from memory.recall import recall
 from memory.reflected import done_op, waiting
 from memory.remember import remember
@@ -24,13 +25,10 @@ from memory.timeline import stamp
 from memory.validity import history, strengths, valid
 
 
-@pytest.fixture(params=["memory", "faiss"])
+@pytest.fixture(params=["faiss", "memory"])
 def store(request, tmp_path):
-    if request.param == "memory":
-        yield InMemoryStore(index={"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]})
-        return
-    with FaissStore.open(tmp_path / "m.db") as opened:
-        yield opened
+    with opened(request.param, tmp_path) as made:
+        yield made
 
 
 HYPOTHETICAL = "If the mill burnt down, Oda would leave."
@@ -100,7 +98,7 @@ async def test_ms12_what_is_contradicted_ends_and_stays_and_what_is_contained_ad
     assert (contained.new, list(contained.again.values())) == ([], ["a-1-fact-0"])
     contradicted = await tell(store, 81, **home("the inn"))
     assert contradicted.ended == ["a-1-fact-0"]
-    assert "Goran lives at the mill by the river." not in await holding(store)
+    assert "Goran lives at the mill by the river." not in await holding(store, LINE)
     held = await history(store, FACTS, "Goran", "home", timeline=LINE)
     assert [(one.value["value"], one.since, one.until) for one in held] == [
         ("the mill by the river", 1, 81),
@@ -127,7 +125,7 @@ async def test_ms16_a_write_is_done_as_a_whole_or_not_at_all(tmp_path):
         with pytest.raises(EmbeddingError):
             await edit(store, FACTS, "a-1-fact-0", "Goran lives nowhere.")
         embedder.fails = False
-        assert await holding(store) == {"Goran lives at the mill."}
+        assert await holding(store, LINE) == ["Goran lives at the mill."]
         assert await told(store, "Where does Goran live?") == ["Goran lives at the mill."]
 
 
@@ -155,8 +153,8 @@ async def test_ms24_many_users_at_once_do_not_mix(store):
     async def live(user):
         place = (user, "isle", "facts")
         for turn in range(1, 6):
-            value = record(turn, f"{user} keeps lamp {turn}.", subject=user, attribute="lamp", value=str(turn))
-            await note(store, place, [Note(f"a-{turn}-fact-0", value)], timeline=LINE)
+            fact = {"text": f"{user} keeps lamp {turn}.", "subject": user, "attribute": "lamp", "value": str(turn)}
+            await note(store, place, [noted(fact, "a", turn)], timeline=LINE)
         found = await recall(
             store, place, "Who keeps the lamp?", timeline=LINE, valid=lambda hits: valid(store, hits, timeline=LINE)
         )

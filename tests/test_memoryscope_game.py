@@ -5,9 +5,10 @@ day, insights without sources, a command line in small letters that stops at the
 """
 
 import asyncio
-import re
 
 import pytest
+from fact_play import FACTS, known
+from reflecting import DEBT, FAIR, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 from test_terminal_pipe import start
 
@@ -17,11 +18,7 @@ from memory.namespaces import campaign_namespace
 from memory.sources import sources
 from memory.validity import valid
 
-FACTS = campaign_namespace("adventurer", "default", "facts")
-DEBT = {"text": "Goran owes the ferryman forty crowns.", "subject": "Goran", "kind": "event", "importance": 6}
-MILL = {"text": "Oda never leaves the mill.", "subject": "Oda", "kind": "trait", "importance": 6}
-FAIR = {"text": "Oda danced at the fair of Brack.", "subject": "Oda", "kind": "event", "importance": 6}
-ASKED = say("", call("Questions", questions=["What does Goran fear?"]))
+ASKED = ask()
 
 
 def home(where):
@@ -29,28 +26,7 @@ def home(where):
     return {"text": text, "subject": "Goran", "attribute": "home", "value": where, "kind": "trait", "importance": 2}
 
 
-async def play(game, words, *given, reply=""):
-    game.model.queue("quest", say(reply or " ".join(["So it is.", *(fact["text"] for fact in given)])))
-    if given:
-        game.model.queue("update", say("", call("Facts", facts=list(given))))
-    return await game.play(words)
-
-
-def conclude(*insights, ended="", holds=""):
-    """Answer with insights, each (text, texts that it cites, text that it is the same as), by the prompt's numbers."""
-
-    def answer(messages):
-        number = {m[2]: int(m[1]) for m in re.finditer(r'"number": (\d+).*?"text": "(.*?)"', messages[-1].text)}
-        given = [{"text": t, "cites": [number[c] for c in cites]} for t, cites, *_ in insights]
-        for entry, insight in zip(given, insights, strict=True):
-            entry |= {"same_as": number[insight[2]]} if insight[2:] else {}
-        judged = [{"ended": number[ended], "holds": number[holds]}] if ended else []
-        return say("", call("Reflection", insights=given, contradictions=judged))
-
-    return answer
-
-
-async def stored(game):
+async def items(game):
     return {item.value["text"]: item for item in await game.store.asearch(FACTS, limit=999)}
 
 
@@ -60,28 +36,28 @@ def timeline(game):
 
 async def holding(game):
     return {
-        one.value["text"] for one in await valid(game.store, [*(await stored(game)).values()], timeline=timeline(game))
+        one.value["text"] for one in await valid(game.store, [*(await items(game)).values()], timeline=timeline(game))
     }
 
 
 async def test_ms06_what_was_not_noted_is_read_again_with_the_next_turn(game):
     await game.begin()
     game.model.queue("update", ConnectionError("503"))
-    await play(game, "I ask.", reply=DEBT["text"])
-    assert (game.values["noted_through"], await stored(game)) == (1, {})
-    await play(game, "I go on.", DEBT, reply="The road goes on.")
+    await tell(game, "I ask.", reply=DEBT["text"])
+    assert (game.values["noted_through"], await items(game)) == (1, {})
+    await tell(game, "I go on.", DEBT, reply="The road goes on.")
     assert DEBT["text"] in game.model.asked("update")[-1][-1].text, "both turns are told"
-    assert set(await stored(game)) == {DEBT["text"]}
+    assert set(await items(game)) == {DEBT["text"]}
     assert game.values["noted_through"] == 3
 
 
 async def test_ms07_memories_are_listed_by_what_they_are_and_whether_they_hold(new_game):
     game = new_game(reflection_importance=8)
     await game.begin()
-    await play(game, "I ask.", home("the mill"))
+    await tell(game, "I ask.", home("the mill"))
     game.model.queue("question", ASKED)
     game.model.queue("conclude", conclude(("Goran flees from his debt.", [DEBT["text"]])))
-    await play(game, "I ask on.", home("the inn"), DEBT)
+    await tell(game, "I ask on.", home("the inn"), DEBT)
     found = await grouped(game.store, FACTS, timeline(game))
     told = [[item.value["text"] for item in group] for group in found]
     assert sorted(told[0]) == [home("the inn")["text"], DEBT["text"]]
@@ -93,14 +69,14 @@ async def test_ms07_memories_are_listed_by_what_they_are_and_whether_they_hold(n
 async def test_ms13_a_reflection_waits_until_enough_has_been_noted_and_is_shown_what_was_concluded(new_game):
     game = new_game(reflection_importance=12)
     await game.begin()
-    await play(game, "I ask.", DEBT)
+    await tell(game, "I ask.", DEBT)
     assert game.model.asked("question") == []
     game.model.queue("question", ASKED, ASKED)
     game.model.queue("conclude", conclude(("Goran flees from his debt.", [DEBT["text"]])))
-    await play(game, "I ask Oda.", MILL)
+    await tell(game, "I ask Oda.", MILL)
     assert len(game.model.asked("question")) == 1
     bell = {"text": "Goran asked the ferryman for time.", "subject": "Goran", "importance": 6}
-    await play(game, "I watch.", FAIR, bell)
+    await tell(game, "I watch.", FAIR, bell)
     shown = game.model.asked("conclude")[-1][-1].text
     assert '"kind": "insight"' in shown
     assert "Goran flees from his debt." in shown, "so that it is not concluded anew"
@@ -112,44 +88,50 @@ async def test_ms14_an_insight_takes_in_its_like_and_gives_way_to_a_newer_one(ne
     game.model.queue("question", ASKED, ASKED, ASKED)
     first, second, newer = "Oda is content.", "Nothing draws Oda away.", "Oda longs for company."
     game.model.queue("conclude", conclude((first, [MILL["text"]])))
-    await play(game, "I ask.", MILL)
+    await tell(game, "I ask.", MILL)
     bell = {"text": "Oda rang the mill's bell by night.", "subject": "Oda", "importance": 6}
-    game.model.queue("conclude", conclude((second, [bell["text"]], first)))
-    await play(game, "I listen to Oda.", bell)
-    assert {text for text, item in (await stored(game)).items() if item.value["cites"]} == {first}
+
+    def again(messages):
+        number = numbers(messages)
+        like = {"text": second, "cites": [number[bell["text"]]], "same_as": number[first]}
+        return say("", call("Reflection", insights=[like]))
+
+    game.model.queue("conclude", again)
+    await tell(game, "I listen to Oda.", bell)
+    assert {text for text, item in (await items(game)).items() if item.value["cites"]} == {first}
     game.model.queue("conclude", conclude((newer, [FAIR["text"]]), ended=MILL["text"], holds=FAIR["text"]))
-    await play(game, "I go to the fair where Oda is.", FAIR)
+    await tell(game, "I go to the fair where Oda is.", FAIR)
     game.model.queue("question", ASKED)
     game.model.queue("conclude", conclude(ended=first, holds=newer))
     song = {"text": "Oda sang of company at the mill.", "subject": "Oda", "importance": 6}
-    await play(game, "I listen to Oda, content or not.", song)
-    assert newer in await holding(game)
-    assert first not in await holding(game)
-    assert first in await stored(game), "kept, and found by who asks what was believed then"
+    await tell(game, "I listen to Oda, content or not.", song)
+    assert newer in await known(game)
+    assert first not in await known(game)
+    assert first in await items(game), "kept, and found by who asks what was believed then"
 
 
 async def test_ms15_a_contradiction_of_long_ago_is_put_before_the_model_without_a_setting(new_game):
     game = new_game(reflection_importance=150)
     await game.begin()
-    await play(game, "I ask.", MILL)
+    await tell(game, "I ask.", MILL)
     for n in range(14):
-        await play(game, f"I count stone {n}.", {"text": f"The stone number {n} is red.", "importance": 10})
+        await tell(game, f"I count stone {n}.", {"text": f"The stone number {n} is red.", "importance": 10})
     game.model.queue("question", ASKED)
     for n in range(14, 28):
-        await play(game, f"I count stone {n}.", {"text": f"The stone number {n} is red.", "importance": 10})
-    assert MILL["text"] in await holding(game)
+        await tell(game, f"I count stone {n}.", {"text": f"The stone number {n} is red.", "importance": 10})
+    assert MILL["text"] in await known(game)
     game.model.queue("question", ASKED)
     game.model.queue("conclude", conclude(ended=MILL["text"], holds=FAIR["text"]))
-    await play(game, "I go to the fair.", FAIR | {"importance": 10}, {"text": "The king is dead.", "importance": 10})
-    assert FAIR["text"] in await holding(game)
-    assert MILL["text"] not in await holding(game)
-    assert (await stored(game))[MILL["text"]].value["text"] == MILL["text"], "no content was rewritten"
+    await tell(game, "I go to the fair.", FAIR | {"importance": 10}, {"text": "The king is dead.", "importance": 10})
+    assert FAIR["text"] in await known(game)
+    assert MILL["text"] not in await known(game)
+    assert (await items(game))[MILL["text"]].value["text"] == MILL["text"], "no content was rewritten"
 
 
 async def test_ms18_a_record_says_whose_of_what_when_how_much_and_from_which_message(game):
     await game.begin()
-    await play(game, "I ask.", DEBT | {"real_time": "2026-01-02", "story_time": "day 3, dusk", "known_by": ["Mira"]})
-    [item] = (await stored(game)).values()
+    await tell(game, "I ask.", DEBT | {"real_time": "2026-01-02", "story_time": "day 3, dusk", "known_by": ["Mira"]})
+    [item] = (await items(game)).values()
     assert item.namespace == ("adventurer", "default", "facts")
     told = {**DEBT, "real_time": "2026-01-02", "story_time": "day 3, dusk", "known_by": ["Mira"], "claimed_by": ""}
     assert told.items() <= item.value.items()
@@ -163,10 +145,10 @@ async def test_ms19_an_insight_knows_every_fact_that_it_rests_on(new_game):
     await game.begin()
     game.model.queue("question", ASKED, ASKED)
     game.model.queue("conclude", conclude(("Goran avoids the river.", [DEBT["text"]])))
-    await play(game, "I ask.", DEBT)
+    await tell(game, "I ask.", DEBT)
     game.model.queue("conclude", conclude(("Goran avoids the river!", [MILL["text"]])))
-    await play(game, "I ask Oda.", MILL)
-    facts = await stored(game)
+    await tell(game, "I ask Oda.", MILL)
+    facts = await items(game)
     insight = facts["Goran avoids the river."]
     rests_on = (await sources(game.store, FACTS, [insight], timeline=timeline(game)))[insight.key]
     assert rests_on == [facts[DEBT["text"]].key, facts[MILL["text"]].key]
@@ -210,7 +192,7 @@ async def test_ms24_a_turn_is_two_calls_and_a_reflection_two_more_when_it_is_due
     for n in range(9):
         if not game.model.script["question"]:
             game.model.queue("question", ASKED)
-        await play(game, f"I count stone {n}.", {"text": f"The stone number {n} is red.", "importance": 5})
+        await tell(game, f"I count stone {n}.", {"text": f"The stone number {n} is red.", "importance": 5})
     jobs = [job for job, _ in game.model.calls]
     assert (jobs.count("quest"), jobs.count("update")) == (9, 9)
     due = 0 if reflection == "off" else 2

@@ -7,10 +7,10 @@ not seen, or seen where there are none.
 from datetime import timedelta
 
 import pytest
-from langgraph.store.memory import InMemoryStore
-from told_facts import FACTS, HERE, LINE, NOW, home, record, tell, told
+from noted_facts import FACTS, home
+from stores import opened
+from told_facts import HERE, LINE, NOW, record, tell, told
 
-from memory import FaissStore, HashEmbeddings
 from memory.access import access_op, last_accesses
 from memory.fit import fit
 from memory.recall import Present, recall
@@ -19,13 +19,10 @@ from memory.validity import valid
 from memory.when import read_when
 
 
-@pytest.fixture(params=["memory", "faiss"])
+@pytest.fixture(params=["faiss", "memory"])
 def store(request, tmp_path):
-    if request.param == "memory":
-        yield InMemoryStore(index={"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]})
-        return
-    with FaissStore.open(tmp_path / "m.db") as opened:
-        yield opened
+    with opened(request.param, tmp_path) as made:
+        yield made
 
 
 async def test_ms01_a_query_is_asked_at_a_time(store):

@@ -2,10 +2,12 @@
 
 import pytest
 from conftest import MIRA
+from fact_play import CONTEXT, FACTS, stored
+from faulty_stores import Refusing
 from langgraph.store.memory import InMemoryStore
+from reflecting import DEBT, FAIR, INSIGHT, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 from stored_bytes import files_saying
-from test_reflect import Refusing, ask, conclude, numbers, play, records
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.forget import Forgetting
@@ -18,19 +20,14 @@ from graphs.terminal.forget import run_forget
 from memory.namespaces import campaign_namespace
 from memory.sources import fall, further_op, sources
 
-FACTS, SOURCES = (campaign_namespace("adventurer", "default", name) for name in ("facts", "sources"))
-CONTEXT = Context(model="scripted", seed=7)
-MILL = {"text": "Oda never leaves the mill.", "subject": "Oda", "kind": "trait", "importance": 6}
-FAIR = {"text": "Oda danced at the fair of Brack.", "subject": "Oda", "kind": "event", "importance": 6}
-DEBT = {"text": "Goran owes the ferryman forty crowns.", "subject": "Goran", "kind": "event", "importance": 6}
-INSIGHT = "Goran avoids the river because of what he owes."
+SOURCES = campaign_namespace("adventurer", "default", "sources")
 
 
 async def think(game, words, fact, *cites, text=INSIGHT):
     """Play a turn that notes a fact and draws an insight."""
     game.model.queue("question", ask())
     game.model.queue("conclude", conclude((text, cites or [fact["text"]]), subject="Goran"))
-    await play(game, words, fact)
+    await tell(game, words, fact)
 
 
 async def insights(game):
@@ -40,7 +37,7 @@ async def insights(game):
 async def cited(game):
     """Texts that the insight rests on, as the game's timeline sees it."""
     timeline = [tuple(segment) for segment in game.values["timeline"]]
-    facts = await records(game, FACTS)
+    facts = await stored(game)
     found = await sources(game.store, FACTS, await insights(game), timeline=timeline)
     return {key: {facts[source]["text"] for source in keys} for key, keys in found.items()}
 
@@ -58,7 +55,7 @@ async def test_an_insight_that_is_thought_again_rests_on_both_and_its_record_is_
     await think(story, "I ask Oda.", MILL, text="Goran avoids the river because of what he owes!")
     assert await insights(story) == [before], "by bytes and by time of writing"
     assert await cited(story) == {before.key: {DEBT["text"], MILL["text"]}}
-    [further] = (await records(story, SOURCES)).values()
+    [further] = (await stored(story, SOURCES)).values()
     assert (further["same_as"], further["turn"], further["branch"]) == (before.key, 3, before.value["branch"])
 
 
@@ -86,7 +83,7 @@ async def test_a_reflection_that_broke_off_before_it_was_done_adds_no_source_twi
     await think(game, "I ask.", DEBT)
     game.store.refused = "reflection"
     await think(game, "I ask Oda.", MILL)
-    assert len(await records(game, SOURCES)) == 1
+    assert len(await stored(game, SOURCES)) == 1
     game.store.refused = ""
     await think(game, "I go to the fair.", FAIR, MILL["text"])
     [insight] = await insights(game)
@@ -107,7 +104,7 @@ async def test_an_insight_that_is_no_secret_is_not_lost_in_one_that_is(new_game)
         return say("", call("Reflection", insights=[given]))
 
     game.model.queue("conclude", same)
-    await play(game, "I ask Oda.", MILL)
+    await tell(game, "I ask Oda.", MILL)
     assert {(item.value["kind"], item.value["text"]) for item in await insights(game)} == {
         ("secret", INSIGHT),
         ("insight", "He shuns the ferry."),
@@ -120,7 +117,7 @@ async def test_retracting_what_it_first_rested_on_leaves_what_the_other_sources_
     [heir] = await insights(story)
     assert (heir.value["text"], heir.value["turn"]) == (INSIGHT, 3)
     assert await cited(story) == {heir.key: {MILL["text"]}}
-    assert await records(story, SOURCES) == {}
+    assert await stored(story, SOURCES) == {}
     await retract(story.app, story.config, CONTEXT, 3)
     assert await insights(story) == []
 
@@ -130,7 +127,7 @@ async def test_retracting_what_it_rested_on_besides_leaves_it_with_the_first(sto
     done = await retract(story.app, story.config, CONTEXT, 3)
     assert done.facts == 1
     assert list((await cited(story)).values()) == [{DEBT["text"]}]
-    assert await records(story, SOURCES) == {}
+    assert await stored(story, SOURCES) == {}
 
 
 async def test_of_several_heirs_of_a_branch_the_first_stands_and_the_others_are_its_sources():

@@ -1,37 +1,26 @@
-"""Facts as a turn on branch "a" notes them, and what is recalled of them."""
+"""Facts and records on branch "a", and what is recalled of them."""
 
 from datetime import UTC, datetime
 
-from memory import marks
-from memory.facts import Fact
-from memory.noting import Note, note
-from memory.recall import recall
-from memory.timeline import record_key, stamp
-from memory.validity import valid
+from noted_facts import FACTS, noted, say
 
-FACTS, HERE, DONE = ("ann", "isle", "facts"), ("ann", "isle", "exchanges"), ("ann", "isle", "reflections")
+from memory.recall import recall
+
+HERE, DONE = (*FACTS[:-1], "exchanges"), (*FACTS[:-1], "reflections")
 NOW = datetime(2026, 7, 10, 12, tzinfo=UTC)  # a Friday
 LINE = [("a", 999)]
 
 
 def record(turn, text, **more):
-    fact = Fact(text=text, **{name: value for name, value in more.items() if name in Fact.model_fields})
-    rest = {name: value for name, value in more.items() if name not in Fact.model_fields}
-    return fact.record() | stamp("a", turn) | {"at": marks.at(turn, 0), "turns": [turn, turn], "cites": []} | rest
+    """The value of a fact's record."""
+    return noted({"text": text}, "a", turn).value | more
 
 
 async def tell(store, turn, text, **more):
-    return await note(store, FACTS, [Note(record_key("a", turn, "fact"), record(turn, text, **more))], timeline=LINE)
+    """Note a fact."""
+    return await say(store, {"text": text} | more, "a", turn, LINE)
 
 
 async def told(store, query, namespace=FACTS, **more):
+    """Texts of what is recalled."""
     return [one.value["text"] for one in await recall(store, namespace, query, timeline=LINE, **more)]
-
-
-async def holding(store):
-    items = await store.asearch(FACTS, limit=999)
-    return {item.value["text"] for item in await valid(store, items, timeline=LINE)}
-
-
-def home(where):
-    return {"text": f"Goran lives at {where}.", "subject": "Goran", "attribute": "home", "value": where}
