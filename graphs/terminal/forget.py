@@ -26,7 +26,8 @@ Confirm = Callable[[Sequence[str]], Awaitable[bool]]
 """Shows lines to a person and asks whether to go on."""
 
 _DECLINED = "Nothing was forgotten."
-_UNSAID = "something that only the dungeon master knows"
+UNSAID = "something that only the dungeon master knows"
+"""What stands for a secret where a person must see that there is something."""
 _SHOWN = 20  # records that are shown; of more, their number
 _WIDTH = 100
 
@@ -185,7 +186,7 @@ def _lines(found: Found, campaign: str) -> list[str]:
 
 
 def _told(value: dict[str, Any]) -> str:
-    text = _UNSAID if hidden(value) else one_line(str(value.get("text", "")), _WIDTH)
+    text = UNSAID if hidden(value) else one_line(str(value.get("text", "")), _WIDTH)
     where = f"turn {value.get('turn', '?')} ({one_line(str(value.get('line') or 'main'), 40)})"
     return f"{one_line(citation(value), _WIDTH) or where}: {text}"
 

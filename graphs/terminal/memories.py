@@ -14,11 +14,12 @@ from graphs.engine import open_store
 from graphs.errors import SettingsError
 from graphs.home import Home
 from graphs.settings import Settings
-from graphs.terminal.forget import ask
+from graphs.terminal.forget import UNSAID, ask
 from graphs.terminal.text import one_line
 from memory import curation
 from memory.age import phrase_age
 from memory.characters import MEMORIES
+from memory.facts import hidden
 from memory.faiss_store import FaissStore
 from memory.namespaces import campaign_namespace, character_namespace, player_namespace
 from memory.timeline import Segment
@@ -57,7 +58,7 @@ async def memories(context: Settings, asked: argparse.Namespace) -> bool:
         if asked.action == "list":
             return _list(await curation.listed(store, place))
         if asked.action == "search":
-            found = await curation.searched(store, place, asked.words)
+            found = [one for one in await curation.searched(store, place, asked.words) if not hidden(one.value)]
             return _list(found, {item.key: item.score for item in found})
         if asked.action == "delete":
             return await _delete(store, place, asked, user)
@@ -120,10 +121,12 @@ def _list(items: Iterable[Item], scores: dict[str, Any] | None = None, *, delete
     for item in found:
         score = (scores or {}).get(item.key)
         distance = f" (distance {1 - score:.2f})" if score is not None else ""
+        secret = hidden(item.value)
         who = item.value.get("speaker") or item.value.get("subject") or item.value.get("kind") or ""
         age = phrase_age(str(item.value.get("said_at") or item.value.get("real_time") or ""), now)
-        text = one_line(str(item.value.get("text", "")))
-        _say(f"{'deleted: ' if deleted else ''}{item.key} {age}, {one_line(str(who), 40)}{distance}: {text}")
+        text = UNSAID if secret else one_line(str(item.value.get("text", "")))
+        told = "secret" if secret else one_line(str(who), 40)
+        _say(f"{'deleted: ' if deleted else ''}{item.key} {age}, {told}{distance}: {text}")
     return True
 
 
