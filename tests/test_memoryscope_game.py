@@ -8,9 +8,9 @@ import asyncio
 
 import pytest
 from fact_play import FACTS, known
+from program import start
 from reflecting import DEBT, FAIR, MILL, ask, conclude, numbers, tell
 from scripted import call, say
-from test_terminal_pipe import start
 
 from graphs.engine import open_store
 from memory.curation import grouped

@@ -154,7 +154,11 @@ def test_a_secret_is_counted_and_not_told(told, home):
     listed = told("memories", "list", *flags)
     assert "b-3-fact-0" in listed
     assert "something that only the dungeon master knows" in listed
-    for shown in (listed, told("memories", "search", "crown", *flags), told("memories", "delete", "b-3-fact-0", *flags)):
+    for shown in (
+        listed,
+        told("memories", "search", "crown", *flags),
+        told("memories", "delete", "b-3-fact-0", *flags),
+    ):
         assert "Oda" not in shown
     assert files_saying(home, "stole the crown") == []
 
