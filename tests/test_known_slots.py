@@ -14,7 +14,7 @@ from graphs.dungeon_master.graph import build_graph
 from graphs.history import History
 from memory import FaissStore
 from memory.slots import known_slots, names_subject
-from memory.timeline import stamp
+from memory.timeline import record_key, stamp
 
 
 @pytest.fixture(params=["memory", "faiss"])
@@ -57,12 +57,13 @@ async def test_what_was_recalled_comes_first_and_another_future_is_not_seen(stor
 async def test_a_subject_is_found_among_thousands_of_other_facts(tmp_path):
     with FaissStore.open(tmp_path / "m.db") as store:
         await has(store, 1, "Goran", "den", "the cave")
+        text = "Man {} sits with Goran in the mill and sees a hawk."
         many = [
-            PutOp(FACTS, f"a-{n}-fact-0", {"text": f"Man {n} sits in the mill and sees a hawk.", "subject": f"Man {n}",
-                  "attribute": "seat", "slot": f"man {n}|seat"} | stamp("a", n))
+            {"text": text.format(n), "subject": f"Man {n}", "attribute": "seat", "slot": f"man {n}|seat"}
+            | stamp("a", n)
             for n in range(2, 3002)
-        ]  # fmt: skip
-        await store.abatch(many)
+        ]
+        await store.abatch([PutOp(FACTS, record_key("a", value["turn"], "fact"), value) for value in many])
         text = "You find Goran: he sits in the mill and sees a hawk."
         assert ("Goran", "den") in await found(store, text, timeline=[("a", 3001)])
 

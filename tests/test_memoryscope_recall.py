@@ -16,6 +16,7 @@ from memory.fit import fit
 from memory.recall import Present, recall
 from memory.remember import remember
 from memory.validity import valid
+from memory.weights import Weights
 from memory.when import read_when
 
 
@@ -101,9 +102,13 @@ async def test_ms05_a_time_that_matches_weighs_and_what_is_too_far_and_the_21st_
 async def test_ms20_importance_is_kept_and_weighed_and_so_is_what_was_used(store):
     for turn, importance in ((1, 2), (2, 9)):
         await tell(store, turn, f"The lamp number {turn} burns.", importance=importance)
-    found = await recall(store, FACTS, "Which lamp burns?", timeline=LINE)
-    assert [one.value["importance"] for one in found] == [9, 2]
-    assert [one.reason.importance for one in found] == [0.9, 0.2]
+    with_it, without = (
+        {one.key: one for one in await recall(store, FACTS, "Which lamp burns?", timeline=LINE, weights=weights)}
+        for weights in (Weights(), Weights(importance=0))
+    )
+    for key, importance in (("a-1-fact-0", 2), ("a-2-fact-0", 9)):
+        assert with_it[key].value["importance"] == importance
+        assert with_it[key].weight - without[key].weight == pytest.approx(0.1 * importance / 10)
     place = ("ann", "isle", "accesses")
     await store.abatch([access_op(place, [("a", 3)], 3, {}, ["a-1-fact-0"], NOW.isoformat())])
     assert await last_accesses(store, place, [("a", 3)], 4) == {"a-1-fact-0": NOW.isoformat()}
