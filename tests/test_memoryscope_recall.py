@@ -102,10 +102,10 @@ async def test_ms05_a_time_that_matches_weighs_and_what_is_too_far_and_the_21st_
 async def test_ms20_importance_is_kept_and_weighed_and_so_is_what_was_used(store):
     for turn, importance in ((1, 2), (2, 9)):
         await tell(store, turn, f"The lamp number {turn} burns.", importance=importance)
-    with_it, without = (
+    with_it, without = [
         {one.key: one for one in await recall(store, FACTS, "Which lamp burns?", timeline=LINE, weights=weights)}
         for weights in (Weights(), Weights(importance=0))
-    )
+    ]
     for key, importance in (("a-1-fact-0", 2), ("a-2-fact-0", 9)):
         assert with_it[key].value["importance"] == importance
         assert with_it[key].weight - without[key].weight == pytest.approx(0.1 * importance / 10)
