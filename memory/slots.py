@@ -78,10 +78,14 @@ async def known_slots(
     return list(slots.values())
 
 
-def names_subject(text: str, subject: str) -> bool:
-    """Whether a text names a subject: by all of its words, or by one that is written like a name in both."""
-    words = content(subject)
-    return bool(words) and (words <= content(text) or bool(set(names(subject)) & set(names(text))))
+def named_subjects(text: str, subjects: Iterable[str]) -> frozenset[str]:
+    """Return the subjects that a text names: by all of their words, or by one that is written like a name in both."""
+    words, capital = content(text), set(names(text))
+    return frozenset(
+        subject
+        for subject in set(subjects)
+        if (own := content(subject)) and (own <= words or capital & set(names(subject)))
+    )
 
 
 def _slot(key: str, value: Mapping[str, Any]) -> KnownSlot | None:

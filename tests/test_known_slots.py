@@ -13,7 +13,7 @@ from stores import opened
 from graphs.dungeon_master.graph import build_graph
 from graphs.history import History
 from memory import FaissStore
-from memory.slots import known_slots, names_subject
+from memory.slots import known_slots, named_subjects
 from memory.timeline import record_key, stamp
 
 
@@ -39,9 +39,10 @@ async def test_slots_of_who_is_named_are_found_each_once_by_its_own_name(store):
     await has(store, 4, "the lamp", "keeper", "Oda")
     slots = await found(store, "You find Goran in the mill.")
     assert slots.count(("Goran", "den")) == 1
-    assert names_subject("Then the old lamp goes out.", "the lamp")
-    assert names_subject("Maren nods.", "Maren Holt")
-    assert not names_subject("You find Goran in the mill.", "the lamp")
+    assert named_subjects("Then the old lamp goes out. Maren nods.", ["the lamp", "Maren Holt", "the bell", ""]) == {
+        "the lamp",
+        "Maren Holt",
+    }
     assert await found(store, "  ") == []
 
 
@@ -110,6 +111,14 @@ async def test_what_was_recalled_is_shown_though_the_turn_does_not_name_it(new_g
     await play(game, "Who has a den in the cave?", reply="The smith, you recall.")
     assert "has his den" in game.model.asked("quest")[-1][0].text, "else this test shows nothing"
     assert section(game) == '{"subject": "Goran", "attributes": ["den"]}'
+
+
+async def test_of_the_players_character_what_is_known_is_always_shown_for_it_is_you(game):
+    await game.begin()
+    scar = {"text": "Mira has a scar on her hand.", "subject": "Mira", "attribute": "mark", "value": "a scar"}
+    await play(game, "I look at my hand.", scar, reply="Mira has a scar on her hand.")
+    await play(game, "I heal my hand.", reply="The scar on your hand is gone.")
+    assert section(game) == '{"subject": "Mira", "attributes": ["mark"]}'
 
 
 async def test_a_secret_attribute_is_shown_to_the_notes_and_to_nobody_else(game):

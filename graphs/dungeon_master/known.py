@@ -13,20 +13,20 @@ from graphs.dungeon_master.note_facts import FACTS
 from graphs.dungeon_master.state import DungeonState
 from memory.fiction import apart
 from memory.namespaces import campaign_namespace, player_namespace
-from memory.slots import KnownSlot, known_slots, names_subject
+from memory.slots import KnownSlot, known_slots, named_subjects
 from notebooks import render_value
 
 JSON = dict[str, Any]
 
 _TOKENS = 240  # that the lines may cost, in a campaign of any length
-_PEOPLE = 5  # on the quest's page and named in the turns, whose facts are looked for by themselves
+_PEOPLE = 4  # the player's character and whom turns name, whose facts are looked for by themselves
 _NO_FACTS = ("exchange", "lore")
 
 
 async def known_attributes(
     state: DungeonState, runtime: Runtime[Context], turns: Sequence[JSON], recalled: Iterable[Mapping[str, Any]]
 ) -> str:
-    """Tell which attributes are known of the subjects that turns name, or that were recalled for them.
+    """Tell which attributes are known of the character, of whom turns name, and of what was recalled for them.
 
     A line is {"subject", "attributes"}. Attributes of secrets are among them: the notes are the dungeon master's own.
 
@@ -41,18 +41,20 @@ async def known_attributes(
     context = runtime.context
     said = "\n".join(str(turn[part]) for turn in turns for part in ("player", "reply"))
     keys = [str(one["key"]) for one in recalled if one.get("key") and one.get("kind") not in _NO_FACTS]
-    people = [name for name in (*state.quest.people, state.character.name or "") if name and names_subject(said, name)]
+    own = state.character.name or ""  # "you" in what is told
+    people = [own, *sorted(named_subjects(said, state.quest.people))]
     facts = campaign_namespace(context.user, context.campaign, FACTS)
     found = await known_slots(
         runtime.store,
         facts,
         said,
-        subjects=people[:_PEOPLE],
+        subjects=list(filter(None, people))[:_PEOPLE],
         keys=keys,
         timeline=state.timeline,
         before=state.remembered_through + 1,  # a turn that has no place yet may stand where another future was
     )
-    shown = [one for one in found if one.key in keys or names_subject(said, one.subject)]
+    named = named_subjects(f"{said}\n{own}", (one.subject for one in found))
+    shown = [one for one in found if one.key in keys or one.subject in named]
     aside = "\n".join(apart(str(turn["player"]))[1] for turn in turns).strip()
     if aside:  # only talk out of character tells of the person who plays
         shown += await known_slots(runtime.store, player_namespace(context.user, FACTS), aside)
