@@ -7,11 +7,12 @@ that mix.
 import asyncio
 
 import pytest
+from faulty_embedder import Failing
 from noted_facts import FACTS, holding, home, noted
 from stores import opened
 from told_facts import DONE, HERE, LINE, NOW, record, tell, told
 
-from memory import FaissStore, HashEmbeddings
+from memory import FaissStore
 from memory.curation import edit
 from memory.errors import EmbeddingError
 from memory.fact_reading import read_facts
@@ -104,15 +105,6 @@ async def test_ms12_what_is_contradicted_ends_and_stays_and_what_is_contained_ad
         ("the mill by the river", 1, 81),
         ("the inn", 81, None),
     ]
-
-
-class Failing(HashEmbeddings):
-    fails = False
-
-    def embed_documents(self, texts):
-        if self.fails:
-            raise OSError("the embedder is gone")
-        return super().embed_documents(texts)
 
 
 async def test_ms16_a_write_is_done_as_a_whole_or_not_at_all(tmp_path):
