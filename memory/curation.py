@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from langgraph.store.base import BaseStore, Item, PutOp, SearchItem
 
+from memory import marks
 from memory.characters import EVERYONE, MEMORIES, memory_key, memory_record
 from memory.errors import NoSuchMemoryError, StoreConfigError
 from memory.greeting import SESSIONS
 from memory.namespaces import character_namespace, characters_namespace, unescape_label
 from memory.paging import items_under
+from memory.timeline import Segment
+from memory.validity import valid
 
 _LEAST = 4  # characters by which a key can be named
 
@@ -39,6 +43,42 @@ async def listed(store: BaseStore, namespace: tuple[str, ...]) -> list[SearchIte
     """Return all memories of a namespace, the latest first."""
     items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
     return sorted(items, key=lambda item: (str(item.value.get("said_at", "")), item.key), reverse=True)
+
+
+class Grouped(NamedTuple):
+    """The facts of a campaign or player, each group the latest first.
+
+    Attributes:
+        facts: What holds.
+        insights: What was concluded and holds.
+        ended: What held once: another fact took its place, or it was judged to be contradicted.
+        elsewhere: What only other branches know.
+    """
+
+    facts: list[SearchItem]
+    insights: list[SearchItem]
+    ended: list[SearchItem]
+    elsewhere: list[SearchItem]
+
+
+async def grouped(store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment] | None = None) -> Grouped:
+    """Return all facts of a namespace, grouped by what they are and whether they hold.
+
+    Args:
+        store: Any store.
+        namespace: Where the facts are.
+        timeline: On which they hold or not; None: all branches together.
+    """
+    items = await listed(store, namespace)
+    here = [item for item in items if marks.seen(timeline if "branch" in item.value else None, item.value)]
+    known, holding = {item.key for item in here}, {item.key for item in await valid(store, here, timeline=timeline)}
+    insights = {item.key for item in here if item.value.get("cites")}
+    return Grouped(
+        [item for item in here if item.key in holding - insights],
+        [item for item in here if item.key in holding & insights],
+        [item for item in here if item.key not in holding],
+        [item for item in items if item.key not in known],
+    )
 
 
 async def searched(store: BaseStore, namespace: tuple[str, ...], query: str, limit: int = 10) -> list[SearchItem]:

@@ -7,10 +7,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from memory.facts import KINDS, MOST_KNOWERS, SHORT, TEXT, USUAL, Fact
+from memory.when import read_when
 from memory.wording import content, normal
 
 JSON = dict[str, Any]
@@ -18,6 +19,12 @@ JSON = dict[str, Any]
 MOST = 500  # facts that are read of one answer
 _YEARS = range(1900, 2200)  # outside of these no real date can have been meant
 _SHOWN = 24  # characters of a value that are quoted
+# Times that say which day without a guess: "Tuesday" may be the last one or the next, "3 May" of any year.
+_COUNTED = re.compile(
+    r"\b(?:yesterday|today|tonight|this (?:morning|afternoon|evening)|last night|days? ago|\d{4})\b"
+    r"|\blast (?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
+    re.IGNORECASE,
+)
 _KINDS = {"fact": "trait", "state": "trait", "claim": "rumour", "rumor": "rumour", "lie": "rumour", "dream": "rumour",
           "hypothetical": "rumour", "vow": "promise", "oath": "promise", "boundary": "preference",
           "name": "trait", "insight": "trait"}  # fmt: skip
@@ -59,11 +66,13 @@ class Oddities:
         ]
 
 
-def read_facts(given: Any) -> Reading:
+def read_facts(given: Any, now: datetime | None = None) -> Reading:
     """Read what a model sent as facts.
 
     Args:
         given: The arguments of one call of the tool `Facts`, or of several in a list: any JSON.
+        now: When it was said, with an offset: a real time that is counted from then ("yesterday", "three days ago") is
+            read by rules; None: it is kept as a time of the story.
     """
     odd = Oddities()
     entries = _entries(given)
@@ -73,7 +82,7 @@ def read_facts(given: Any) -> Reading:
     seen: set[tuple[str, str, str]] = set()
     values: dict[str, str] = {}
     for entry in entries[:MOST]:
-        fact = _fact(entry, odd)
+        fact = _fact(entry, odd, now)
         if fact is None:
             continue
         same = (normal(fact.text), fact.claimed_by, fact.kind)
@@ -103,7 +112,7 @@ def _entries(given: Any) -> list[Any]:
     return [] if given is None else [given]
 
 
-def _fact(entry: Any, odd: Oddities) -> Fact | None:
+def _fact(entry: Any, odd: Oddities, now: datetime | None) -> Fact | None:
     if isinstance(entry, str) and entry.strip():
         odd.add("A fact came as a bare sentence")
         entry = {"text": entry}
@@ -122,7 +131,7 @@ def _fact(entry: Any, odd: Oddities) -> Fact | None:
         return None
     about = str(entry.get("about") or "").strip().casefold()
     kind = _kind(entry.get("kind"), odd)
-    story_time, real_time = _times(entry, odd)
+    story_time, real_time = _times(entry, odd, now)
     claimed_by = _short(entry, "claimed_by", odd)
     if claimed_by and kind in ("event", "trait"):
         kind = "rumour"  # what rests on somebody's word is no fact of the world
@@ -197,10 +206,10 @@ def _importance(value: Any, odd: Oddities) -> int:
     return clamped
 
 
-def _times(entry: Mapping[Any, Any], odd: Oddities) -> tuple[str, str]:
+def _times(entry: Mapping[Any, Any], odd: Oddities, now: datetime | None) -> tuple[str, str]:
     """Read both times; a real time that is none is kept as it was told, as a time of the story."""
     story, told = _short(entry, "story_time", odd), _short(entry, "real_time", odd)
-    if not told or (real := _iso(told)):
+    if not told or (real := _iso(told) or _counted(told, now)):
         return story, real if told else ""
     odd.add(
         "A real time was no date from 1900 to 2199; "
@@ -208,6 +217,16 @@ def _times(entry: Mapping[Any, Any], odd: Oddities) -> tuple[str, str]:
         told,
     )
     return story or told, ""
+
+
+def _counted(told: str, now: datetime | None) -> str:
+    """Return the one day that a real time says, counted from when it was said; "" if it says no single one."""
+    if now is None or not _COUNTED.search(told):
+        return ""
+    when = read_when(told, now)
+    if when.start is None or when.end is None or when.end - when.start > timedelta(days=1):
+        return ""
+    return _iso(when.start.date().isoformat())
 
 
 def _iso(told: str) -> str:

@@ -123,7 +123,10 @@ def facts_tool() -> JSON:
             "an if.",
         },
         "story_time": said | {"description": "When in the story, if it was said: day 3, dusk."},
-        "real_time": said | {"description": "ISO 8601 date, only if a real date was said."},
+        "real_time": said
+        | {
+            "description": "ISO 8601 date, or as it was said (yesterday, three days ago), only if a real date was said."
+        },
         "known_by": {"type": "array", "items": said, "description": "Who knows it; empty: everybody who was there."},
         "claimed_by": said | {"description": "Who says so, if nothing but their word stands for it."},
         "about": {

@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
+from faulty_embedder import Failing
 from ltm_talk import BOATS, CAT, EVERYTHING, NOW, TRAIN, recalled, tell
 from stores import opened
 
 from memory import FaissStore
 from memory.characters import MEMORIES, memories_for, remember_message
 from memory.curation import add, characters, delete_all, listed
-from memory.embeddings import HashEmbeddings
 from memory.errors import EmbeddingError
 from memory.ltm_config import LtmConfig
 from memory.namespaces import character_name, character_namespace
@@ -53,15 +53,6 @@ async def test_l20_what_is_everyones_is_recalled_by_each_character(store):
     assert set(await recalled(store, "x", user="ada")) == {BOATS, CAT}
     assert await recalled(store, "x", user="ada", character="Rin") == [BOATS]
     assert await recalled(store, "x", user="bob") == []
-
-
-class Failing(HashEmbeddings):
-    fails = False
-
-    def embed_documents(self, texts):
-        if self.fails:
-            raise OSError("the embedder is gone")
-        return super().embed_documents(texts)
 
 
 async def test_l22_l23_message_and_vector_are_written_together_or_not_at_all(tmp_path):

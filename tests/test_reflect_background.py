@@ -1,7 +1,8 @@
 """Reflection in the background: a server runs it on a thread of its own; without one it ends the turn."""
 
 from fact_play import notices
-from reflecting import DEBT, INSIGHT, ask, conclude, insights, tell
+from reflecting import DEBT, INSIGHT, MILL, ask, conclude, insights, tell
+from scripted import call, say
 
 from graphs.dungeon_master import reflect as reflecting
 from graphs.reflect.graph import build_graph as build_reflection
@@ -23,6 +24,7 @@ class Client:
     def __init__(self):
         self.threads = self.runs = self
         self.made, self.waiting = [], []
+        self.thread = {"status": "idle", "values": None}
 
     async def __aenter__(self):
         return self
@@ -34,6 +36,9 @@ class Client:
         if args:
             self.made.append((*args, fields))
             self.waiting.append(fields)
+
+    async def get(self, thread):
+        return self.thread
 
     async def list(self, thread, *, status, limit):
         return self.waiting[:limit] if status == "pending" else []
@@ -79,3 +84,38 @@ async def test_a_server_that_refuses_has_it_done_at_the_end_of_the_turn(new_game
     await tell(game, "I ask.", DEBT)
     assert len(game.model.asked("question")) == 1
     assert "no server" in notices(game)
+
+
+async def test_what_the_background_has_to_say_is_told_by_the_next_turn_and_once(new_game, monkeypatch):
+    game, client = new_game(reflection_importance=6, reflection="background"), Client()
+    monkeypatch.setattr(reflecting, "get_client", lambda: client)
+    game.config["configurable"]["graph_id"] = "dungeon_master"
+    await game.begin()
+    await tell(game, "I ask.", DEBT)
+
+    async def run():
+        """Do what the server does with the run that waits."""
+        own = {"configurable": {"thread_id": client.made[-1][0]}}
+        app = build_reflection().compile(checkpointer=game.saver, store=game.store)
+        fields = client.waiting.pop()
+        await app.ainvoke(fields["input"], own, context=fields["context"], durability="sync")
+        client.thread["values"] = app.get_state(own).values
+
+    game.model.queue("question", ConnectionError("503"), ask())
+    await run()
+    assert notices(game) == ""
+    await tell(game, "I wait.")
+    assert notices(game).count("question: The reflection was not finished; nothing is lost") == 1
+    assert len(client.made) == 2, "it is taken up again"
+    game.model.queue("conclude", lambda m: say("", call("Reflection", insights=[{"text": "Thin air.", "cites": [99]}])))
+    await run()
+    for words in ("I wait.", "I go on."):
+        await tell(game, words)
+        assert notices(game).count("was not finished") == 1
+        assert notices(game).count("cited nothing") == 1
+    assert (len(client.made), game.values["unreflected"]) == (2, 0)
+    await tell(game, "I ask Oda.", MILL)
+    client.waiting.clear()
+    client.thread = {"status": "error", "values": None}  # it broke off, and wrote nothing
+    await tell(game, "I wait.")
+    assert notices(game).count("broke off") == 1

@@ -27,3 +27,27 @@ async def test_a_run_on_a_thread_of_its_own_reflects(studio):
     others = [one for one in await client.threads.search(limit=10) if one["thread_id"] != thread["thread_id"]]
     assert [one["metadata"]["graph_id"] for one in others] == ["reflect"]
     assert "BlockingError" not in (studio.state / "log").read_text()
+
+
+async def test_a_run_that_failed_is_told_in_the_campaign_by_the_next_turn(studio):
+    client = studio.start()
+    thread = await client.threads.create(graph_id="dungeon_master")
+
+    async def play(words, **settings):
+        said = {"messages": [{"role": "user", "content": words}]}
+        context = {**CONTEXT, "reflection_importance": 4, **settings}
+        await client.runs.wait(thread["thread_id"], "dungeon_master", input=said, context=context)
+        state = await client.threads.get_state(thread["thread_id"])
+        return " | ".join(entry["text"] for entry in state["values"]["notices"] if entry["node"] == "reflect")
+
+    await play("I'm Mira, a halfling thief who grew up on the docks and wants her sister back.", reflection="off")
+    await play("I look around.", reflection="off")
+    assert await play("I wait.", reflection="background", update_timeout=0.00001) == ""
+    for _ in range(60):
+        [run] = [one for one in await client.threads.search(limit=10) if one["thread_id"] != thread["thread_id"]]
+        if (run["values"] or {}).get("failed"):
+            break
+        await asyncio.sleep(0.5)
+    told = await play("I wait.", reflection="background")
+    assert told.count("gather: The reflection was not finished") == 1
+    assert not (await client.store.search_items(REFLECTIONS, limit=50))["items"]

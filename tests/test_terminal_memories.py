@@ -141,6 +141,28 @@ def test_facts_of_a_campaign_and_of_the_player_can_be_looked_through_and_deleted
     assert "--all is for characters" in run("memories", "delete", "--all", "--yes", *flags)[2]
 
 
+def test_a_secret_is_counted_and_not_told(told, home):
+    isle = campaign_namespace("ada", "isle", "facts")
+
+    async def write():
+        home.mkdir()
+        async with open_store(home / "memory.db") as store:
+            await store.aput(isle, "b-3-fact-0", {"kind": "secret", "subject": "Oda", "text": "Oda stole the crown."})
+
+    asyncio.run(write())
+    flags = ("--campaign", "isle", "--user", "ada")
+    listed = told("memories", "list", *flags)
+    assert "b-3-fact-0" in listed
+    assert "something that only the dungeon master knows" in listed
+    for shown in (
+        listed,
+        told("memories", "search", "crown", *flags),
+        told("memories", "delete", "b-3-fact-0", *flags),
+    ):
+        assert "Oda" not in shown
+    assert files_saying(home, "stole the crown") == []
+
+
 def test_a_memory_added_here_is_a_record_of_the_library(told, home):
     told("memories", "add", "Ada's cat is called Miso.", "--character", "Miku", "--user", "ada")
 

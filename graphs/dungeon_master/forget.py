@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -21,6 +21,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore, Item, PutOp
 from langgraph.store.memory import InMemoryStore
 
+from graphs.dungeon_master.forgotten import Found, Removed, in_order
+from graphs.dungeon_master.note_facts import FACTS
 from graphs.erasure import Erasure, delete_threads, files_with
 from graphs.errors import ForgettingError
 from graphs.home import Home
@@ -31,56 +33,12 @@ from graphs.settings import Settings
 from memory.faiss_store import FaissStore
 from memory.namespaces import campaign_namespace, characters_namespace, player_namespace, unescape_label
 from memory.paging import items_under
+from memory.sources import SOURCES, Fallen, fall
 
 _PAGE = 500
 _LINES = "lines"  # the last label of the namespace whose keys are names that people gave
 _SHOWN = ("character", "quest", "core", "archived", "summary", "notices", "rolls", "line")
 Graph = CompiledStateGraph[Any, Any, Any, Any]
-
-
-class Found(NamedTuple):
-    """What holds some words, or what was removed.
-
-    Attributes:
-        words: The words.
-        records: The records that say them, of every branch: removed as a whole.
-        items: How many other things in the store hold them: the campaign's head, names of lines, notes on where a
-            record came from. The words are cut out.
-        places: Where the pages and the summary as they stand hold them: dotted paths. The words are cut out.
-        checkpoints: How many checkpoints and pending writes hold them. The words are cut out.
-        typed: How many entries of the prompt's history hold them: removed.
-        left: After forgetting, the files in which the words can still be read: because another campaign says them,
-            or because they are words of the file's own structure. A word of three letters can be there by chance.
-    """
-
-    words: str
-    records: list[dict[str, Any]]
-    items: int
-    places: list[str]
-    checkpoints: int
-    typed: int
-    left: Sequence[str] = ()
-
-    @property
-    def nothing(self) -> bool:
-        """Whether the words stand nowhere."""
-        return not (self.records or self.items or self.places or self.checkpoints or self.typed)
-
-
-class Removed(NamedTuple):
-    """What was removed with a campaign or a player.
-
-    Attributes:
-        campaigns: Names of the campaigns.
-        threads: How many threads, with all their checkpoints.
-        items: How many records and other things in the store.
-        typed: How many entries of the prompt's history.
-    """
-
-    campaigns: list[str]
-    threads: int
-    items: int
-    typed: int
 
 
 class Forgetting:
@@ -103,21 +61,23 @@ class Forgetting:
             ForgettingError: The words cannot be forgotten: too short, or words that the game itself is built on.
         """
         phrase = Phrase(what)
-        records, items = list[dict[str, Any]](), 0
-        async for item in self._items():
+        known = [item async for item in self._items()]
+        for item in known:
             phrase.check_own(list(item.namespace))
-            if self._says(item, phrase):
-                records.append(item.value)
-            elif self._cut(item, phrase):
-                items += 1
+        said = [item for item in known if self._says(item, phrase)]
+        fallen = self._fallen(known, phrase)
+        rest = {(item.namespace, item.key) for item in (*said, *fallen.items)}
+        further = [item for item in fallen.items if item.namespace[-1] == SOURCES]
+        cut = [i for i in known if (i.namespace, i.key) not in rest and self._cut(i, phrase)]
         values = (await self.graph.aget_state(self.config)).values
         shown = {name: values[name] for name in _SHOWN if name in values}
         places = [place for name, value in shown.items() for place in phrase.places(value, name)]
         erasure = self._erasure()
         return Found(
             words=phrase.words,
-            records=sorted(records, key=lambda value: (value.get("turn", 0), str(value.get("said_at", "")))),
-            items=items,
+            records=in_order(said),
+            drawn=in_order(item for item in fallen.items if item not in further),
+            items=len(cut) + len(further),
             places=places,
             checkpoints=await erasure.holding(await self._threads(), phrase) if erasure else 0,
             typed=entries_that(self.home.history, phrase.is_in) if self.home else 0,
@@ -137,6 +97,10 @@ class Forgetting:
         threads = await self._threads()  # before the records go that name them
         if (erasure := self._erasure()) is not None:
             await erasure.cut(threads, phrase)
+        items = [item async for item in self._items()]
+        fallen = self._fallen(items, phrase)
+        # First, for when the cited records are gone nothing tells any more what was drawn from them.
+        await self._write([*fallen.instead, *(PutOp(item.namespace, item.key, None) for item in fallen.items)])
         items = [item async for item in self._items()]
         cuts = [writes for item in items if (writes := self._without(item, phrase))]
         await self._write([write for writes in cuts for write in writes])
@@ -246,6 +210,12 @@ class Forgetting:
         kept = {name: item.value.get(name) for name in where}
         value = kept if (cut := phrase.cut(kept)) is kept else cut
         return [PutOp(gaps, item.key, value | {"player": FORGOTTEN, "reply": FORGOTTEN}, index=False)]
+
+    def _fallen(self, known: Sequence[Item], phrase: Phrase) -> Fallen:
+        """Return what was drawn from the records that say a phrase, whatever words it has."""
+        facts = campaign_namespace(self.context.user, self.context.campaign, FACTS)
+        cited = {item.key for item in known if self._says(item, phrase)}
+        return fall(facts, cited, known)
 
     @staticmethod
     def _says(item: Item, phrase: Phrase) -> bool:

@@ -67,7 +67,7 @@ def gather(
         given: Arguments of the model's calls of the tool `Facts`.
         recalled: What was recalled into the prompt: what only says that again is not new.
     """
-    facts, notices = read_facts(list(given))
+    facts, notices = read_facts(list(given), datetime.now(UTC).astimezone())
     told = _told(state, turns)
     sentences = [(key, sentence) for key, text in _texts(state, recalled) for sentence in _SENTENCE.split(text)]
     first, last = turns[0]["turn"], turns[-1]["turn"]

@@ -52,7 +52,8 @@ For Facts:
   hearsay are of kind rumour. What the player's character cannot know is of kind secret.
 - Words in ((double brackets)) or after OOC: are the person's, not the character's: never a fact of the story, but it
   may tell what the person likes or does not want. Such a fact is about the player.
-- The same subject and attribute always get the same names, so that a change is seen as one."""
+- The same subject and attribute always get the same names, so that a change is seen as one. <known> lists, where there
+  is any, the attributes that subjects have been noted with: where one of them is meant, use it as it stands there."""
 
 CONDENSE = """\
 You keep the running summary of a solo adventure. Rewrite <summary> so that it also covers <turns>: what happened, in

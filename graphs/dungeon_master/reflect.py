@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -68,12 +69,12 @@ async def reflect(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 
 
 async def _in_background(given: JSON, state: DungeonState, runtime: Runtime[Context]) -> JSON:
-    """Start a run of `reflect` on a thread of its own, unless one waits or runs, or has seen to it already."""
+    """Start a run of `reflect` on a thread of its own, unless one waits or runs, or has seen to it already.
+
+    What a person should know of the last run, that it failed above all, stands in its thread, where nobody looks. It is
+    told here, once: by the first turn after the run's end, which starts the next one or finds that none is due.
+    """
     places = places_of(runtime.context)
-    if runtime.store is not None:
-        found = await waiting(runtime.store, places.facts, places.reflections, state.timeline, given["through"])
-        if found.importance < runtime.context.reflection_importance:
-            return {"unreflected": found.importance}
     own = runtime.execution_info.thread_id if runtime.execution_info else None
     thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{own or places.facts}"))
     async with get_client() as client:
@@ -81,6 +82,11 @@ async def _in_background(given: JSON, state: DungeonState, runtime: Runtime[Cont
         for status in ("pending", "running"):
             if await client.runs.list(thread, status=status, limit=1):
                 return {}
+        notices = _told_by(await client.threads.get(thread), state.turn)
+        if runtime.store is not None:
+            found = await waiting(runtime.store, places.facts, places.reflections, state.timeline, given["through"])
+            if found.importance < runtime.context.reflection_importance:
+                return {"unreflected": found.importance, "notices": notices}
         await client.runs.create(
             thread,
             "reflect",
@@ -89,7 +95,18 @@ async def _in_background(given: JSON, state: DungeonState, runtime: Runtime[Cont
             after_seconds=_QUIET_SECONDS,
             multitask_strategy="enqueue",
         )
-    return {}
+    return {"notices": notices}
+
+
+def _told_by(thread: Mapping[str, Any], turn: int) -> list[JSON]:
+    """Return the notices of the last run on a reflection's thread, as the server tells of it."""
+    values = thread.get("values")
+    values = values if isinstance(values, Mapping) else {}
+    told = [one for one in values.get("notices") or [] if one["turn"] == values.get("turn")]
+    if thread.get("status") == "error":
+        text = "The reflection in the background broke off; nothing is lost, and it will be taken up again."
+        told.append(notice(turn, "reflect", text))
+    return told
 
 
 def _through(state: DungeonState) -> int:

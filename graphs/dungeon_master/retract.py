@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 from langchain_core.messages import RemoveMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableConfig
-from langgraph.store.base import PutOp, SearchItem
+from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from graphs.chronicle import Graph
 from graphs.dungeon_master import prompts
+from graphs.dungeon_master.note_facts import FACTS
 from graphs.dungeon_master.provenance import facts_of, leaves, visible_records
 from graphs.errors import HistoryError
 from graphs.history import History
@@ -29,7 +30,9 @@ from graphs.withheld import on_record
 from memory.buffer import ASIDE
 from memory.marks import MARKS
 from memory.namespaces import campaign_namespace, player_namespace
+from memory.paging import items_under
 from memory.settled import SETTLED
+from memory.sources import SOURCES, fall
 from memory.summary import extract
 from memory.timeline import Segment, record_key, sees
 from notebooks import StateNotebook, diff_patch, merge_patch, render_value
@@ -217,9 +220,13 @@ async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequ
     """Set aside the facts that were noted of a turn, with the marks that it left: what held before holds again."""
     store: Any = graph.store
     aside = campaign_namespace(context.user, context.campaign, "unlearned")
-    known = await facts_of(store, context)
+    known: list[Item] = list(await facts_of(store, context))
     facts = [item for item in known if _taught(item.value, record, timeline)]
-    facts += _resting_on(facts, known, record)
+    place, further = (campaign_namespace(context.user, context.campaign, name) for name in (FACTS, SOURCES))
+    known += [item async for item in items_under(store, further)]
+    exchange = record_key(record["branch"], record["turn"], "exchange")
+    fallen = fall(place, {exchange, *(item.key for item in facts)}, known)
+    facts += fallen.items
     writes = [PutOp(aside, item.key, item.value, index=False) for item in facts if "branch" in item.value]
     writes += [PutOp(item.namespace, item.key, None) for item in facts]
     gone = {item.key for item in facts}
@@ -234,18 +241,8 @@ async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequ
     while items := await store.asearch(place, limit=_PAGE, offset=judged):
         writes += [PutOp(i.namespace, i.key, None) for i in items if gone & {i.value["fact"], i.value["ended"]}]
         judged += len(items)
-    await store.abatch(writes)
-    return len(facts)
-
-
-def _resting_on(facts: Sequence[SearchItem], known: Sequence[SearchItem], record: JSON) -> list[SearchItem]:
-    """Return the insights that rest on what a turn said or taught, and those that rest on such insights."""
-    gone = {record_key(record["branch"], record["turn"], "exchange"), *(item.key for item in facts)}
-    found: list[SearchItem] = []
-    while more := [i for i in known if i.key not in gone and gone & set(i.value.get("cites") or [])]:
-        found += more
-        gone |= {item.key for item in more}
-    return found
+    await store.abatch([*writes, *fallen.instead])
+    return sum(item.namespace[-1] != SOURCES for item in facts)
 
 
 def _taught(fact: JSON, record: JSON, timeline: Sequence[Segment] = ()) -> bool:

@@ -11,6 +11,7 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
 
 from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.known import known_attributes
 from graphs.dungeon_master.note_facts import gather
 from graphs.dungeon_master.recall import memories_for
 from graphs.dungeon_master.sections import transcript, update_prompt
@@ -42,17 +43,18 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
     turns = _within(due, runtime.context.buffer_tokens)
     if not turns:
         return {"noted_through": state.turn, "noted": {}}
+    recalled, known, notes = await _known(state, runtime, turns)
     try:
         async with asyncio.timeout(runtime.context.update_timeout):
-            page, notes, given = await _noted(state, turns, runtime.context)
+            page, told, given = await _noted(state, turns, known, runtime.context)
         patch = diff_patch(state.quest.as_json(), page.as_json())
         state.quest.patched(patch)  # the reducer will do the same: nothing may go wrong there
     except (QuestbookError, NotebookError, TimeoutError) as error:
         reason = str(error) or f"no answer within {runtime.context.update_timeout:g} seconds"
         _log.warning("Turn %d was not noted: %s", state.turn, reason)
         text = f"The quest notes were not updated; the next turn will catch up. {reason}"
-        return {"notices": [notice(state.turn, "update_state", text)], "noted": {}}
-    gathered = gather(state, turns, given, await _recalled(state, runtime) if given else [])
+        return {"notices": [notice(state.turn, "update_state", told) for told in (*notes, text)], "noted": {}}
+    gathered = gather(state, turns, given, recalled)
     noted = {"from": turns[0]["turn"], "through": turns[-1]["turn"], "patch": patch}
     if gathered.digest:  # two attempts at a turn that differ in their facts alone are two futures
         noted["facts"] = gathered.digest
@@ -62,17 +64,17 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
         update["facts"] = gathered.facts
     if patch:
         update["quest"] = patch
-    if notes := [*notes, *gathered.notices]:
+    if notes := [*notes, *told, *gathered.notices]:
         update["notices"] = [notice(state.turn, "update_state", note) for note in notes]
     return update
 
 
 async def _noted(
-    state: DungeonState, turns: list[dict[str, Any]], context: Context
+    state: DungeonState, turns: list[dict[str, Any]], known: str, context: Context
 ) -> tuple[StateNotebook, list[str], list[Any]]:
     """Return the page after the patch, notes on it, and the arguments of the calls that handed over facts."""
     model = (await chat_model(context)).bind_tools([StateNotebook.tool(), facts_tool()])
-    prompt, page, notes, facts = update_prompt(state, turns), state.quest, list[str](), list[Any]()
+    prompt, page, notes, facts = update_prompt(state, turns, known), state.quest, list[str](), list[Any]()
     problems: list[str] = []
     for _ in range(_ATTEMPTS):
         reply = await ask(model, prompt, model_name=context.model, tags=[TAG_NOSTREAM])
@@ -93,15 +95,21 @@ async def _noted(
     raise NotebookError(" ".join(problems))
 
 
-async def _recalled(state: DungeonState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
-    """Return what was recalled for the turn; a run that was resumed recalls it anew, since no checkpoint holds it."""
-    if state.recalled is not None:
-        return state.recalled
+async def _known(
+    state: DungeonState, runtime: Runtime[Context], turns: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], str, list[str]]:
+    """Return what was recalled for the turn, which attributes are known, and what a person should know of that.
+
+    A run that was resumed recalls anew, since no checkpoint holds it.
+    """
+    recalled = state.recalled or []
     try:
-        return await memories_for(state, runtime)
-    except Exception as error:  # noqa: BLE001 (any store may stand behind this; `remember` will say so if it fails)
-        _log.warning("What was recalled for turn %d is not known: %s", state.turn, error)
-        return []
+        if state.recalled is None:
+            recalled = await memories_for(state, runtime)
+        return recalled, await known_attributes(state, runtime, turns, recalled), []
+    except Exception as error:  # noqa: BLE001 (any store may stand behind this; the turn can be noted without)
+        _log.warning("What is known was not looked up for turn %d: %s", state.turn, error, exc_info=True)
+        return recalled, "", [f"Memory could not be searched for what is known, so it may be noted anew. {error}"]
 
 
 def _within(turns: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:

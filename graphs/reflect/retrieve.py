@@ -2,52 +2,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore, SearchItem
 
 from graphs.dungeon_master.context import Context
 from graphs.reflect.failing import failing
 from graphs.reflect.places import places_of
 from graphs.reflect.prompts import within
 from graphs.reflect.state import ReflectState
+from memory.candidates import Scope, candidates
 from memory.recall import recall
-from memory.reflected import importance_of
 from memory.reflection import Evidence
 from memory.validity import valid
+from memory.wording import content
 
 _ANSWERS = 12  # memories that are recalled for each question
-_COMPARED = 12  # of the new facts, those that matter most, whose likes are looked for
-_LIKES = 4  # each, itself among them
+_NEAR = 12  # records that are looked through for likes of a new fact, itself and other new facts among them
+_LIKES = 3  # of each
 
 
 @failing("retrieve")
 async def retrieve(state: ReflectState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Put together what the model is shown, in story order: the new facts, their likes, what answers the questions.
 
-    Likes of a fact are what sounds like it and still holds: the other side of a contradiction is among them.
+    Likes of a fact are what sounds like it and still holds: the other side of a contradiction is among them. Where not
+    all fits, the nearest like of each fact goes before the answers, and these before further likes.
     """
     if state.facts is None or state.questions is None or runtime.store is None:
         return {}
     places = places_of(runtime.context)
-    search = partial(
-        recall,
-        runtime.store,
-        timeline=state.timeline,
-        before=state.turn + 1,
-        weights=runtime.context.weights.model_copy(update={"scoring": "sum"}),  # to reflect is not to use
-        secrets=True,  # what is concluded of a secret is one
-        valid=partial(valid, runtime.store, timeline=state.timeline),
-    )
-    answers, likes = list[Evidence](), list[Evidence]()
+    answers = list[Evidence]()
     for asked in state.questions:
-        found = await search([places.exchanges, places.facts], asked, limit=_ANSWERS)
+        found = await recall(
+            runtime.store,
+            [places.exchanges, places.facts],
+            asked,
+            timeline=state.timeline,
+            before=state.turn + 1,
+            limit=_ANSWERS,
+            weights=runtime.context.weights.model_copy(update={"scoring": "sum"}),  # to reflect is not to use
+            secrets=True,  # what is concluded of a secret is one
+            valid=partial(valid, runtime.store, timeline=state.timeline),
+        )
         answers += [Evidence(one.key, one.value) for one in found]
-    chief = sorted(state.facts, key=lambda one: (-importance_of(one.value), one.key))[:_COMPARED]
-    for fact in chief:
-        found = await search(places.facts, str(fact.value["text"]), limit=_LIKES)
-        likes += [Evidence(one.key, one.value) for one in found]
-    unique = {one.key: one for one in [*state.facts, *likes, *answers]}
+    likes = await _likes(runtime.store, places.facts, state, state.facts)
+    nearest = [one for found in likes for one in found[:1]]
+    further = [one for found in likes for one in found[1:]]
+    unique = {one.key: one for one in [*state.facts, *nearest, *answers, *further]}
     kept = within(list(unique.values()), runtime.context.buffer_tokens)
     return {"evidence": sorted(kept, key=lambda one: (one.value.get("turn") or 0, str(one.value.get("at")), one.key))}
+
+
+async def _likes(
+    store: BaseStore, namespace: tuple[str, ...], state: ReflectState, facts: Sequence[Evidence]
+) -> list[list[Evidence]]:
+    """Return for each new fact the earlier ones that sound most like it and hold: one batch, however many facts."""
+    texts = [str(one.value["text"]) for one in facts]
+    scope = Scope(namespace, state.timeline, state.turn + 1)
+    [found] = await candidates(store, [scope], texts, [_NEAR] * len(texts))
+    known = {one.key for one in facts}
+    earlier = [
+        [item for item in _ranked(text, items) if item.key not in known]
+        for text, items in zip(texts, found, strict=True)
+    ]
+    every = {item.key: item for items in earlier for item in items}
+    holding = {item.key for item in await valid(store, list(every.values()), timeline=state.timeline)}
+    return [[Evidence(i.key, i.value) for i in items if i.key in holding][:_LIKES] for items in earlier]
+
+
+def _ranked(text: str, items: Sequence[SearchItem]) -> list[SearchItem]:
+    """Return what shares a word with a text by how many, if the store cannot rank; else its own order."""
+    if any(item.score is not None for item in items):
+        return list(items)
+    words = content(text)
+    shared = [(len(words & content(str(item.value.get("text", "")))), item) for item in items]
+    best = sorted(shared, key=lambda one: (-one[0], one[1].key))
+    return [item for count, item in best if count][:_NEAR]

@@ -16,6 +16,7 @@ from memory import marks
 from memory.noting import Note, note
 from memory.reflected import done_op
 from memory.settled import settle
+from memory.sources import further_op
 from memory.timeline import branch_of, record_key, stamp
 
 _AFTER_FACTS = 900  # an insight of a turn comes after that turn's facts, which are noted 64 at a time
@@ -25,7 +26,7 @@ _AFTER_FACTS = 900  # an insight of a turn comes after that turn's facts, which 
 async def write(state: ReflectState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Write everything under keys that follow from the turn, so that to write twice is to write once.
 
-    An insight that is like one that holds becomes a mark that it was thought again.
+    An insight that is like one that holds becomes a mark that it was thought again, and a record of what it rests on.
     """
     if runtime.store is None or state.questions is None or (state.questions and state.concluded is None):
         raise ModelError("It was interrupted before anything was written.")
@@ -44,8 +45,14 @@ async def write(state: ReflectState, runtime: Runtime[Context]) -> dict[str, Any
         for ordinal, insight in enumerate(state.concluded.insights):
             at = {"at": marks.at(turn, _AFTER_FACTS + ordinal)}
             value = insight.record(shown, state.viewer or []) | stamped | at | where
-            notes.append(Note(record_key(branch, turn, "insight", ordinal), value, insight.same_as))
+            # What is secret, or somebody's claim, does not take in what is neither, nor the other way about.
+            known = shown.get(insight.same_as, {})
+            same = all(known.get(name) == value[name] for name in ("kind", "claimed_by"))
+            key = record_key(branch, turn, "insight", ordinal)
+            notes.append(Note(key, value, insight.same_as if same else ""))
     noted = await note(runtime.store, places.facts, notes, timeline=state.timeline)
+    again = [one for one in notes if one.key in noted.again]
+    await runtime.store.abatch([further_op(places.facts, i.key, noted.again[i.key], i.value) for i in again])
     ended = await settle(runtime.store, places.facts, judged, stamped)
     told = {"insights": noted.new, "again": list(noted.again.values()), "ended": ended, "importance": state.pending}
     await runtime.store.abatch([done_op(places.reflections, stamped, through, told)])

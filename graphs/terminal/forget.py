@@ -6,9 +6,11 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.forget import Forgetting, Found, Removed
+from graphs.dungeon_master.forget import Forgetting
+from graphs.dungeon_master.forgotten import Found, Removed
 from graphs.dungeon_master.provenance import MEMORY, why
 from graphs.dungeon_master.retract import retract
 from graphs.engine import Game, open_game
@@ -24,7 +26,8 @@ Confirm = Callable[[Sequence[str]], Awaitable[bool]]
 """Shows lines to a person and asks whether to go on."""
 
 _DECLINED = "Nothing was forgotten."
-_UNSAID = "something that only the dungeon master knows"
+UNSAID = "something that only the dungeon master knows"
+"""What stands for a secret where a person must see that there is something."""
 _SHOWN = 20  # records that are shown; of more, their number
 _WIDTH = 100
 
@@ -167,12 +170,14 @@ async def _forgetting(game: Game) -> Forgetting:
 
 def _lines(found: Found, campaign: str) -> list[str]:
     lines = [f"“{one_line(found.words, 80)}” in campaign {one_line(campaign, 60)!r}, on every branch:"]
-    for value in found.records[:_SHOWN]:
-        text = _UNSAID if hidden(value) else one_line(str(value.get("text", "")), _WIDTH)
-        where = f"turn {value.get('turn', '?')} ({one_line(str(value.get('line') or 'main'), 40)})"
-        lines.append(f"  {one_line(citation(value), _WIDTH) or where}: {text}")
+    lines += [f"  {_told(value)}" for value in found.records[:_SHOWN]]
     if len(found.records) > _SHOWN:
         lines.append(f"  … and {len(found.records) - _SHOWN} more memories")
+    if found.drawn:
+        lines.append("What was concluded from these memories goes with them:")
+        lines += [f"  {_told(value)}" for value in found.drawn[:_SHOWN]]
+    if len(found.drawn) > _SHOWN:
+        lines.append(f"  … and {len(found.drawn) - _SHOWN} more insights")
     pages = [place.removeprefix("quest.") for place in found.places if place.startswith("quest.")]
     places = [place for place in found.places if not place.startswith("quest.")]
     places += [f"quest.{path}" for path in shown_fields(pages)]
@@ -180,9 +185,16 @@ def _lines(found: Found, campaign: str) -> list[str]:
     return [*lines, f"Memories go as a whole; elsewhere the words go. Altogether: {_counted(found)}."]
 
 
+def _told(value: dict[str, Any]) -> str:
+    text = UNSAID if hidden(value) else one_line(str(value.get("text", "")), _WIDTH)
+    where = f"turn {value.get('turn', '?')} ({one_line(str(value.get('line') or 'main'), 40)})"
+    return f"{one_line(citation(value), _WIDTH) or where}: {text}"
+
+
 def _counted(found: Found) -> str:
     parts = [
         (len(found.records), "memory", "memories"),
+        (len(found.drawn), "insight drawn from them", "insights drawn from them"),
         (found.items, "other item", "other items"),
         (found.checkpoints, "checkpoint or write", "checkpoints and writes"),
         (found.typed, "typed line", "typed lines"),

@@ -15,13 +15,15 @@ from graphs.engine import open_store
 from graphs.errors import SettingsError
 from graphs.home import Home
 from graphs.settings import Settings
-from graphs.terminal.forget import ask
+from graphs.terminal.forget import UNSAID, ask
 from graphs.terminal.text import one_line
 from memory import curation
 from memory.age import phrase_age
 from memory.characters import MEMORIES
+from memory.facts import hidden
 from memory.faiss_store import FaissStore
 from memory.namespaces import campaign_namespace, character_namespace, player_namespace
+from memory.timeline import Segment
 
 _FACTS, _ARCHIVE = "facts", "archive"
 _WIDTH = 200
@@ -57,10 +59,12 @@ async def memories(context: Settings, asked: argparse.Namespace) -> bool:
             raise SettingsError(
                 "Whose memories? Give --character NAME or --assistant NAME; `questbook memories list` tells which."
             )
+        if asked.action == "list" and place[-1] == _FACTS:
+            return _facts(await curation.grouped(store, place, await _timeline(store, context.user, campaign)))
         if asked.action == "list":
             return _list(await curation.listed(store, place))
         if asked.action == "search":
-            found = await curation.searched(store, place, asked.words)
+            found = [one for one in await curation.searched(store, place, asked.words) if not hidden(one.value)]
             return _list(found, {item.key: item.score for item in found})
         if asked.action == "delete":
             return await _delete(store, place, asked, user)
@@ -102,6 +106,20 @@ def _characters(counts: dict[str, int]) -> bool:
     return True
 
 
+async def _timeline(store: FaissStore, user: str, campaign: str | None) -> list[Segment] | None:
+    """Return the timeline of where a campaign stands; None if there is no such place."""
+    head = await store.aget(campaign_namespace(user, campaign, "head"), "head") if campaign is not None else None
+    return [(branch, turn) for branch, turn in head.value["timeline"]] if head is not None else None
+
+
+def _facts(found: curation.Grouped) -> bool:
+    for heading, items in zip(("Facts", "Insights", "Hold no more", "On other branches"), found, strict=True):
+        if items:
+            _say(f"{heading}: {len(items):,}")
+            _list(items)
+    return any(found) or _list([])
+
+
 def _list(items: Iterable[Item], scores: dict[str, Any] | None = None, *, deleted: bool = False) -> bool:
     found, now = list(items), datetime.now(UTC).astimezone()
     if not found:
@@ -109,10 +127,12 @@ def _list(items: Iterable[Item], scores: dict[str, Any] | None = None, *, delete
     for item in found:
         score = (scores or {}).get(item.key)
         distance = f" (distance {1 - score:.2f})" if score is not None else ""
+        secret = hidden(item.value)
         who = item.value.get("speaker") or item.value.get("subject") or item.value.get("kind") or ""
         age = phrase_age(str(item.value.get("said_at") or item.value.get("real_time") or ""), now)
-        text = one_line(str(item.value.get("text", "")))
-        _say(f"{'deleted: ' if deleted else ''}{item.key} {age}, {one_line(str(who), 40)}{distance}: {text}")
+        text = UNSAID if secret else one_line(str(item.value.get("text", "")))
+        told = "secret" if secret else one_line(str(who), 40)
+        _say(f"{'deleted: ' if deleted else ''}{item.key} {age}, {told}{distance}: {text}")
     return True
 
 

@@ -1,0 +1,175 @@
+"""Which attributes are known already: found in the store, shown to the notes, so that one attribute has one name."""
+
+import pytest
+from fact_play import CONTEXT, known, play
+from faulty_stores import Blind
+from langchain_core.messages.utils import count_tokens_approximately
+from langgraph.store.base import PutOp
+from noted_facts import FACTS
+from noted_facts import say as noted
+from scripted import call, say
+from stores import opened
+
+from graphs.dungeon_master.graph import build_graph
+from graphs.history import History
+from memory import FaissStore
+from memory.slots import known_slots, named_subjects
+from memory.timeline import record_key, stamp
+
+
+@pytest.fixture(params=["memory", "faiss"])
+def store(request, tmp_path):
+    with opened(request.param, tmp_path) as made:
+        yield made
+
+
+async def has(store, turn, subject, attribute, value, branch="a"):
+    fact = {"text": f"{subject}, {attribute}: {value}.", "subject": subject, "attribute": attribute, "value": value}
+    await noted(store, fact, branch, turn)
+
+
+async def found(store, text, **more):
+    return [(one.subject, one.attribute) for one in await known_slots(store, FACTS, text, **more)]
+
+
+async def test_slots_of_who_is_named_are_found_each_once_by_its_own_name(store):
+    await has(store, 1, "Goran", "den", "the cave")
+    await has(store, 2, "Goran", "den", "the mill")
+    await has(store, 3, "Oda", "age", "ninety")
+    await has(store, 4, "the lamp", "keeper", "Oda")
+    slots = await found(store, "You find Goran in the mill.")
+    assert slots.count(("Goran", "den")) == 1
+    assert named_subjects("Then the old lamp goes out. Maren nods.", ["the lamp", "Maren Holt", "the bell", ""]) == {
+        "the lamp",
+        "Maren Holt",
+    }
+    assert await found(store, "  ") == []
+
+
+async def test_what_was_recalled_comes_first_and_another_future_is_not_seen(store):
+    await has(store, 1, "Goran", "den", "the cave")
+    await has(store, 2, "Oda", "age", "ninety")
+    await has(store, 3, "Goran", "tattoo", "a crow", branch="b")
+    slots = await found(store, "Goran sits there.", keys=["a-2-fact-0"], timeline=[("a", 9)])
+    assert slots[0] == ("Oda", "age")
+    assert ("Goran", "tattoo") not in slots
+
+
+async def test_a_subject_is_found_among_thousands_of_other_facts(tmp_path):
+    with FaissStore.open(tmp_path / "m.db") as store:
+        await has(store, 1, "Goran", "den", "the cave")
+        text = "Man {} sits with Goran in the mill and sees a hawk."
+        many = [
+            {"text": text.format(n), "subject": f"Man {n}", "attribute": "seat", "slot": f"man {n}|seat"}
+            | stamp("a", n)
+            for n in range(2, 3002)
+        ]
+        await store.abatch([PutOp(FACTS, record_key("a", value["turn"], "fact"), value) for value in many])
+        text = "You find Goran: he sits in the mill and sees a hawk."
+        assert ("Goran", "den") in await found(store, text, timeline=[("a", 3001)])
+
+
+def prompt(game):
+    return game.model.asked("update")[-1][0].text
+
+
+def section(game):
+    return prompt(game).partition("<known>\n")[2].partition("\n</known>")[0]
+
+
+def den(value, attribute="den", **more):
+    text = f"Goran has his {attribute} in {value}."
+    return {"text": text, "subject": "Goran", "attribute": attribute, "value": value, "kind": "trait"} | more
+
+
+async def test_the_notes_are_shown_the_attributes_so_a_change_is_seen_as_one(game):
+    await game.begin()
+    assert section(game) == ""
+    await play(game, "I ask.", den("the cave"), reply="Goran has his den in the cave.")
+    await play(game, "I wait.", reply="The wind turns.")
+    assert section(game) == "", "nobody is named"
+
+    def by_the_known_name(messages):
+        shown = messages[0].text.partition("<known>\n")[2]
+        name = "den" if '"attributes": ["den"]' in shown else "lair"
+        return say("", call("Facts", facts=[den("the mill", name)]))
+
+    game.model.queue("update", by_the_known_name)
+    await play(
+        game, "I look for him.", reply="You find Goran at his new lair in the mill; the den in the cave is empty."
+    )
+    assert section(game) == '{"subject": "Goran", "attributes": ["den"]}'
+    assert await known(game) == ["Goran has his den in the mill."]
+
+
+async def test_what_was_recalled_is_shown_though_the_turn_does_not_name_it(new_game):
+    game = new_game(buffer_tokens=200)
+    await game.begin()
+    await play(game, "I ask.", den("the cave"), reply="Goran has his den in the cave.")
+    for n in range(6):
+        await play(game, f"I walk mile {n}.", reply="The road goes on past hedges and ditches. " * 8)
+    await play(game, "Who has a den in the cave?", reply="The smith, you recall.")
+    assert "has his den" in game.model.asked("quest")[-1][0].text, "else this test shows nothing"
+    assert section(game) == '{"subject": "Goran", "attributes": ["den"]}'
+
+
+async def test_of_the_players_character_what_is_known_is_always_shown_for_it_is_you(game):
+    await game.begin()
+    scar = {"text": "Mira has a scar on her hand.", "subject": "Mira", "attribute": "mark", "value": "a scar"}
+    await play(game, "I look at my hand.", scar, reply="Mira has a scar on her hand.")
+    await play(game, "I heal my hand.", reply="The scar on your hand is gone.")
+    assert section(game) == '{"subject": "Mira", "attributes": ["mark"]}'
+
+
+async def test_a_secret_attribute_is_shown_to_the_notes_and_to_nobody_else(game):
+    await game.begin()
+    secret = den("the crypt", "true lair", kind="secret")
+    await play(game, "I ask.", secret, reply="Goran smiles.")
+    heard = []
+    game.model.queue("quest", say("Goran smiles again."))
+    async for mode, event in game.app.astream(
+        {"messages": [("user", "I look at Goran.")]}, game.config, context=game.settings,
+        stream_mode=["updates", "custom", "messages"],
+    ):  # fmt: skip
+        heard.append((mode, repr(event)))
+    assert '"true lair"' in section(game)
+    assert "true lair" not in game.model.asked("quest")[-1][0].text
+    assert not [event for _, event in heard if "true lair" in event]
+
+
+async def test_what_an_undone_turn_noted_is_not_shown(game):
+    await game.begin()
+    await play(game, "I ask.", den("the cave"), reply="Goran has his den in the cave.")
+    await History(game.app, game.config, CONTEXT).undo()
+    await play(game, "I nod.", reply="Goran nods.")
+    assert section(game) == ""
+
+
+async def test_of_the_person_who_plays_what_is_known_is_shown_when_they_speak_as_themselves(game):
+    await game.begin()
+    wish = {"text": "The player wants no spiders.", "kind": "preference", "about": "player", "subject": "the player",
+            "attribute": "boundary", "value": "no spiders"}  # fmt: skip
+    await play(game, "I enter. ((no spiders please))", wish, reply="A hall.")
+    await play(game, "I go on.", reply="A stair.")
+    assert "boundary" not in prompt(game)
+    await play(game, "((spiders are fine after all))", reply="A web.")
+    assert section(game) == '{"subject": "the player", "attributes": ["boundary"]}'
+
+
+async def test_the_list_costs_the_same_however_much_is_known(game):
+    await game.begin()
+    many = [den(f"place {n}", f"haunt number {n}") for n in range(60)]
+    await play(game, "I ask.", *many, reply=" ".join(fact["text"] for fact in many))
+    await play(game, "I nod.", reply="Goran nods.")
+    assert 100 < count_tokens_approximately([section(game)]) <= 250
+
+
+async def test_a_store_that_cannot_be_searched_is_told_and_the_turn_is_noted_all_the_same(game):
+    game.store = Blind()
+    game.app = build_graph().compile(checkpointer=game.saver, store=game.store)
+    await game.begin()
+    game.store.error = ConnectionError("the line went dead")
+    game.model.queue("update", say("", call("StateNotebook", gold=3)))
+    await game.play("I count my gold.")
+    assert game.values["quest"]["gold"] == 3
+    assert "could not be searched for what is known" in str(game.values["notices"])

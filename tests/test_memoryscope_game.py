@@ -1,0 +1,199 @@
+"""What MemoryScope's operations do, feature by feature (MS1 to MS24 in docs/coverage.md): in a game, at the terminal.
+
+Its failings are tests here too: messages that count as memorised though the model failed, contradictions of another
+day, insights without sources, a command line in small letters that stops at the first space.
+"""
+
+import asyncio
+
+import pytest
+from fact_play import FACTS, known
+from program import start
+from reflecting import DEBT, FAIR, MILL, ask, conclude, numbers, tell
+from scripted import call, say
+
+from graphs.engine import open_store
+from memory.curation import grouped
+from memory.namespaces import campaign_namespace
+from memory.sources import sources
+from memory.validity import valid
+
+ASKED = ask()
+
+
+def home(where):
+    text = f"Goran lives at {where}."
+    return {"text": text, "subject": "Goran", "attribute": "home", "value": where, "kind": "trait", "importance": 2}
+
+
+async def items(game):
+    return {item.value["text"]: item for item in await game.store.asearch(FACTS, limit=999)}
+
+
+def timeline(game):
+    return [tuple(segment) for segment in game.values["timeline"]]
+
+
+async def holding(game):
+    return {
+        one.value["text"] for one in await valid(game.store, [*(await items(game)).values()], timeline=timeline(game))
+    }
+
+
+async def test_ms06_what_was_not_noted_is_read_again_with_the_next_turn(game):
+    await game.begin()
+    game.model.queue("update", ConnectionError("503"))
+    await tell(game, "I ask.", reply=DEBT["text"])
+    assert (game.values["noted_through"], await items(game)) == (1, {})
+    await tell(game, "I go on.", DEBT, reply="The road goes on.")
+    assert DEBT["text"] in game.model.asked("update")[-1][-1].text, "both turns are told"
+    assert set(await items(game)) == {DEBT["text"]}
+    assert game.values["noted_through"] == 3
+
+
+async def test_ms07_memories_are_listed_by_what_they_are_and_whether_they_hold(new_game):
+    game = new_game(reflection_importance=8)
+    await game.begin()
+    await tell(game, "I ask.", home("the mill"))
+    game.model.queue("question", ASKED)
+    game.model.queue("conclude", conclude(("Goran flees from his debt.", [DEBT["text"]])))
+    await tell(game, "I ask on.", home("the inn"), DEBT)
+    found = await grouped(game.store, FACTS, timeline(game))
+    told = [[item.value["text"] for item in group] for group in found]
+    assert sorted(told[0]) == [home("the inn")["text"], DEBT["text"]]
+    assert told[1:] == [["Goran flees from his debt."], [home("the mill")["text"]], []]
+    before = await grouped(game.store, FACTS, [(timeline(game)[0][0], 2)])
+    assert [len(group) for group in before] == [1, 0, 0, 3], "as of the turn before"
+
+
+async def test_ms13_a_reflection_waits_until_enough_has_been_noted_and_is_shown_what_was_concluded(new_game):
+    game = new_game(reflection_importance=12)
+    await game.begin()
+    await tell(game, "I ask.", DEBT)
+    assert game.model.asked("question") == []
+    game.model.queue("question", ASKED, ASKED)
+    game.model.queue("conclude", conclude(("Goran flees from his debt.", [DEBT["text"]])))
+    await tell(game, "I ask Oda.", MILL)
+    assert len(game.model.asked("question")) == 1
+    bell = {"text": "Goran asked the ferryman for time.", "subject": "Goran", "importance": 6}
+    await tell(game, "I watch.", FAIR, bell)
+    shown = game.model.asked("conclude")[-1][-1].text
+    assert '"kind": "insight"' in shown
+    assert "Goran flees from his debt." in shown, "so that it is not concluded anew"
+
+
+async def test_ms14_an_insight_takes_in_its_like_and_gives_way_to_a_newer_one(new_game):
+    game = new_game(reflection_importance=6)
+    await game.begin()
+    game.model.queue("question", ASKED, ASKED, ASKED)
+    first, second, newer = "Oda is content.", "Nothing draws Oda away.", "Oda longs for company."
+    game.model.queue("conclude", conclude((first, [MILL["text"]])))
+    await tell(game, "I ask.", MILL)
+    bell = {"text": "Oda rang the mill's bell by night.", "subject": "Oda", "importance": 6}
+
+    def again(messages):
+        number = numbers(messages)
+        like = {"text": second, "cites": [number[bell["text"]]], "same_as": number[first]}
+        return say("", call("Reflection", insights=[like]))
+
+    game.model.queue("conclude", again)
+    await tell(game, "I listen to Oda.", bell)
+    assert {text for text, item in (await items(game)).items() if item.value["cites"]} == {first}
+    game.model.queue("conclude", conclude((newer, [FAIR["text"]]), ended=MILL["text"], holds=FAIR["text"]))
+    await tell(game, "I go to the fair where Oda is.", FAIR)
+    game.model.queue("question", ASKED)
+    game.model.queue("conclude", conclude(ended=first, holds=newer))
+    song = {"text": "Oda sang of company at the mill.", "subject": "Oda", "importance": 6}
+    await tell(game, "I listen to Oda, content or not.", song)
+    assert newer in await known(game)
+    assert first not in await known(game)
+    assert first in await items(game), "kept, and found by who asks what was believed then"
+
+
+async def test_ms15_a_contradiction_of_long_ago_is_put_before_the_model_without_a_setting(new_game):
+    game = new_game(reflection_importance=150)
+    await game.begin()
+    await tell(game, "I ask.", MILL)
+    for n in range(14):
+        await tell(game, f"I count stone {n}.", {"text": f"The stone number {n} is red.", "importance": 10})
+    game.model.queue("question", ASKED)
+    for n in range(14, 28):
+        await tell(game, f"I count stone {n}.", {"text": f"The stone number {n} is red.", "importance": 10})
+    assert MILL["text"] in await known(game)
+    game.model.queue("question", ASKED)
+    game.model.queue("conclude", conclude(ended=MILL["text"], holds=FAIR["text"]))
+    await tell(game, "I go to the fair.", FAIR | {"importance": 10}, {"text": "The king is dead.", "importance": 10})
+    assert FAIR["text"] in await known(game)
+    assert MILL["text"] not in await known(game)
+    assert (await items(game))[MILL["text"]].value["text"] == MILL["text"], "no content was rewritten"
+
+
+async def test_ms18_a_record_says_whose_of_what_when_how_much_and_from_which_message(game):
+    await game.begin()
+    await tell(game, "I ask.", DEBT | {"real_time": "2026-01-02", "story_time": "day 3, dusk", "known_by": ["Mira"]})
+    [item] = (await items(game)).values()
+    assert item.namespace == ("adventurer", "default", "facts")
+    told = {**DEBT, "real_time": "2026-01-02", "story_time": "day 3, dusk", "known_by": ["Mira"], "claimed_by": ""}
+    assert told.items() <= item.value.items()
+    assert set(item.value["messages"]) == {message.id for message in game.values["messages"][-2:]}
+    assert (item.value["turn"], item.value["thread"]) == (2, game.config["configurable"]["thread_id"])
+    assert {"branch", "said_at", "checkpoint", "slot", "cites"} <= set(item.value)
+
+
+async def test_ms19_an_insight_knows_every_fact_that_it_rests_on(new_game):
+    game = new_game(reflection_importance=6)
+    await game.begin()
+    game.model.queue("question", ASKED, ASKED)
+    game.model.queue("conclude", conclude(("Goran avoids the river.", [DEBT["text"]])))
+    await tell(game, "I ask.", DEBT)
+    game.model.queue("conclude", conclude(("Goran avoids the river!", [MILL["text"]])))
+    await tell(game, "I ask Oda.", MILL)
+    facts = await items(game)
+    insight = facts["Goran avoids the river."]
+    rests_on = (await sources(game.store, FACTS, [insight], timeline=timeline(game)))[insight.key]
+    assert rests_on == [facts[DEBT["text"]].key, facts[MILL["text"]].key]
+
+
+def test_ms22_the_command_line_keeps_capitals_and_spaces_and_lists_its_commands(tmp_path):
+    flags = ("--character", "Miku")
+    added = start(tmp_path, "memories", "add", "I like Green Tea and NATO", *flags)
+    assert added.returncode == 0, added.stderr
+    assert "I like Green Tea and NATO" in start(tmp_path, "memories", "list", *flags).stdout.decode()
+    played = start(tmp_path, "play", "--seed", "1", words="/help\n/quit\nI am never read\n").stdout.decode()
+    for command in ("/help", "/memories", "/quit"):
+        assert command in played
+    assert "never read" not in played
+
+
+def test_ms07_at_the_terminal_under_their_headings(tmp_path):
+    async def write():
+        async with open_store(tmp_path / "memory.db") as store:
+            value = {"kind": "event", "text": "Goran sold the lamp.", "branch": "a", "turn": 2, "order": "00000002"}
+            place = campaign_namespace("adventurer", "default", "facts")
+            await store.aput(place, "a-2-fact-0", value)
+            await store.aput(place, "a-2-insight-0", {**value, "text": "Goran is poor.", "cites": ["a-2-fact-0"]})
+            await store.aput(place, "a-9-fact-0", {**value, "text": "Goran died.", "turn": 9})
+            head = {"timeline": [["a", 5]]}
+            await store.aput(campaign_namespace("adventurer", "default", "head"), "head", head, index=False)
+
+    asyncio.run(write())
+    lines = start(tmp_path, "memories", "list", "--campaign", "default").stdout.decode().splitlines()
+    assert [line.partition(" ")[0] for line in lines] == [
+        "Facts:", "a-2-fact-0", "Insights:", "a-2-insight-0", "On", "a-9-fact-0"
+    ]  # fmt: skip
+    assert start(tmp_path, "memories", "list", "--campaign", "none").stdout == b"Nothing is remembered there.\n"
+
+
+@pytest.mark.parametrize("reflection", ["off", "inline"])
+async def test_ms24_a_turn_is_two_calls_and_a_reflection_two_more_when_it_is_due(new_game, reflection):
+    game = new_game(reflection_importance=20, reflection=reflection)
+    await game.begin()
+    game.model.calls.clear()
+    for n in range(9):
+        if not game.model.script["question"]:
+            game.model.queue("question", ASKED)
+        await tell(game, f"I count stone {n}.", {"text": f"The stone number {n} is red.", "importance": 5})
+    jobs = [job for job, _ in game.model.calls]
+    assert (jobs.count("quest"), jobs.count("update")) == (9, 9)
+    due = 0 if reflection == "off" else 2
+    assert (jobs.count("question"), jobs.count("conclude")) == (due, due)

@@ -1,0 +1,251 @@
+"""What insights rest on: both sets of sources of what was thought twice, on each timeline, and what falls with them."""
+
+import pytest
+from conftest import MIRA
+from fact_play import CONTEXT, FACTS, stored
+from faulty_stores import Refusing
+from langgraph.store.memory import InMemoryStore
+from reflecting import DEBT, FAIR, INSIGHT, MILL, ask, conclude, numbers, tell
+from scripted import call, say
+from stored_bytes import files_saying
+
+from graphs.dungeon_master.context import Context
+from graphs.dungeon_master.forget import Forgetting
+from graphs.dungeon_master.graph import build_graph
+from graphs.dungeon_master.retract import retract
+from graphs.engine import open_game
+from graphs.history import History
+from graphs.home import Home
+from graphs.terminal.forget import run_forget
+from memory.namespaces import campaign_namespace
+from memory.sources import fall, further_op, sources
+
+SOURCES = campaign_namespace("adventurer", "default", "sources")
+
+
+async def think(game, words, fact, *cites, text=INSIGHT):
+    """Play a turn that notes a fact and draws an insight."""
+    game.model.queue("question", ask())
+    game.model.queue("conclude", conclude((text, cites or [fact["text"]]), subject="Goran"))
+    await tell(game, words, fact)
+
+
+async def insights(game):
+    return [item for item in await game.store.asearch(FACTS, limit=100) if item.value["cites"]]
+
+
+async def cited(game):
+    """Texts that the insight rests on, as the game's timeline sees it."""
+    timeline = [tuple(segment) for segment in game.values["timeline"]]
+    facts = await stored(game)
+    found = await sources(game.store, FACTS, await insights(game), timeline=timeline)
+    return {key: {facts[source]["text"] for source in keys} for key, keys in found.items()}
+
+
+@pytest.fixture
+async def story(new_game):
+    game = new_game(reflection_importance=6)
+    await game.begin()
+    await think(game, "I ask.", DEBT)
+    return game
+
+
+async def test_an_insight_that_is_thought_again_rests_on_both_and_its_record_is_not_touched(story):
+    [before] = await insights(story)
+    await think(story, "I ask Oda.", MILL, text="Goran avoids the river because of what he owes!")
+    assert await insights(story) == [before], "by bytes and by time of writing"
+    assert await cited(story) == {before.key: {DEBT["text"], MILL["text"]}}
+    [further] = (await stored(story, SOURCES)).values()
+    assert (further["same_as"], further["turn"], further["branch"]) == (before.key, 3, before.value["branch"])
+
+
+async def test_each_branch_knows_the_sources_of_its_own_past(story):
+    [insight] = await insights(story)
+    history = History(story.app, story.config, CONTEXT)
+    await think(story, "I ask Oda.", MILL)
+    await history.undo()
+    assert await cited(story) == {insight.key: {DEBT["text"]}}
+    await think(story, "I go to the fair.", FAIR)
+    assert await cited(story) == {insight.key: {DEBT["text"], FAIR["text"]}}
+    await history.go("2")
+    assert await cited(story) == {insight.key: {DEBT["text"]}}
+    [seen] = await insights(story)
+    assert seen == insight
+    assert set((await sources(story.store, FACTS, [insight]))[insight.key]) >= {*insight.value["cites"]}
+    assert len((await sources(story.store, FACTS, [insight]))[insight.key]) == 3, "without a timeline all are seen"
+
+
+async def test_a_reflection_that_broke_off_before_it_was_done_adds_no_source_twice(new_game):
+    game = new_game(reflection_importance=6)
+    game.store = Refusing()
+    game.app = build_graph().compile(checkpointer=game.saver, store=game.store)
+    await game.begin()
+    await think(game, "I ask.", DEBT)
+    game.store.refused = "reflection"
+    await think(game, "I ask Oda.", MILL)
+    assert len(await stored(game, SOURCES)) == 1
+    game.store.refused = ""
+    await think(game, "I go to the fair.", FAIR, MILL["text"])
+    [insight] = await insights(game)
+    timeline = [tuple(segment) for segment in game.values["timeline"]]
+    keys = (await sources(game.store, FACTS, [insight], timeline=timeline))[insight.key]
+    assert len(keys) == len(set(keys)) == 2
+
+
+async def test_an_insight_that_is_no_secret_is_not_lost_in_one_that_is(new_game):
+    game = new_game(reflection_importance=6)
+    await game.begin()
+    await think(game, "I ask.", DEBT | {"kind": "secret"})
+    game.model.queue("question", ask())
+
+    def same(messages):
+        number = numbers(messages)
+        given = {"text": "He shuns the ferry.", "cites": [number[MILL["text"]]], "same_as": number[INSIGHT]}
+        return say("", call("Reflection", insights=[given]))
+
+    game.model.queue("conclude", same)
+    await tell(game, "I ask Oda.", MILL)
+    assert {(item.value["kind"], item.value["text"]) for item in await insights(game)} == {
+        ("secret", INSIGHT),
+        ("insight", "He shuns the ferry."),
+    }
+
+
+async def test_retracting_what_it_first_rested_on_leaves_what_the_other_sources_say(story):
+    await think(story, "I ask Oda.", MILL)
+    await retract(story.app, story.config, CONTEXT, 2)
+    [heir] = await insights(story)
+    assert (heir.value["text"], heir.value["turn"]) == (INSIGHT, 3)
+    assert await cited(story) == {heir.key: {MILL["text"]}}
+    assert await stored(story, SOURCES) == {}
+    await retract(story.app, story.config, CONTEXT, 3)
+    assert await insights(story) == []
+
+
+async def test_retracting_what_it_rested_on_besides_leaves_it_with_the_first(story):
+    await think(story, "I ask Oda.", MILL)
+    done = await retract(story.app, story.config, CONTEXT, 3)
+    assert done.facts == 1
+    assert list((await cited(story)).values()) == [{DEBT["text"]}]
+    assert await stored(story, SOURCES) == {}
+
+
+async def test_of_several_heirs_of_a_branch_the_first_stands_and_the_others_are_its_sources():
+    store = InMemoryStore()
+    value = {"text": INSIGHT, "cites": ["a-1-fact-0"], "branch": "a", "turn": 1, "at": "00000001.900"}
+    await store.aput(FACTS, "a-1-insight-0", value)
+    for turn in (2, 3, 4):
+        more = {"cites": [f"a-{turn}-fact-0"], "turn": turn, "at": f"{turn:08}.900"}
+        await store.abatch([further_op(FACTS, f"a-{turn}-insight-0", "a-1-insight-0", value | more)])
+    known = [*await store.asearch(FACTS), *await store.asearch(SOURCES)]
+    fallen = fall(FACTS, {"a-1-fact-0", "a-3-fact-0"}, known)
+    assert {item.key for item in fallen.items} == {"a-1-insight-0", "a-3-insight-0"}
+    await store.abatch(fallen.instead)
+    heir = await store.aget(FACTS, "a-2-insight-0")
+    assert "same_as" not in heir.value
+    assert await sources(store, FACTS, [heir], timeline=[("a", 9)]) == {heir.key: ["a-2-fact-0", "a-4-fact-0"]}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "data"))
+    return Home.find()
+
+
+DEEP = "The river frightens the smith more than his enemies do."
+OTHER = "Oda is lonely at heart."
+
+
+@pytest.fixture
+async def opened(model, home):
+    """A game in files: an insight drawn from a fact that says "forty crowns", one drawn from that, one from others."""
+    context = Context(model="scripted", seed=7, user="ann", campaign="isle", reflection_importance=6)
+    async with open_game(context, home) as game:
+
+        async def turn(words, fact, *drawn):
+            model.queue("quest", say(f"So it is. {fact['text']}"))
+            model.queue("update", say("", call("Facts", facts=[fact])))
+            model.queue("question", ask())
+            model.queue("conclude", conclude(*drawn, subject="Goran"))
+            async for _ in game.send(words):
+                pass
+
+        model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+        async for _ in game.send("I'm Mira"):
+            pass
+        game.model, game.turn = model, turn
+        await turn("I ask.", DEBT, (INSIGHT, [DEBT["text"]]))
+        await turn("I ask Oda.", MILL, (DEEP, [INSIGHT, MILL["text"]]), (OTHER, [MILL["text"]]))
+        yield game
+
+
+async def test_forgetting_takes_what_was_drawn_from_the_words_and_shows_it_first(opened, home):
+    shown = []
+
+    async def decline(lines):
+        shown.extend(lines)
+        return False
+
+    async def agree(lines):
+        return True
+
+    assert files_saying(home.path, "avoids the river")
+    assert await run_forget(opened, "forty crowns", decline) == "Nothing was forgotten."
+    told = "\n".join(shown)
+    assert "What was concluded from these memories goes with them:" in told
+    assert f"turn 2 (main): {INSIGHT}" in told
+    assert f"turn 3 (main): {DEEP}" in told
+    assert OTHER not in told
+    assert "2 insights drawn from them" in told
+    assert files_saying(home.path, "avoids the river"), "nothing was changed yet"
+    assert "2 insights drawn from them" in await run_forget(opened, "forty crowns", agree)
+    for gone in ("forty crowns", "avoids the river", "frightens the smith"):
+        assert files_saying(home.path, gone) == [], gone
+    assert files_saying(home.path, OTHER) == ["memory.db"]
+
+
+async def test_a_secret_that_was_drawn_is_not_named_when_it_is_forgotten(opened, home):
+    hidden = {"text": "Goran drowned his brother.", "subject": "Goran", "kind": "secret", "importance": 6}
+    await opened.turn("I look.", hidden, ("Goran fears his brother's ghost.", [DEBT["text"], hidden["text"]]))
+    shown = []
+
+    async def decline(lines):
+        shown.extend(lines)
+        return False
+
+    await run_forget(opened, "forty crowns", decline)
+    assert "ghost" not in "\n".join(shown)
+    assert "something that only the dungeon master knows" in "\n".join(shown)
+
+
+async def test_what_was_drawn_from_other_sources_too_stays_and_forgets_only_these(opened, home):
+    await opened.turn("I go to the fair.", FAIR, (INSIGHT, [FAIR["text"]]))
+    found = await Forgetting(await opened.load(), opened.config, opened.context, opened.home).find("forty crowns")
+    assert [value["text"] for value in found.drawn] == [INSIGHT, DEEP]
+    await Forgetting(await opened.load(), opened.config, opened.context, opened.home).forget("forty crowns")
+    facts, store = campaign_namespace("ann", "isle", "facts"), (await opened.load()).store
+    left = [item for item in await store.asearch(facts, limit=50) if item.value["cites"]]
+    assert {item.value["text"] for item in left} == {INSIGHT, OTHER}
+    assert files_saying(home.path, "forty crowns") == []
+    keys = {item.key for item in await store.asearch(facts, limit=50)}
+    assert all(set(item.value["cites"]) <= keys for item in left)
+
+
+async def test_stopped_before_the_words_went_the_next_run_still_knows_what_was_drawn(opened, home, monkeypatch):
+    forgetting = Forgetting(await opened.load(), opened.config, opened.context, opened.home)
+    write, writes = Forgetting._write, []
+
+    async def stop_at_second(self, given):
+        writes.append(given)
+        if len(writes) == 2:
+            raise KeyboardInterrupt
+        await write(self, given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Forgetting, "_write", stop_at_second)
+        with pytest.raises(KeyboardInterrupt):
+            await forgetting.forget("forty crowns")
+    assert files_saying(home.path, "forty crowns")
+    await forgetting.forget("forty crowns")
+    for gone in ("forty crowns", "avoids the river", "frightens the smith"):
+        assert files_saying(home.path, gone) == [], gone
