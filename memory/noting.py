@@ -16,7 +16,7 @@ from memory import marks
 from memory.likeness import alike
 from memory.settled import Standing, settled
 from memory.timeline import Segment, visible
-from memory.validity import holders, records, valid
+from memory.validity import holding, records, valid
 from memory.wording import content, negated, numbers
 
 JSON = dict[str, Any]
@@ -123,11 +123,8 @@ async def _holding(
     fresh: Sequence[Note],
 ) -> dict[str, tuple[str, JSON]]:
     """Return what held each slot before: key and record. What was forgotten or judged wrong leaves it empty."""
-    at, own = str(fresh[0].value["at"]), {one.key for one in fresh}
-    last: dict[str, JSON] = {}
-    for slot, held in zip(slots, await holders(store, namespace, slots, timeline=timeline), strict=True):
-        if earlier := [mark for mark in held if mark["at"] <= at and mark["fact"] not in own]:
-            last[slot] = earlier[-1]
+    at = str(fresh[0].value["at"])
+    last = await holding(store, namespace, slots, timeline=timeline, at=at, without={one.key for one in fresh})
     facts = await records(store, namespace, [mark["fact"] for mark in last.values()])
     standing = [Standing(namespace, key, value) for key, value in facts.items()]
     for _, key in await settled(store, standing, timeline=timeline):

@@ -1,0 +1,368 @@
+"""A campaign in which forty facts are planted among thousands that sound like them; the same for the same seed.
+
+Everything is invented. Each turn between tells of somebody else's passwords, debts, homes and fears, in the same words,
+and hands that over as facts, too; and it names the people of the planted facts again and again. Planted values hold an
+x, a q or a j, which no other word of the tale has, so that finding one in a prompt is finding the fact.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+from tables import REPLY_CHARS, Tale, words
+
+_PLACES = ("mill", "ferry", "chapel", "quarry", "orchard", "bridge", "tavern", "smithy", "market", "well", "barn")
+_ADJECTIVES = ("Grey", "Quiet", "Lame", "Red", "Old", "Merry", "Pale", "Broken", "Tall", "Wet", "Blind", "Bitter")
+_NOUNS = ("Heron", "Badger", "Candle", "Nail", "Otter", "Ladle", "Thorn", "Sparrow", "Kettle", "Owl", "Anvil", "Moth")
+_STARTS = ("Al", "Bren", "Cor", "Dag", "El", "Fen", "Gar", "Hal", "Is", "Kel", "Lor", "Mor", "Nes", "Ol", "Per", "Ro")
+_ENDS = ("bada", "dric", "wyn", "mund", "rella", "ton", "neth", "golf", "inda", "beric", "dusk", "vane", "loth", "mira")
+_TOGETHER = 4  # planted facts of each topic
+_APART = 2  # turns between two facts that are planted early
+_LATER = 7  # turns from a fact to what takes its place
+
+
+class Topic(NamedTuple):
+    """What can be told of somebody; {n} is a name, {a} what people call them, {p} a place, {x} the value.
+
+    Attributes:
+        told: What the dungeon master tells, after "NAME, whom people call THE ALIAS, ".
+        noted: What a model notes.
+        attribute: Under which attribute.
+        asked: How a player asks for it later; none of them says it as it was told.
+        changed: What the dungeon master tells when it changes; "" if it does not.
+        kind: Kind of the fact.
+    """
+
+    told: str
+    noted: str
+    attribute: str
+    asked: tuple[str, str, str]
+    changed: str = ""
+    kind: str = "trait"
+
+
+TOPICS = (
+    Topic(
+        "bends close: the password of the {p} is “{x}”.",
+        "{n}, called {a}, told Mira that the password of the {p} is {x}.",
+        "password",
+        ("What password for the {p} did {n} tell me?", "Which word did {a} give me, to get into the {p}?",
+         "What do I know of {a} and the password?"),
+    ),
+    Topic(
+        "has owed a {x} ring to the keeper of the {p} since the harvest.",
+        "{n}, called {a}, owes the keeper of the {p} a {x} ring.",
+        "debt",
+        ("What does {n} owe the keeper of the {p}?", "Which debts does {a} still have to pay?",
+         "What do I know of what {a} owes?"),
+    ),
+    Topic(
+        "hides the savings of a lifetime in a {x} jar below the {p}.",
+        "{n}, called {a}, hides the savings in a {x} jar below the {p}.",
+        "hiding place of the savings",
+        ("Where has {n} hidden the savings?", "{a} has savings put away somewhere; in what are they?",
+         "What do I know of {a} and the savings?"),
+    ),
+    Topic(
+        "lives in {x} Lane, behind the {p}.",
+        "{n}, called {a}, lives in {x} Lane.",
+        "home",
+        ("Where does {n} live?", "I want to visit {a}. In which lane?", "What do I know of the home of {a}?"),
+        "“{n} has moved,” says the keeper of the {p}. “It is {x} Lane now.”",
+    ),
+    Topic(
+        "earns a living with {x} carving at the {p}.",
+        "{n}, called {a}, earns a living with {x} carving.",
+        "occupation",
+        ("How does {n} earn a living?", "What kind of carving does {a} do?", "What do I know of how {a} earns money?"),
+        "You hear at the {p} that {n} has learnt something new, and lives by {x} weaving.",
+    ),
+    Topic(
+        "promises to bring you a {x} cloak to the {p} before the first snow.",
+        "{n}, called {a}, promised to bring Mira a {x} cloak before the first snow.",
+        "",
+        ("What did {n} promise to bring me?", "What am I to get from {a} before the snow?",
+         "What do I know of the promise of {a}?"),
+        kind="promise",
+    ),
+    Topic(
+        "shows you the scar that a {x} left at the {p}.",
+        "{n}, called {a}, has a scar that a {x} left.",
+        "origin of the scar",
+        ("How did {n} get that scar?", "Whatever left a scar on {a}?", "What do I know of {a} and the scar?"),
+        kind="event",
+    ),
+    Topic(
+        "whistles, and a hound by the name of {x} comes running to the {p}.",
+        "The hound of {n}, called {a}, is named {x}.",
+        "name of the hound",
+        ("What is the hound of {n} called?", "{a} has a dog, a hound. What is its name?",
+         "What do I know of {a} and the hound?"),
+    ),
+    Topic(
+        "fears nothing at the {p} but a {x}.",
+        "{n}, called {a}, is afraid of a {x}.",
+        "fear",
+        ("What is {n} afraid of, what fears are there?", "What does {a} fear?", "What do I know of the fears of {a}?"),
+    ),
+    Topic(
+        "keeps the amulet of the family in the {x} crypt by the {p}.",
+        "The amulet of {n}, called {a}, lies in the {x} crypt.",
+        "whereabouts of the amulet",
+        ("Where is the amulet of {n}?", "In which crypt does the amulet of {a} lie?",
+         "What do I know of {a} and the amulet?"),
+        "“The amulet of {n}? They took it to the {x} crypt,” you hear at the {p}.",
+    ),
+)  # fmt: skip
+_CLAIM = Topic(
+    "I tell {n}, the one they call {a}, that my {p} left me a {x} galleon.",
+    "Mira's {p} left her a {x} galleon.",
+    "inheritance from her {p}",
+    ("What did I tell {n} about my {p}?", "What have I told {a} of my {p} and a galleon?",
+     "What do I know of the galleon of my {p}?"),
+)  # fmt: skip
+_SECRET = Topic(
+    "smiles and asks about the road to the {p}.",
+    "{n}, called {a}, serves the {x} order in secret.",
+    "true loyalty",
+    ("Whom does {n} really serve?", "Is there an order that {a} serves?", "What do I know of whom {a} serves?"),
+    kind="secret",
+)  # fmt: skip
+_KIN = ("uncle", "aunt", "captain", "teacher", "cousin", "godmother")
+_DULL = (
+    "{n} shrugs and looks towards the {p}. The rain does not stop.",
+    "You walk on past the {p}; {n} nods to you from a doorway.",
+    "{n} asks about the road. Somebody sings behind the {p}.",
+    "The {p} lies quiet. A dog barks, and {n} laughs at it.",
+    "You share bread with {n} near the {p} and talk of the weather.",
+)
+_ASKED = (
+    "I look around near the {p} and wait for {n}.",
+    "I go on to the {p}.",
+    "I greet {n} and ask what is new.",
+    "I ask at the {p} how things are.",
+)
+_EVENTS = (
+    "{n} was at the {p} with Mira and spoke of {w}.",
+    "Mira shared bread with {n} near the {p}.",
+    "{n} showed Mira the way to the {p} over {w}.",
+)
+
+
+class Planted(NamedTuple):
+    """A planted fact.
+
+    Attributes:
+        sort: "plain", "updated", "claimed" by the player, or "secret".
+        turn: In which it was planted, the last time.
+        value: What a prompt must hold.
+        outdated: What it said before; "" if it never changed.
+        probes: How it is asked for.
+    """
+
+    sort: str
+    turn: int
+    value: str
+    outdated: str
+    probes: tuple[str, ...]
+
+
+class _Scene(NamedTuple):
+    """What is planted in a turn: words of the player's, of the reply, and the facts that are noted."""
+
+    player: str
+    reply: str
+    facts: list[dict[str, Any]]
+
+
+class Campaign(Tale):
+    """A tale with forty planted facts: half of them in the first turns, the others all over it.
+
+    Attributes:
+        facts_planted: All of them.
+        turns: How many turns are played: so many as were asked for, and those in which the first facts are planted.
+        elsewhere: Scenes that this timeline must never hear of.
+        unheard: Their values, each with a question about it.
+        astray: One of them, if it takes the place of what the turn would tell.
+    """
+
+    def __init__(self, turns: int, seed: int = 1) -> None:
+        self._seed, self._dice = seed, random.Random(f"campaign {seed}")
+        names = [start + end for start in _STARTS for end in _ENDS]
+        aliases = [f"the {one} {other}" for one in _ADJECTIVES for other in _NOUNS]
+        self._dice.shuffle(names)
+        self._dice.shuffle(aliases)
+        self._people, self._known = list(zip(names[60:], [*aliases[60:], *aliases[60:]], strict=False)), names[:40]
+        self._scenes: dict[int, _Scene] = {}
+        self._odd = _odd_words(self._dice)
+        self._noted: dict[int, list[str]] = {}
+        self._weight: dict[str, int] = {}
+        self.astray: _Scene | None = None
+        sorts = self._sorts()
+        early = range(2, 2 + _APART * 20, _APART)
+        self.turns = turns + early[-1] + _LATER
+        apart = max(1, (turns - early[-1] - 2 * _LATER) // 20)
+        late = range(early[-1] + _APART, early[-1] + _APART + 20 * apart, apart)
+        self.facts_planted = [
+            self._plant(sort, topic, name, alias, turn)
+            for (sort, topic), name, alias, turn in zip(sorts, names, aliases, [*early, *late], strict=False)
+        ]
+        other = self._sorts()[:6]
+        self.elsewhere = [  # what is planted where this timeline must not see it
+            self._scene(topic, names[40 + n], aliases[40 + n], next(self._odd)) for n, (_, topic) in enumerate(other)
+        ]
+        self.unheard = [
+            (scene.facts[-1]["value"], topic.asked[0].format(n=names[40 + n], a=aliases[40 + n], p="mill"))
+            for n, ((_, topic), scene) in enumerate(zip(other, self.elsewhere, strict=True))
+        ]
+
+    def _sorts(self) -> list[tuple[str, Topic]]:
+        """Forty sorts of facts, as mixed in the first half as in the second."""
+        half = [("updated" if topic.changed else "plain", topic) for topic in TOPICS] + [
+            ("plain", topic) for topic in TOPICS if not topic.changed
+        ][:4]
+        half += [("claimed", _CLAIM)] * 3 + [("secret", _SECRET)] * 3
+        return [one for _ in range(2) for one in self._dice.sample(half, len(half))]
+
+    def _scene(self, topic: Topic, name: str, alias: str, value: str, sort: str = "plain", changed: str = "") -> _Scene:
+        place = self._dice.choice(_KIN if topic is _CLAIM else _PLACES)
+        said = {"n": name, "a": alias, "p": place, "x": value}
+        fact = {
+            "text": topic.noted.format(**said),
+            "subject": "Mira" if topic is _CLAIM else name,
+            "attribute": topic.attribute.format(**said),
+            "value": value,
+            "kind": topic.kind,
+            "importance": self._dice.randint(3, 8),
+        }
+        if topic is _CLAIM:
+            careful = self._dice.random() < 0.5  # a careless model notes it as if it were so
+            fact |= {"kind": "rumour", "claimed_by": "Mira"} if careful else {}
+            return _Scene(topic.told.format(**said), f"{name} hears you out and says nothing to that.", [fact])
+        if changed:
+            fact["text"] = changed.format(**said).replace("“", "").replace("”", "")
+            return _Scene("", changed.format(**said), [fact])
+        told = f"{name}, whom people call {alias}, {topic.told.format(**said)}"
+        if sort == "secret":
+            return _Scene("", told, [fact | {"known_by": [name]}])
+        if self._dice.random() < 0.5:
+            return _Scene("", told, [fact])
+        # A model may also note by itself what somebody is called, and leave it out of the fact.
+        fact["text"] = fact["text"].replace(f", called {alias},", "")
+        called = {"text": f"People call {name} {alias}.", "subject": name, "attribute": "nickname", "value": alias}
+        return _Scene("", told, [called | {"kind": "trait", "importance": 3}, fact])
+
+    def _plant(self, sort: str, topic: Topic, name: str, alias: str, turn: int) -> Planted:
+        while turn in self._scenes:
+            turn += 1
+        value, outdated = next(self._odd), ""
+        self._scenes[turn] = scene = self._scene(topic, name, alias, value, sort)
+        asked = re.search(r"Mira's (\w+) left", scene.facts[0]["text"]) if topic is _CLAIM else None
+        place = asked[1] if asked else next((p for p in _PLACES if p in scene.reply), "")
+        if sort == "updated":
+            outdated, value, turn = value, next(self._odd), turn + _LATER
+            while turn in self._scenes:
+                turn += 1
+            self._scenes[turn] = self._scene(topic, name, alias, value, sort, topic.changed)
+        probes = tuple(probe.format(n=name, a=alias, p=place) for probe in topic.asked)
+        return Planted(sort, turn, value, outdated, probes)
+
+    def _other(self, turn: int) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
+        """Return what a turn tells besides: of somebody of long standing, of somebody else, and the facts of both."""
+        dice = random.Random(f"{self._seed}/{turn}/other")
+        place, known = dice.choice(_PLACES), dice.choice(self._known)
+        name, alias = dice.choice(self._people)
+        topic, value = (
+            dice.choice((*TOPICS, _SECRET)),
+            dice.choice(words(turn, f"{self._seed}value", 60).lower().split()[:-1]),
+        )
+        said = {"n": name, "a": alias, "p": place, "x": value.strip("."), "w": words(turn, "word", 9).strip(".")}
+        dull = dice.choice(_DULL).format(**said | {"n": known})
+        told = f"{name}, whom people call {alias}, {topic.told.format(**said)}"
+        event = {
+            "text": dice.choice(_EVENTS).format(**said | {"n": known}),
+            "subject": known,
+            "kind": "event",
+            "importance": dice.randint(1, 5),
+        }
+        fact = {
+            "text": topic.noted.format(**said),
+            "subject": name,
+            "attribute": topic.attribute,
+            "value": said["x"],
+            "kind": topic.kind,
+            "importance": dice.randint(3, 8),
+            "known_by": [name] if topic is _SECRET else [],
+        }
+        return dull, told, event, fact
+
+    def player(self, turn: int) -> str:
+        """Return what the player says."""
+        if turn == 1:
+            return super().player(turn)
+        if (planted := self._at(turn)) and planted.player:
+            return planted.player
+        dice = random.Random(f"{self._seed}/{turn}/player")
+        asked = dice.choice(_ASKED).format(n=dice.choice(self._known), p=dice.choice(_PLACES))
+        return f"{asked} {words(turn, 'player', 40)}"
+
+    def reply(self, turn: int) -> str:
+        """Return what the dungeon master tells."""
+        dull, told, _, _ = self._other(turn)
+        planted = self._at(turn)
+        before = " ".join(filter(None, (dull, planted.reply if planted else "", told)))
+        return f"{before} {words(turn, 'reply', REPLY_CHARS - len(before))}"
+
+    def facts(self, turn: int) -> list[dict[str, Any]]:
+        """Return the facts that are noted: one of two of the others, and what was planted."""
+        _, _, event, fact = self._other(turn)
+        planted = self._at(turn)
+        noted = (planted.facts if planted else []) + ([event, fact] if turn > 1 else [])
+        told = [one for one in noted if one["kind"] != "secret"]
+        self._noted[turn] = [one["text"] for one in told]
+        self._weight |= {one["text"]: one["importance"] for one in told}
+        return noted
+
+    def _at(self, turn: int) -> _Scene | None:
+        return self.astray or self._scenes.get(turn)
+
+    def questions(self, turn: int) -> list[str]:
+        """Return what a model asks when it looks back."""
+        dice = random.Random(f"{self._seed}/{turn}/questions")
+        return [f"What does {name} want?" for name in dice.sample(self._known, 2)]
+
+    def insights(self, turn: int) -> list[dict[str, Any]]:
+        """Return what a model concludes: something of two memories that says neither."""
+        dice = random.Random(f"{self._seed}/{turn}/insights")
+        name = dice.choice(self._known)
+        text = f"{name} may be of use on the road: {words(turn, 'insight', 60).lower()}"
+        return [{"text": text, "subject": name, "importance": 5, "cites": [1, 2]}]
+
+    def summary(self, turn: int, messages: Sequence[BaseMessage]) -> str:  # noqa: ARG002
+        """Return the running summary as a good model writes it: what matters most, of like weight the newest."""
+        prompt = "\n".join(message.text for message in messages)
+        past = re.search(r"<summary>\n(.*?)\n</summary>", prompt, re.DOTALL)
+        sentences = [line for line in (past[1] if past else "").split("\n") if line]
+        for number in re.findall(r'"turn": ?(\d+)', prompt):
+            sentences += self._noted.get(int(number), [])
+        most = int(re.search(r"at most (\d+) words", prompt)[1])  # type: ignore[index]
+        ranked = sorted(range(len(sentences)), key=lambda n: (-self._weight.get(sentences[n], 0), -n))
+        kept = set[int]()
+        for n in ranked:
+            if (length := len(sentences[n].split())) <= most:
+                kept.add(n)
+                most -= length
+        return "\n".join(sentences[n] for n in sorted(kept))
+
+
+def _odd_words(dice: random.Random) -> Any:
+    """Yield words that occur once in the world."""
+    firsts, seconds, thirds = ("zu", "vo", "ki", "ra", "pe", "lu", "to"), ("xi", "qua", "jo", "xe"), (
+        "rin", "dak", "mol", "fes", "gor", "lis", "um")  # fmt: skip
+    every = [a + b + c for a in firsts for b in seconds for c in thirds]
+    dice.shuffle(every)
+    yield from (word.capitalize() if len(word) % 2 else word for word in every)
