@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_core.messages import HumanMessage
@@ -15,7 +16,7 @@ from graphs.engine import Game
 from graphs.player_view import PlayerView
 from memory.namespaces import campaign_namespace
 from memory.recall import recall as recall_records
-from memory.validity import valid
+from memory.successors import with_successors
 
 FIRST = 10
 """Records that count as found, before the budget of the prompt."""
@@ -79,7 +80,7 @@ async def probe(game: Game, values: dict[str, Any], question: str) -> Probe:
             limit=limit,
             secrets=secrets,
             viewer=[state.character.name],
-            valid=lambda one: valid(graph.store, one, timeline=timeline),
+            valid=partial(with_successors, graph.store, facts=facts, timeline=timeline),
         )
         return "\n".join(str(one.value["text"]) for one in found).casefold()
 

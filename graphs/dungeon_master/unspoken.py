@@ -40,7 +40,7 @@ async def unspoken(
         cost: Tokens of a memory.
         budget: Tokens that all may cost.
     """
-    first = f"{since:08}"
+    first = f"{max(since, 0):08}"
     searches = [
         SearchOp(facts, filter={**only, "kind": "secret", "order": {**only["order"], "$gte": first}}, limit=_MOST)
         for only in visible(timeline)
