@@ -48,6 +48,8 @@ from memory.namespaces import campaign_namespace  # noqa: E402
 from memory.timeline import visible  # noqa: E402
 
 DISTANCES = (1, 10, 60, 300, 1000, 5000)
+ASTRAY = 15
+"""First of the turns of which another future is played and abandoned."""
 SUMMARY = "buffer and summary"
 COSTLY = ("full history", "trim_messages", "SummarizationMiddleware", "OpenGPTs' shape")
 
@@ -77,9 +79,9 @@ async def send(game: Game, text: str) -> None:
         pass
 
 
-async def play(turns: int, seed: int, place: Home) -> Played:
+async def play(turns: int, seed: int, place: Home, facts: int = 40) -> Played:
     """Play a campaign, ask on the way, and look into the store at its end."""
-    tale = Campaign(turns, seed)
+    tale = Campaign(turns, seed, facts)
     model = Tables(tale=tale)
     graphs.model.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
     await elsewhere(model, tale, place)
@@ -91,7 +93,7 @@ async def play(turns: int, seed: int, place: Home) -> Played:
     said, costs, asked, unheard = Transcript(), list[Turn](), list[Asked](), list[bool]()
     async with open_game(Context(model="tables", user="u", campaign="c", seed=1), place) as game:
         for turn in range(1, tale.turns + 1):
-            if turn in range(20, 20 + len(tale.elsewhere)):
+            if turn in range(ASTRAY, ASTRAY + len(tale.elsewhere)):
                 await abandoned(game, model, turn, tale)
                 costs.append(costs[-1])
             else:
@@ -126,7 +128,7 @@ async def elsewhere(model: Tables, tale: Campaign, place: Home) -> None:
 
 async def abandoned(game: Game, model: Tables, turn: int, tale: Campaign) -> None:
     """Play a turn in which is told what must not be known, and then another in its place."""
-    model.turn[0], tale.astray = turn, tale.elsewhere[turn - 20]
+    model.turn[0], tale.astray = turn, tale.elsewhere[turn - ASTRAY]
     await send(game, f"I go astray, and {tale.player(turn)}")
     tale.astray = None
     async for _ in game.edit(tale.player(turn)):

@@ -1,4 +1,4 @@
-"""A campaign in which forty facts are planted among thousands that sound like them; the same for the same seed.
+"""A campaign in which facts are planted among thousands that sound like them; the same for the same seed.
 
 Everything is invented. Each turn between tells of somebody else's passwords, debts, homes and fears, in the same words,
 and hands that over as facts, too; and it names the people of the planted facts again and again. Planted values hold an
@@ -20,7 +20,6 @@ _ADJECTIVES = ("Grey", "Quiet", "Lame", "Red", "Old", "Merry", "Pale", "Broken",
 _NOUNS = ("Heron", "Badger", "Candle", "Nail", "Otter", "Ladle", "Thorn", "Sparrow", "Kettle", "Owl", "Anvil", "Moth")
 _STARTS = ("Al", "Bren", "Cor", "Dag", "El", "Fen", "Gar", "Hal", "Is", "Kel", "Lor", "Mor", "Nes", "Ol", "Per", "Ro")
 _ENDS = ("bada", "dric", "wyn", "mund", "rella", "ton", "neth", "golf", "inda", "beric", "dusk", "vane", "loth", "mira")
-_TOGETHER = 4  # planted facts of each topic
 _APART = 2  # turns between two facts that are planted early
 _LATER = 7  # turns from a fact to what takes its place
 
@@ -180,7 +179,7 @@ class _Scene(NamedTuple):
 
 
 class Campaign(Tale):
-    """A tale with forty planted facts: half of them in the first turns, the others all over it.
+    """A tale with planted facts: half of them in the first turns, the others all over it.
 
     Attributes:
         facts_planted: All of them.
@@ -190,7 +189,7 @@ class Campaign(Tale):
         astray: One of them, if it takes the place of what the turn would tell.
     """
 
-    def __init__(self, turns: int, seed: int = 1) -> None:
+    def __init__(self, turns: int, seed: int = 1, facts: int = 40) -> None:
         self._seed, self._dice = seed, random.Random(f"campaign {seed}")
         names = [start + end for start in _STARTS for end in _ENDS]
         aliases = [f"the {one} {other}" for one in _ADJECTIVES for other in _NOUNS]
@@ -202,16 +201,16 @@ class Campaign(Tale):
         self._noted: dict[int, list[str]] = {}
         self._weight: dict[str, int] = {}
         self.astray: _Scene | None = None
-        sorts = self._sorts()
-        early = range(2, 2 + _APART * 20, _APART)
+        sorts = [one for half in self._halves() for one in half[: facts // 2]]
+        early = range(2, 2 + _APART * (facts // 2), _APART)
         self.turns = turns + early[-1] + _LATER
-        apart = max(1, (turns - early[-1] - 2 * _LATER) // 20)
-        late = range(early[-1] + _APART, early[-1] + _APART + 20 * apart, apart)
+        apart = max(1, (turns - early[-1] - 2 * _LATER) // (facts // 2))
+        late = range(early[-1] + _APART, early[-1] + _APART + apart * (facts // 2), apart)
         self.facts_planted = [
             self._plant(sort, topic, name, alias, turn)
             for (sort, topic), name, alias, turn in zip(sorts, names, aliases, [*early, *late], strict=False)
         ]
-        other = self._sorts()[:6]
+        other = self._halves()[0][:6]
         self.elsewhere = [  # what is planted where this timeline must not see it
             self._scene(topic, names[40 + n], aliases[40 + n], next(self._odd)) for n, (_, topic) in enumerate(other)
         ]
@@ -220,13 +219,13 @@ class Campaign(Tale):
             for n, ((_, topic), scene) in enumerate(zip(other, self.elsewhere, strict=True))
         ]
 
-    def _sorts(self) -> list[tuple[str, Topic]]:
-        """Forty sorts of facts, as mixed in the first half as in the second."""
+    def _halves(self) -> list[list[tuple[str, Topic]]]:
+        """Return twice twenty sorts of facts, mixed in the first half as in the second."""
         half = [("updated" if topic.changed else "plain", topic) for topic in TOPICS] + [
             ("plain", topic) for topic in TOPICS if not topic.changed
         ][:4]
         half += [("claimed", _CLAIM)] * 3 + [("secret", _SECRET)] * 3
-        return [one for _ in range(2) for one in self._dice.sample(half, len(half))]
+        return [self._dice.sample(half, len(half)) for _ in range(2)]
 
     def _scene(self, topic: Topic, name: str, alias: str, value: str, sort: str = "plain", changed: str = "") -> _Scene:
         place = self._dice.choice(_KIN if topic is _CLAIM else _PLACES)
