@@ -1,33 +1,26 @@
 """What took the place of a memory is recalled in its place, on each timeline its own."""
 
 import pytest
-from langgraph.store.memory import InMemoryStore
+from noted_facts import FACTS, say
+from stores import KINDS, opened
 
-from memory import FaissStore
-from memory.fact_reading import read_facts
-from memory.marks import at
-from memory.noting import Note, note
 from memory.recall import recall
 from memory.remember import remember
 from memory.successors import with_successors
-from memory.timeline import record_key, stamp
+from memory.timeline import record_key
 
-EXCHANGES, FACTS = ("u", "c", "exchanges"), ("u", "c", "facts")
+EXCHANGES = ("u", "c", "exchanges")
+HOME = {"subject": "Goran", "attribute": "home", "kind": "trait"}
 
 
-@pytest.fixture(params=["faiss", "memory"])
+@pytest.fixture(params=KINDS)
 def store(request, tmp_path):
-    if request.param == "memory":
-        yield InMemoryStore()
-    else:
-        with FaissStore.open(tmp_path / "m.db") as opened:
-            yield opened
+    with opened(request.param, tmp_path) as store:
+        yield store
 
 
-async def tell(store, branch, turn, text, timeline=None, ordinal=0, **fields):
-    [fact], _ = read_facts([{"text": text, "kind": "trait"} | fields])
-    value = fact.record() | stamp(branch, turn) | {"at": at(turn, ordinal)}
-    await note(store, FACTS, [Note(record_key(branch, turn, "fact", ordinal), value)], timeline=timeline)
+async def tell(store, branch, turn, text, timeline=None, **fields):
+    await say(store, {"text": text} | fields, branch, turn, timeline)
 
 
 async def found(store, query, timeline, **options):
@@ -36,9 +29,6 @@ async def found(store, query, timeline, **options):
 
     got = await recall(store, [EXCHANGES, FACTS], query, timeline=timeline, valid=holding, **options)
     return [one.value["text"] for one in got]
-
-
-HOME = {"subject": "Goran", "attribute": "home"}
 
 
 async def test_who_asks_by_a_name_that_only_the_old_fact_has_finds_the_new_one(store):
