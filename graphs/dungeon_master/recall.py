@@ -20,6 +20,7 @@ from graphs.turn import notice, open_turn
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
 from memory.buffer_policies import fidelity
+from memory.called import also_called
 from memory.namespaces import campaign_namespace, player_namespace
 from memory.recall import Present, Recalled
 from memory.recall import recall as recall_records
@@ -75,10 +76,10 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
 
     room = context.recall_tokens // _UNSPOKEN
     hidden = await unspoken(runtime.store, facts, state.timeline, before, told, _cost, room)
-    best = await recall_records(
+    search = partial(
+        recall_records,
         runtime.store,
         [exchanges, facts] if before > 1 else [],
-        [(query, 1.0), (state.quest.scene, _SCENE_WEIGHT)],
         lasting=[lore, player_namespace(context.user, "facts")],
         timeline=state.timeline,
         before=before,
@@ -92,6 +93,10 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
         valid=partial(with_successors, runtime.store, facts=facts, timeline=state.timeline),  # as of now
         accesses=accesses,
     )
+    scene = (state.quest.scene, _SCENE_WEIGHT)
+    best = await search(query=[(query, 1.0), scene])
+    if names := also_called(best, query):  # "the Heron" of the question is known as Goran, and so is most of him
+        best = await search(query=[(" ".join([query, *names]), 1.0), scene])
     return sorted([*hidden, *map(told, best)], key=lambda memory: memory["turn"] or 0)
 
 
