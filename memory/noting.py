@@ -162,7 +162,8 @@ async def _candidates(
         narrow = await _searched(store, namespace, [texts[n] for n in short], segments, _NEAR)
         for n, items in zip(short, narrow, strict=True):
             found[n] = items
-    if any(items for items in found) and not any(item.score is not None for items in found for item in items):
+    ranked = getattr(store, "ranks_words", False) or any(item.score is not None for items in found for item in items)
+    if any(found) and not ranked:
         searches = [SearchOp(namespace, filter=only or None, limit=_UNRANKED) for only in segments]
         every = [item for items in cast("list[list[SearchItem]]", await store.abatch(searches)) for item in items]
         ranked = [{item.key: item for item in [*items, *every]} for items in found]
