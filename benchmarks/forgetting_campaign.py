@@ -12,144 +12,16 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from forgetting_topics import ASKED, CLAIM, DULL, EVENTS, KIN, PLACES, SECRET, TOPICS, Topic
 from langchain_core.messages import BaseMessage
 from tables import REPLY_CHARS, Tale, words
 
-_PLACES = ("mill", "ferry", "chapel", "quarry", "orchard", "bridge", "tavern", "smithy", "market", "well", "barn")
 _ADJECTIVES = ("Grey", "Quiet", "Lame", "Red", "Old", "Merry", "Pale", "Broken", "Tall", "Wet", "Blind", "Bitter")
 _NOUNS = ("Heron", "Badger", "Candle", "Nail", "Otter", "Ladle", "Thorn", "Sparrow", "Kettle", "Owl", "Anvil", "Moth")
 _STARTS = ("Al", "Bren", "Cor", "Dag", "El", "Fen", "Gar", "Hal", "Is", "Kel", "Lor", "Mor", "Nes", "Ol", "Per", "Ro")
 _ENDS = ("bada", "dric", "wyn", "mund", "rella", "ton", "neth", "golf", "inda", "beric", "dusk", "vane", "loth", "mira")
 _APART = 2  # turns between two facts that are planted early
 _LATER = 7  # turns from a fact to what takes its place
-
-
-class Topic(NamedTuple):
-    """What can be told of somebody; {n} is a name, {a} what people call them, {p} a place, {x} the value.
-
-    Attributes:
-        told: What the dungeon master tells, after "NAME, whom people call THE ALIAS, ".
-        noted: What a model notes.
-        attribute: Under which attribute.
-        asked: How a player asks for it later; none of them says it as it was told.
-        changed: What the dungeon master tells when it changes; "" if it does not.
-        kind: Kind of the fact.
-    """
-
-    told: str
-    noted: str
-    attribute: str
-    asked: tuple[str, str, str]
-    changed: str = ""
-    kind: str = "trait"
-
-
-TOPICS = (
-    Topic(
-        "bends close: the password of the {p} is “{x}”.",
-        "{n}, called {a}, told Mira that the password of the {p} is {x}.",
-        "password",
-        ("What password for the {p} did {n} tell me?", "Which word did {a} give me, to get into the {p}?",
-         "What do I know of {a} and the password?"),
-    ),
-    Topic(
-        "has owed a {x} ring to the keeper of the {p} since the harvest.",
-        "{n}, called {a}, owes the keeper of the {p} a {x} ring.",
-        "debt",
-        ("What does {n} owe the keeper of the {p}?", "Which debts does {a} still have to pay?",
-         "What do I know of what {a} owes?"),
-    ),
-    Topic(
-        "hides the savings of a lifetime in a {x} jar below the {p}.",
-        "{n}, called {a}, hides the savings in a {x} jar below the {p}.",
-        "hiding place of the savings",
-        ("Where has {n} hidden the savings?", "{a} has savings put away somewhere; in what are they?",
-         "What do I know of {a} and the savings?"),
-    ),
-    Topic(
-        "lives in {x} Lane, behind the {p}.",
-        "{n}, called {a}, lives in {x} Lane.",
-        "home",
-        ("Where does {n} live?", "I want to visit {a}. In which lane?", "What do I know of the home of {a}?"),
-        "“{n} has moved,” says the keeper of the {p}. “It is {x} Lane now.”",
-    ),
-    Topic(
-        "earns a living with {x} carving at the {p}.",
-        "{n}, called {a}, earns a living with {x} carving.",
-        "occupation",
-        ("How does {n} earn a living?", "What kind of carving does {a} do?", "What do I know of how {a} earns money?"),
-        "You hear at the {p} that {n} has learnt something new, and lives by {x} weaving.",
-    ),
-    Topic(
-        "promises to bring you a {x} cloak to the {p} before the first snow.",
-        "{n}, called {a}, promised to bring Mira a {x} cloak before the first snow.",
-        "",
-        ("What did {n} promise to bring me?", "What am I to get from {a} before the snow?",
-         "What do I know of the promise of {a}?"),
-        kind="promise",
-    ),
-    Topic(
-        "shows you the scar that a {x} left at the {p}.",
-        "{n}, called {a}, has a scar that a {x} left.",
-        "origin of the scar",
-        ("How did {n} get that scar?", "Whatever left a scar on {a}?", "What do I know of {a} and the scar?"),
-        kind="event",
-    ),
-    Topic(
-        "whistles, and a hound by the name of {x} comes running to the {p}.",
-        "The hound of {n}, called {a}, is named {x}.",
-        "name of the hound",
-        ("What is the hound of {n} called?", "{a} has a dog, a hound. What is its name?",
-         "What do I know of {a} and the hound?"),
-    ),
-    Topic(
-        "fears nothing at the {p} but a {x}.",
-        "{n}, called {a}, is afraid of a {x}.",
-        "fear",
-        ("What is {n} afraid of, what fears are there?", "What does {a} fear?", "What do I know of the fears of {a}?"),
-    ),
-    Topic(
-        "keeps the amulet of the family in the {x} crypt by the {p}.",
-        "The amulet of {n}, called {a}, lies in the {x} crypt.",
-        "whereabouts of the amulet",
-        ("Where is the amulet of {n}?", "In which crypt does the amulet of {a} lie?",
-         "What do I know of {a} and the amulet?"),
-        "“The amulet of {n}? They took it to the {x} crypt,” you hear at the {p}.",
-    ),
-)  # fmt: skip
-_CLAIM = Topic(
-    "I tell {n}, the one they call {a}, that my {p} left me a {x} galleon.",
-    "Mira's {p} left her a {x} galleon.",
-    "inheritance from her {p}",
-    ("What did I tell {n} about my {p}?", "What have I told {a} of my {p} and a galleon?",
-     "What do I know of the galleon of my {p}?"),
-)  # fmt: skip
-_SECRET = Topic(
-    "smiles and asks about the road to the {p}.",
-    "{n}, called {a}, serves the {x} order in secret.",
-    "true loyalty",
-    ("Whom does {n} really serve?", "Is there an order that {a} serves?", "What do I know of whom {a} serves?"),
-    kind="secret",
-)  # fmt: skip
-_KIN = ("uncle", "aunt", "captain", "teacher", "cousin", "godmother")
-_DULL = (
-    "{n} shrugs and looks towards the {p}. The rain does not stop.",
-    "You walk on past the {p}; {n} nods to you from a doorway.",
-    "{n} asks about the road. Somebody sings behind the {p}.",
-    "The {p} lies quiet. A dog barks, and {n} laughs at it.",
-    "You share bread with {n} near the {p} and talk of the weather.",
-)
-_ASKED = (
-    "I look around near the {p} and wait for {n}.",
-    "I go on to the {p}.",
-    "I greet {n} and ask what is new.",
-    "I ask at the {p} how things are.",
-)
-_EVENTS = (
-    "{n} was at the {p} with Mira and spoke of {w}.",
-    "Mira shared bread with {n} near the {p}.",
-    "{n} showed Mira the way to the {p} over {w}.",
-)
 
 
 class Planted(NamedTuple):
@@ -224,21 +96,21 @@ class Campaign(Tale):
         half = [("updated" if topic.changed else "plain", topic) for topic in TOPICS] + [
             ("plain", topic) for topic in TOPICS if not topic.changed
         ][:4]
-        half += [("claimed", _CLAIM)] * 3 + [("secret", _SECRET)] * 3
+        half += [("claimed", CLAIM)] * 3 + [("secret", SECRET)] * 3
         return [self._dice.sample(half, len(half)) for _ in range(2)]
 
     def _scene(self, topic: Topic, name: str, alias: str, value: str, sort: str = "plain", changed: str = "") -> _Scene:
-        place = self._dice.choice(_KIN if topic is _CLAIM else _PLACES)
+        place = self._dice.choice(KIN if topic is CLAIM else PLACES)
         said = {"n": name, "a": alias, "p": place, "x": value}
         fact = {
             "text": topic.noted.format(**said),
-            "subject": "Mira" if topic is _CLAIM else name,
+            "subject": "Mira" if topic is CLAIM else name,
             "attribute": topic.attribute.format(**said),
             "value": value,
             "kind": topic.kind,
             "importance": self._dice.randint(3, 8),
         }
-        if topic is _CLAIM:
+        if topic is CLAIM:
             careful = self._dice.random() < 0.5  # a careless model notes it as if it were so
             fact |= {"kind": "rumour", "claimed_by": "Mira"} if careful else {}
             return _Scene(topic.told.format(**said), f"{name} hears you out and says nothing to that.", [fact])
@@ -260,8 +132,8 @@ class Campaign(Tale):
             turn += 1
         value, outdated = next(self._odd), ""
         self._scenes[turn] = scene = self._scene(topic, name, alias, value, sort)
-        asked = re.search(r"Mira's (\w+) left", scene.facts[0]["text"]) if topic is _CLAIM else None
-        place = asked[1] if asked else next((p for p in _PLACES if p in scene.reply), "")
+        asked = re.search(r"Mira's (\w+) left", scene.facts[0]["text"]) if topic is CLAIM else None
+        place = asked[1] if asked else next((p for p in PLACES if p in scene.reply), "")
         if sort == "updated":
             outdated, value, turn = value, next(self._odd), turn + _LATER
             while turn in self._scenes:
@@ -273,17 +145,17 @@ class Campaign(Tale):
     def _other(self, turn: int) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
         """Return what a turn tells besides: of somebody of long standing, of somebody else, and the facts of both."""
         dice = random.Random(f"{self._seed}/{turn}/other")
-        place, known = dice.choice(_PLACES), dice.choice(self._known)
+        place, known = dice.choice(PLACES), dice.choice(self._known)
         name, alias = dice.choice(self._people)
         topic, value = (
-            dice.choice((*TOPICS, _SECRET)),
+            dice.choice((*TOPICS, SECRET)),
             dice.choice(words(turn, f"{self._seed}value", 60).lower().split()[:-1]),
         )
         said = {"n": name, "a": alias, "p": place, "x": value.strip("."), "w": words(turn, "word", 9).strip(".")}
-        dull = dice.choice(_DULL).format(**said | {"n": known})
+        dull = dice.choice(DULL).format(**said | {"n": known})
         told = f"{name}, whom people call {alias}, {topic.told.format(**said)}"
         event = {
-            "text": dice.choice(_EVENTS).format(**said | {"n": known}),
+            "text": dice.choice(EVENTS).format(**said | {"n": known}),
             "subject": known,
             "kind": "event",
             "importance": dice.randint(1, 5),
@@ -295,7 +167,7 @@ class Campaign(Tale):
             "value": said["x"],
             "kind": topic.kind,
             "importance": dice.randint(3, 8),
-            "known_by": [name] if topic is _SECRET else [],
+            "known_by": [name] if topic is SECRET else [],
         }
         return dull, told, event, fact
 
@@ -306,7 +178,7 @@ class Campaign(Tale):
         if (planted := self._at(turn)) and planted.player:
             return planted.player
         dice = random.Random(f"{self._seed}/{turn}/player")
-        asked = dice.choice(_ASKED).format(n=dice.choice(self._known), p=dice.choice(_PLACES))
+        asked = dice.choice(ASKED).format(n=dice.choice(self._known), p=dice.choice(PLACES))
         return f"{asked} {words(turn, 'player', 40)}"
 
     def reply(self, turn: int) -> str:

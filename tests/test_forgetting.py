@@ -8,10 +8,11 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
-from forgetting import play, report, share
+from forgetting import play
 from forgetting_baselines import Transcript
 from forgetting_campaign import Campaign
 from forgetting_probe import probe, state_of
+from forgetting_report import report, share
 from tables import Tables
 
 import graphs.model
