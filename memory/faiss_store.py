@@ -64,6 +64,8 @@ class FaissStore(BaseStore):
         self._database = Database(path, synchronous)
         self._index = FileIndex(self._database, settings, reembed=reembed, progress=progress)
         self._weights = settings.weights if settings else {}
+        self.ranks_words = bool(settings and settings.columns and self._weights.get("lexical"))
+        """Whether a search with a query ranks by words, so that hits without a score are in an order, too."""
         self._cache_bytes, self._exact_limit = cache_bytes, exact_limit
         self._search = Search(ShardCache(self._database.path, "", 0, (), 0, 0), {})  # until the file is open
         self._sweeper = Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)

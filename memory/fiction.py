@@ -66,7 +66,7 @@ def placed(fact: Fact, told: Told) -> Fact:
     if fact.kind in ("event", "trait") and not fact.of_player and not fact.claimed_by:
         claimed = reply == 0 and spoken >= _RESTS
         invented = numbers(f"{fact.text} {fact.value}") & numbers(told.player) - numbers(told.reply)
-        if claimed or invented:
+        if claimed or invented or _says_of_self(fact, told):
             return fact.model_copy(update={"kind": "rumour", "claimed_by": _speaker(told)})
         if _UNREAL.search(fact.text):
             return fact.model_copy(update={"kind": "rumour"})
@@ -75,6 +75,13 @@ def placed(fact: Fact, told: Told) -> Fact:
     if fact.kind in ("event", "trait") and fact.known_by and not any(_is_player(name, told) for name in fact.known_by):
         return fact.model_copy(update={"kind": "secret"})
     return fact
+
+
+def _says_of_self(fact: Fact, told: Told) -> bool:
+    """Whether a fact says of the player's character what nobody but the player has said, whatever else was told."""
+    value = content(fact.value) if fact.value else frozenset()
+    about_self = fact.kind == "trait" and _is_player(fact.subject, told)
+    return about_self and bool(value) and value <= content(told.player) and not value & content(told.reply)
 
 
 def _share(words: frozenset[str] | set[str], text: str) -> float:

@@ -16,7 +16,7 @@ from memory import marks
 from memory.likeness import alike
 from memory.settled import Standing, settled
 from memory.timeline import Segment, visible
-from memory.validity import holders, records, valid
+from memory.validity import holding, records, valid
 from memory.wording import content, negated, numbers
 
 JSON = dict[str, Any]
@@ -123,11 +123,8 @@ async def _holding(
     fresh: Sequence[Note],
 ) -> dict[str, tuple[str, JSON]]:
     """Return what held each slot before: key and record. What was forgotten or judged wrong leaves it empty."""
-    at, own = str(fresh[0].value["at"]), {one.key for one in fresh}
-    last: dict[str, JSON] = {}
-    for slot, held in zip(slots, await holders(store, namespace, slots, timeline=timeline), strict=True):
-        if earlier := [mark for mark in held if mark["at"] <= at and mark["fact"] not in own]:
-            last[slot] = earlier[-1]
+    at = str(fresh[0].value["at"])
+    last = await holding(store, namespace, slots, timeline=timeline, at=at, without={one.key for one in fresh})
     facts = await records(store, namespace, [mark["fact"] for mark in last.values()])
     standing = [Standing(namespace, key, value) for key, value in facts.items()]
     for _, key in await settled(store, standing, timeline=timeline):
@@ -165,7 +162,8 @@ async def _candidates(
         narrow = await _searched(store, namespace, [texts[n] for n in short], segments, _NEAR)
         for n, items in zip(short, narrow, strict=True):
             found[n] = items
-    if any(items for items in found) and not any(item.score is not None for items in found for item in items):
+    ranked = getattr(store, "ranks_words", False) or any(item.score is not None for items in found for item in items)
+    if any(found) and not ranked:
         searches = [SearchOp(namespace, filter=only or None, limit=_UNRANKED) for only in segments]
         every = [item for items in cast("list[list[SearchItem]]", await store.abatch(searches)) for item in items]
         ranked = [{item.key: item for item in [*items, *every]} for items in found]

@@ -6,7 +6,7 @@ change sees what was so then, and "what did I believe then?" is the same questio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, SearchItem, SearchOp
@@ -20,6 +20,7 @@ from memory.timeline import Segment, visible
 JSON = dict[str, Any]
 Namespace = tuple[str, ...]
 _ALL = 10_000  # marks of one slot that are read where all are wanted
+_SPAN = 64  # turns back in which what holds a slot that changes often is looked for first
 
 
 class _Place(NamedTuple):
@@ -155,6 +156,50 @@ async def holders(
         for items in results
     ]
     return [sorted(held, key=_at) for held in found]
+
+
+async def holding(
+    store: BaseStore,
+    namespace: Namespace,
+    slots: Iterable[str],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    at: str | None = None,
+    without: Collection[str] = (),
+) -> dict[str, JSON]:
+    """Return for each slot that is held the mark of the fact that holds it, as far as it can be seen.
+
+    A slot that changes every turn has a mark for each. The newest are looked for first, in spans that grow, so that
+    what this costs does not grow with the campaign.
+
+    Args:
+        store: Any store.
+        namespace: Where the facts are.
+        slots: The slots.
+        timeline: What can be seen; None: everything.
+        at: Only what was noted by then, as `memory.marks.at` says it; None: until now.
+        without: Keys of facts that do not count.
+    """
+
+    def last(items: Iterable[SearchItem]) -> JSON | None:
+        held = (item.value for item in items if item.value["what"] == "holds" and item.value["fact"] not in without)
+        known = (mark for mark in held if (at is None or mark["at"] <= at) and marks.seen(timeline, mark))
+        return max(known, key=_at, default=None)
+
+    found: dict[str, JSON | None] = {}
+    left = {slot: marks.digest(slot) for slot in slots}
+    results = await _searched(store, [marks.search(namespace, about) for about in left.values()])
+    found |= {slot: last(items) for slot, items in zip(left, results, strict=True) if len(items) < marks.MOST}
+    newest = int(at.partition(".")[0]) if at else timeline[-1][1] if timeline else 0
+    span = _SPAN if timeline is not None else newest
+    while left := {slot: about for slot, about in left.items() if slot not in found}:
+        whole = span >= newest
+        since = {} if whole else {"at": {"$gt": marks.at(newest - span, 0)}}
+        results = await _searched(store, [marks.search(namespace, about, since, _ALL) for about in left.values()])
+        held = {slot: last(items) for slot, items in zip(left, results, strict=True)}
+        found |= {slot: mark for slot, mark in held.items() if mark or whole}
+        span *= 8
+    return {slot: mark for slot, mark in found.items() if mark}
 
 
 async def records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -> dict[str, JSON]:

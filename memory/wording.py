@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
+_REMEMBERED = 512  # texts whose words are kept for a while: each is compared with many others
 _WORD = re.compile(r"[^\W_]+")
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|nowhere|without|cannot|nor|neither)\b|n['’]t\b", re.I)
 # What carries no meaning of its own. Words of place ("under", "behind") and numbers are kept: they tell facts apart.
@@ -27,22 +29,27 @@ _ENDINGS = (("ies", "y", 2), ("ied", "y", 2), ("sses", "ss", 2), ("ing", "", 3),
 
 def words_of(text: str) -> list[str]:
     """Split text into lower-case words without accents; numbers up to twelve become digits."""
-    folded = unicodedata.normalize("NFKD", text.casefold())
-    found = _WORD.findall("".join(c for c in folded if not unicodedata.combining(c)))
+    folded = text.casefold()
+    if not folded.isascii():
+        folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
+    found = _WORD.findall(folded)
     return [_NUMBERS.get(word, word) for word in found]
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def normal(text: str) -> str:
     """Return the form in which two texts are held to be the same: no case, accents, punctuation or white space."""
     return " ".join(words_of(text))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def content(text: str) -> frozenset[str]:
     """Return the stems of the words that carry the meaning; of a text without such words, all of its words."""
     words = words_of(text)
     return frozenset(stem(word) for word in words if word not in _EMPTY) or frozenset(words)
 
 
+@lru_cache(maxsize=8 * _REMEMBERED)
 def stem(word: str) -> str:
     """Take a word's plain English ending away: "promised", "promises" and "promise" are one."""
     for ending, instead, least in _ENDINGS:
@@ -54,6 +61,7 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def numbers(text: str) -> frozenset[str]:
     """Return the numbers in a text."""
     return frozenset(word for word in words_of(text) if any(c.isdigit() for c in word))

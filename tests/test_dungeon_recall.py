@@ -120,3 +120,32 @@ def test_weights_are_a_setting_as_object_and_as_json_in_the_environment(monkeypa
 def test_a_wrong_weight_is_named(wrong, named):
     with pytest.raises(SettingsError, match=named):
         Context.of({"weights": wrong})
+
+
+async def test_secrets_of_turns_that_stand_in_the_prompt_stand_there_too_and_no_player_is_shown_them(new_game):
+    game = new_game()
+    await game.begin()
+    for number in range(3):
+        await game.play(f"I walk mile {number}")
+    branch, facts = game.values["timeline"][0][0], ("adventurer", "default", "facts")
+    for turn in (2, 3):
+        secret = {"kind": "secret", "text": f"Oda hid key {turn}.", "subject": "Oda"}
+        await game.store.aput(facts, f"s{turn}", secret | stamp(branch, turn))
+    await game.store.aput(facts, "t", {"kind": "trait", "text": "Oda has a key."} | stamp(branch, 3))
+    await game.store.aput(facts, "x", {"kind": "secret", "text": "Oda died."} | stamp("elsewhere", 3))
+    lines, shown = await asked(game, "What of Oda?")
+    assert [line["secret"] for line in lines] == ["Oda hid key 2.", "Oda hid key 3."], "the trait was told there"
+    assert shown == []
+
+
+async def test_secrets_of_the_buffer_leave_room_for_what_is_recalled(new_game):
+    game = await walked(new_game, recall_tokens=400)
+    branch, facts = game.values["timeline"][0][0], ("adventurer", "default", "facts")
+    for n in range(30):
+        secret = {"kind": "secret", "text": f"Oda hid the key number {n} under the old stone by the well."}
+        await game.store.aput(facts, f"s{n}", secret | stamp(branch, 9))
+    lines, _ = await asked(game, "Which mile did I walk?")
+    secrets = [line["secret"] for line in lines if "secret" in line]
+    assert 0 < len(secrets) <= 6
+    assert "number 29" in secrets[-1], "the latest come first"
+    assert any("player" in line for line in lines)

@@ -47,6 +47,16 @@ def test_what_only_the_player_says_is_their_claim():
     assert (found.kind, found.claimed_by) == ("rumour", "Mira Holt")
 
 
+def test_what_only_the_player_says_of_themself_is_a_claim_though_other_words_of_it_are_told():
+    heirloom = fact("Mira's aunt left her a galleon.", kind="trait", subject="Mira", value="a galleon")
+    reply = "Oda looks to the left and says nothing."
+    assert placed(heirloom, told(player="My aunt left me a galleon.", reply=reply)).claimed_by == "Mira Holt"
+    confirmed = told(player="My aunt left me a galleon.", reply="Your galleon lies in the harbour.")
+    assert placed(heirloom, confirmed) == heirloom
+    asked = fact("Goran has a galleon.", kind="trait", subject="Goran", value="a galleon")
+    assert placed(asked, told(player="Has Goran a galleon?", reply="“He has,” says Oda.")).claimed_by == "Mira Holt"
+
+
 def test_a_number_that_only_the_player_names_is_their_claim():
     found = placed(
         fact("Mira found 1000 gold.", value="1000 gold", subject="Mira"),

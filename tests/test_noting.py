@@ -164,3 +164,22 @@ async def test_ten_wordings_of_five_facts_leave_five_with_minilm(weights, tmp_pa
             apart = {item.value["text"] for item in await seen(store)}
             lost = [text for pair in DIFFERENT for text in pair if text not in apart]
             assert all(any(alike({"text": t}, f) for f in wordings) for t in lost)
+
+
+@pytest.mark.parametrize("kind", ["faiss", "faiss without vectors"])
+async def test_a_store_that_ranks_is_not_read_through(kind, tmp_path, monkeypatch):
+    with opened(kind, tmp_path) as store:
+        for n in range(120):
+            there = noted({"text": f"Goran saw the lamp of house {n} burn.", "subject": f"house {n}"}, "a", n + 1)
+            await store.aput(FACTS, there.key, there.value)
+        read, search = [], store.abatch
+
+        async def counted(ops):
+            results = await search(ops)
+            read.extend(len(found) for found in results if isinstance(found, list))
+            return results
+
+        monkeypatch.setattr(store, "abatch", counted)
+        done = await say(store, {"text": "Goran saw the lamp of house 7 burn.", "subject": "house 7"}, "a", 200)
+        assert done.again
+        assert sum(read) <= 64

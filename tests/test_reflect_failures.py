@@ -44,6 +44,18 @@ async def test_a_reflection_that_fails_loses_nothing_and_is_taken_up_again(eager
     assert eager.values["unreflected"] == 0
 
 
+async def test_a_model_that_can_never_reflect_is_asked_ever_more_seldom(eager):
+    eager.model.queue("question", *[ConnectionError("503")] * 40)
+    await eager.begin()
+    asked = []
+    for mile in range(40):
+        place = {"text": f"Mile {mile} has an inn.", "subject": f"mile {mile}", "kind": "trait", "importance": 6}
+        await tell(eager, f"I walk mile {mile}.", place)
+        asked.append(len(eager.model.asked("question")))
+    assert asked[9] >= 5, "as long as little waits, each fact is a reason"
+    assert asked[39] - asked[29] <= 3, "what waits is read each time"
+
+
 @pytest.mark.parametrize("refused", ["insight", "reflection"])
 async def test_it_is_done_only_after_its_writes_and_writing_twice_is_writing_once(eager, refused):
     eager.keep_in(Refusing())

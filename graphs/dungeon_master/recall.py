@@ -14,19 +14,22 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.entrance import enter
 from graphs.dungeon_master.sections import conversation, memory_line
 from graphs.dungeon_master.state import DungeonState
+from graphs.dungeon_master.unspoken import unspoken
 from graphs.present import present_of
 from graphs.turn import notice, open_turn
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
 from memory.buffer_policies import fidelity
+from memory.called import also_called
 from memory.namespaces import campaign_namespace, player_namespace
 from memory.recall import Present, Recalled
 from memory.recall import recall as recall_records
 from memory.secrets import may_know
-from memory.validity import valid
+from memory.successors import with_successors
 from notebooks import NotebookError
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
+_UNSPOKEN = 4  # secrets of the turns that stand in the prompt may take a quarter of the budget
 _MOST = 24  # records; the budget of tokens ends most recalls long before
 
 _log = logging.getLogger(__name__)
@@ -52,8 +55,8 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> dict[str, An
 async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
     """Recall what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
 
-    What still stands in the prompt, as the buffer policy says, is left out. The best come first until `recall_tokens`
-    are full; they are returned in story order, what has no turn first, each as `memory_of` tells it.
+    What still stands in the prompt, as the buffer policy says, is left out, but for its secrets. The best come first
+    until `recall_tokens` are full; they are returned in story order, what has no turn first, as `memory_of` tells them.
     """
     context = runtime.context
     if runtime.store is None or not context.recall_tokens:
@@ -71,24 +74,34 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     def told(one: Recalled) -> dict[str, Any]:
         return memory_of(one, present, state.character.name or "")
 
-    best = await recall_records(
+    room = context.recall_tokens // _UNSPOKEN
+    hidden = await unspoken(runtime.store, facts, state.timeline, before, told, _cost, room)
+    search = partial(
+        recall_records,
         runtime.store,
         [exchanges, facts] if before > 1 else [],
-        [(query, 1.0), (state.quest.scene, _SCENE_WEIGHT)],
         lasting=[lore, player_namespace(context.user, "facts")],
         timeline=state.timeline,
         before=before,
         limit=_MOST,
-        budget=context.recall_tokens,
-        cost=lambda one: count_tokens_approximately([memory_line(told(one))]),
+        budget=context.recall_tokens - sum(map(_cost, hidden)),
+        cost=lambda one: _cost(told(one)),
         weights=context.weights,
         present=present,
         max_cosine_distance=context.max_cosine_distance,
         secrets=True,  # the dungeon master's own prompt; `graphs.events` shows a player none of them
-        valid=partial(valid, runtime.store, timeline=state.timeline),  # as of now, not as of the buffer's beginning
+        valid=partial(with_successors, runtime.store, facts=facts, timeline=state.timeline),  # as of now
         accesses=accesses,
     )
-    return sorted((told(one) for one in best), key=lambda memory: memory["turn"] or 0)
+    scene = (state.quest.scene, _SCENE_WEIGHT)
+    best = await search(query=[(query, 1.0), scene])
+    if names := also_called(best, query):  # "the Heron" of the question is known as Goran, and so is most of him
+        best = await search(query=[(" ".join([query, *names]), 1.0), scene])
+    return sorted([*hidden, *map(told, best)], key=lambda memory: memory["turn"] or 0)
+
+
+def _cost(memory: dict[str, Any]) -> int:
+    return count_tokens_approximately([memory_line(memory)])
 
 
 def memory_of(found: Recalled, present: Present, character: str) -> dict[str, Any]:

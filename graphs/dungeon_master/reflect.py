@@ -25,7 +25,9 @@ from memory.reflected import waiting
 JSON = dict[str, Any]
 
 _QUIET_SECONDS = 5  # that a run in the background waits for the player's next turn
-_AGAIN = 5  # a reflection that failed is taken up again after a fifth of what was due has been noted besides
+# A reflection that failed is taken up again after a fifth of what was due has been noted besides: what waits is read
+# each time, so a model that can never reflect is asked ever more seldom.
+_AGAIN = 5
 # Said of a graph that has no checkpointer by choice; see `reflect` for why it is told a durability all the same.
 warnings.filterwarnings("ignore", "`durability` has no effect", UserWarning, r"langgraph\.pregel\.main")
 _inline: Any = build_graph().compile(checkpointer=False, name="reflect")
@@ -64,7 +66,7 @@ async def reflect(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     left = int(out.get("pending", 0))
     if out.get("failed"):
         most = runtime.context.reflection_importance
-        left = min(state.unreflected, most - max(1, most // _AGAIN))
+        left = min(state.unreflected, most - max(1, max(most, left) // _AGAIN))
     return {"unreflected": left, "notices": [*notices, *out.get("notices", [])]}
 
 

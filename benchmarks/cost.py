@@ -1,0 +1,78 @@
+"""Cost: what a turn takes, and what it grows to."""
+
+from __future__ import annotations
+
+import sqlite3
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tables import Tables
+
+
+class Turn(NamedTuple):
+    """What a turn took: CPU and wall ms, bytes of checkpoints, bytes of the store, prompt tokens, model calls."""
+
+    ms: float
+    wall: float
+    checkpoint: int
+    store: int
+    tokens: int
+    calls: int
+
+
+Play = Callable[[str], Awaitable[None]]
+
+
+def size_of(path: Path) -> int:
+    """Return a database's bytes: its pages, also those that still stand in the -wal."""
+    if not path.exists():
+        return 0
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+        pages = database.execute("PRAGMA page_count").fetchone()[0] * database.execute("PRAGMA page_size").fetchone()[0]
+    database.close()
+    return int(pages)
+
+
+async def run(model: Tables, play: Play, turns: int, checkpoints: Path, store: Path | None = None) -> list[Turn]:
+    """Play turns and measure each."""
+    return [await measured(model, play, turn, checkpoints, store) for turn in range(1, turns + 1)]
+
+
+async def measured(model: Tables, play: Play, turn: int, checkpoints: Path, store: Path | None = None) -> Turn:
+    """Play a turn and measure it."""
+    model.turn[0] = turn
+    calls, before = len(model.spent), (size_of(checkpoints), size_of(store) if store else 0)
+    begun, wall = time.process_time(), time.perf_counter()
+    await play(model.tale.player(turn))
+    ms, wall = (time.process_time() - begun) * 1000, (time.perf_counter() - wall) * 1000
+    grown = (size_of(checkpoints) - before[0], (size_of(store) if store else 0) - before[1])
+    return Turn(ms, wall, *grown, sum(model.spent[calls:]), len(model.spent) - calls)
+
+
+class Cost(NamedTuple):
+    """The cost of a turn: CPU and wall ms, KB of checkpoints and of the store, prompt tokens, model calls."""
+
+    ms: float
+    wall: float
+    kb: float
+    store_kb: float
+    tokens: float
+    calls: float
+
+
+def cost(turns: Sequence[Turn], last: int, window: int) -> Cost:
+    """Say what a turn costs in the window that ends at turn `last`."""
+    taken = turns[max(0, last - window) : last]
+    mean = {name: statistics.fmean(getattr(turn, name) for turn in taken) for name in Turn._fields}
+    ms, wall = (statistics.median(getattr(turn, name) for turn in taken) for name in ("ms", "wall"))
+    return Cost(ms, wall, mean["checkpoint"] / 1024, mean["store"] / 1024, mean["tokens"], mean["calls"])
+
+
+CITED = (
+    ("LangMem, inline manager", "2 (3 with a query model), the reply among them"),
+    ("mem0, add(infer=True)", "1 for each exchange that is added, beside the reply's own"),
+)
+"""Model calls of others, from their code and documentation."""

@@ -1,0 +1,58 @@
+"""Unspoken: secrets of the turns that the prompt holds word for word.
+
+What such a turn told need not be recalled, since it stands there; but nobody said its secrets, and the dungeon master
+must not forget them for as long as the turn takes to leave the buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from langgraph.store.base import BaseStore, SearchItem, SearchOp
+
+from memory.recalled import Recalled
+from memory.timeline import Segment, visible
+from memory.validity import valid
+
+JSON = dict[str, Any]
+
+_MOST = 64  # secrets of the buffer's turns that are looked at
+
+
+async def unspoken(
+    store: BaseStore,
+    facts: tuple[str, ...],
+    timeline: Sequence[Segment],
+    since: int,
+    told: Callable[[Recalled], JSON],
+    cost: Callable[[JSON], int],
+    budget: int,
+) -> list[JSON]:
+    """Return the secrets noted since a turn that still hold, the latest as far as the budget goes; oldest first.
+
+    Args:
+        store: Any store. No query is embedded.
+        facts: Where the campaign's facts are.
+        timeline: What can be seen.
+        since: First turn that the prompt holds word for word.
+        told: Tells a record as a memory.
+        cost: Tokens of a memory.
+        budget: Tokens that all may cost.
+    """
+    first = f"{max(since, 0):08}"
+    searches = [
+        SearchOp(facts, filter={**only, "kind": "secret", "order": {**only["order"], "$gte": first}}, limit=_MOST)
+        for only in visible(timeline)
+        if only["order"]["$lte"] >= first
+    ]
+    results = cast("list[list[SearchItem]]", await store.abatch(searches)) if searches else []
+    found = [Recalled(item.key, item.value, None, 0.0, tuple(item.namespace)) for items in results for item in items]
+    kept: list[JSON] = []
+    for one in reversed(await valid(store, found, timeline=timeline)):
+        memory = told(one)
+        if (tokens := cost(memory)) > budget:
+            break
+        budget -= tokens
+        kept.append(memory)
+    return kept[::-1]

@@ -1,0 +1,66 @@
+"""Who is called otherwise in a question is asked for by their name, too."""
+
+import json
+
+import pytest
+from langchain_core.messages import HumanMessage
+from noted_facts import noted
+from scripted import say
+
+from memory.called import also_called
+from memory.recalled import Recalled
+
+
+def known(subject, attribute, value):
+    return Recalled("k", {"subject": subject, "attribute": attribute, "value": value}, None, 1.0)
+
+
+HERON = known("Goran", "nickname", "the Grey Heron")
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Where does the Grey Heron live?", ["Goran"]),
+        ("Where does the grey heron's sister live?", ["Goran"]),
+        ("Where does Goran live?", ["the Grey Heron"]),
+        ("Is Goran the Grey Heron?", []),
+        ("Where does the Heron live?", []),
+        ("Where do grey herons live?", []),
+        ("", []),
+    ],
+)
+def test_the_other_name_is_returned_unless_the_question_has_it(question, names):
+    assert also_called([HERON], question) == names
+
+
+@pytest.mark.parametrize("attribute", ["alias", "Also known as", "true name"])
+def test_a_model_may_note_it_either_way_round(attribute):
+    assert also_called([known("The Grey Heron", attribute, "Goran")], "What of the Grey Heron?") == ["Goran"]
+
+
+def test_what_is_no_name_is_none_and_three_are_enough():
+    assert also_called([known("Goran", "home", "the mill"), known("", "name", "x")], "Who is at the mill?") == []
+    captains = [known(f"Oda {n}", "title", "captain") for n in range(5)]
+    assert also_called(captains, "I ask the captain.") == ["Oda 0", "Oda 1", "Oda 2"]
+
+
+async def test_what_is_noted_under_the_name_is_recalled_by_the_other_name(new_game):
+    game = new_game(buffer_tokens=300, recall_tokens=200)
+    await game.begin()
+    for number in range(6):
+        game.model.queue("quest", say(f"Mile {number}. " + "The road goes on and on. " * 8))
+        await game.play(f"I walk mile {number}")
+    branch = game.values["timeline"][0][0]
+    facts = [{"text": "People call Goran the Grey Heron.", "subject": "Goran", "attribute": "nickname"}]
+    facts[0]["value"] = "the Grey Heron"
+    facts += [{"text": "Goran sleeps below the bridge of Harrow.", "subject": "Goran", "attribute": "home"}]
+    facts += [{"text": f"A heron nests in the reeds of pond {n}.", "subject": f"pond {n}"} for n in range(20)]
+    for ordinal, fact in enumerate(facts):
+        one = noted(fact, branch, 2, ordinal)
+        await game.store.aput(("adventurer", "default", "facts"), one.key, one.value)
+    await game.app.ainvoke(
+        {"messages": [HumanMessage("Where is the home of the Grey Heron?")]}, game.config, context=game.settings
+    )
+    told = game.model.asked("quest")[-1][0].text.split("\n<memories>\n")[1].split("</memories>")[0]
+    assert "below the bridge" in str([json.loads(line) for line in told.strip().splitlines()])
