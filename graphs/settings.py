@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from graphs.errors import SettingsError
@@ -39,6 +40,8 @@ class Settings(BaseModel):
 
     STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "storyteller"
     """Who answers when the model is 'offline'."""
+    CHAT_MODEL: ClassVar[BaseChatModel | None] = None
+    """A model made by the application, in place of the one that `model` names."""
 
     model: str = Field(
         default=OFFLINE,

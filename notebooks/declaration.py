@@ -34,7 +34,7 @@ def check_declarations(pages: Sequence[type[Notebook]]) -> None:
                 )
             if other.__name__ == page.__name__:
                 raise DeclarationError(
-                    f"Two notebooks cannot have one name: two classes are called {page.__name__}, and so are their tools."
+                    f"Two notebooks cannot have one name: two classes are called {page.__name__}, and their tools too."
                 )
 
 

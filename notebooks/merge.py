@@ -24,7 +24,7 @@ class _Sum:
 
 
 Count = Annotated[Number, _Sum()]
-"""A number that counts something. What several agents add to it at once adds up; of any other field the last one counts."""
+"""A number that counts something. What several writers add to it at once adds up; other fields keep the last value."""
 
 
 def difference(page: type[BaseModel], before: JSON, after: JSON) -> JSON:
@@ -67,6 +67,7 @@ def _added(annotation: Any, before: Any, after: Any, patch: Any) -> Any:
     if get_origin(annotation) in (Union, types.UnionType):  # X | None
         options = [option for option in get_args(annotation) if option is not type(None)]
         return _added(options[0], before, after, patch) if len(options) == 1 else patch
+    before = {} if before is None else before  # an entry that two writers make at once is one
     if not isinstance(patch, Mapping) or not isinstance(before, Mapping) or not isinstance(after, Mapping):
         return patch
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

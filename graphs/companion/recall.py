@@ -6,31 +6,20 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
-from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from graphs.companion.context import Context
-from graphs.companion.ltm import character_memories, ltm_of
-from graphs.companion.sections import conversation, exchange_line
+from graphs.companion.sections import conversation
 from graphs.companion.shared import fetch_shared
 from graphs.companion.state import CompanionState
-from graphs.present import present_of
+from graphs.earlier import Recall, earlier_exchanges
 from graphs.session import join
 from graphs.turn import notice, open_turn
 from memory.age import phrase_age
-from memory.buffer import spoken, turns_of
-from memory.buffer_policies import fidelity
 from memory.days import zone_of
-from memory.embeddings import HashEmbeddings, embedder_of
-from memory.ltm_config import SPELLING_DISTANCE
-from memory.namespaces import campaign_namespace
-from memory.recall import Recalled
-from memory.recall import recall as recall_records
-from memory.remember import PAUSE
 from notebooks import CoreNotebook, diff_patch, sections_of
 
-_MOST = 12
 _log = logging.getLogger(__name__)
 
 
@@ -61,44 +50,10 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> dict[str, 
 
 
 async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
-    """Recall the exchanges that fit the message best and do not stand in the prompt; in the order they were said.
-
-    Each is {"key", "turn", "age", "score", "why", "player", "reply", "said_at"}; the best come until `recall_tokens`
-    are full. With `ltm_config` what the character remembers is recalled in their place (`graphs.companion.ltm`).
-    """
+    """Recall the exchanges that fit the message best and do not stand in the prompt, as `earlier_exchanges` does."""
     context = runtime.context
-    shown = conversation(state, context)
-    query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
-    if (ltm := await ltm_of(context)) is not None:
-        return await character_memories(state, runtime, ltm, query, [message.text for message in shown])
-    first_shown = state.turn - fidelity(shown)
-    before = min(first_shown, state.remembered_through + 1)
-    if runtime.store is None or not context.recall_tokens or before <= 1:
-        return []
     now = datetime.now(zone_of(context.timezone))
-
-    def told(one: Recalled) -> dict[str, Any]:
-        value = one.value
-        said = {"player": value["player"], "reply": value["reply"], "score": one.score, "why": str(one.reason)}
-        when = {"key": one.key, "turn": value["turn"], "said_at": value.get("said_at")}
-        return when | {"age": phrase_age(when["said_at"], now)} | said
-
-    best = await recall_records(
-        runtime.store,
-        campaign_namespace(context.user, context.campaign, "exchanges"),
-        query,
-        timeline=state.timeline,
-        before=before,
-        limit=_MOST,
-        budget=context.recall_tokens,
-        cost=lambda one: count_tokens_approximately([exchange_line(told(one))]),
-        weights=context.weights,
-        present=await present_of(state, runtime, now),
-        max_cosine_distance=context.max_cosine_distance,
-        valid=_related if _by_spelling(runtime.store, context) else None,
-        accesses=campaign_namespace(context.user, context.campaign, "accesses"),
-    )
-    return sorted((told(one) for one in best), key=lambda memory: int(memory["turn"]))
+    return await earlier_exchanges(state, runtime, conversation(state, context), now, Recall.of(context))
 
 
 def _by_spelling(store: BaseStore, context: Context) -> bool:
