@@ -15,7 +15,7 @@ from graphs.model import bind_tools, chat_model
 from graphs.models import ask
 from graphs.settings import Settings
 from graphs.tool_calls import Call, calls_of, write_pages
-from notebooks import Notebook, NotebookError, render_value
+from notebooks import Notebook, render_value
 
 JSON = dict[str, Any]
 PageT = TypeVar("PageT", bound=Notebook)
@@ -31,11 +31,15 @@ class Noted(NamedTuple, Generic[PageT]):
         pages: The pages after it, in the order given.
         notes: What a person should know: values that code corrected, answers that nothing could be made of.
         besides: Readable calls of the other tools that were offered.
+        problems: Why calls were refused even when they were sent again; empty if all fitted in the end.
+        refused: Names of the tools whose calls those were; of such a page, what fitted is in `pages` all the same.
     """
 
     pages: list[PageT]
     notes: list[str]
     besides: list[Call]
+    problems: list[str]
+    refused: set[str]
 
 
 async def note(
@@ -53,7 +57,6 @@ async def note(
 
     Raises:
         QuestbookError: The model cannot be loaded, failed, said nothing, or took too long.
-        NotebookError: A patch did not fit, twice.
     """
     try:
         async with asyncio.timeout(settings.update_timeout):
@@ -68,7 +71,7 @@ async def _note(
     others = {tool["function"]["name"] for tool in besides}
     tools = [*(page.tool() for page in pages), *besides]
     model = bind_tools(await chat_model(settings), tools, settings)
-    noted: Noted[PageT] = Noted(list(pages), [], [])
+    noted: Noted[PageT] = Noted(list(pages), [], [], [], set())
     for _ in range(_ATTEMPTS):
         reply = await ask(model, prompt, model_name=settings.model, tags=[TAG_NOSTREAM])
         written = write_pages(noted.pages, reply, besides=others)
@@ -86,7 +89,7 @@ async def _note(
         names = ", ".join(sorted({call.name for call in unread}))
         noted.notes.append(f"The {names} that the model sent could not be read; the page's notes stand.")
         return noted
-    raise NotebookError(" ".join(written.problems))
+    return noted._replace(problems=written.problems, refused=written.refused)
 
 
 def within(turns: Sequence[JSON], budget: int) -> list[JSON]:

@@ -134,6 +134,11 @@ class Settings(BaseModel):
             ) from error
 
 
+def apart(name: str, own: str) -> str:
+    """Name a campaign so that threads and records of one graph are not those of another with the same name."""
+    return name if name == own or name.startswith(f"{own}:") else f"{own}:{name}"
+
+
 def _read(settings: type[BaseModel], name: str, value: str) -> Any:
     """Read an environment variable: fields that are no plain value are written as JSON."""
     if settings.model_fields[name].annotation in (str, int, float, bool) or not value.lstrip().startswith(("{", "[")):

@@ -47,12 +47,14 @@ class Written(NamedTuple, Generic[PageT]):
         results: One tool message a call, for the model.
         notes: Values that code corrected.
         problems: Why calls were refused, without anything secret, for people to see; empty if all fitted.
+        refused: Names of the tools whose calls were refused.
     """
 
     pages: list[PageT]
     results: list[ToolMessage]
     notes: list[str]
     problems: list[str]
+    refused: set[str]
 
 
 def calls_of(message: AIMessage) -> list[Call]:
@@ -103,7 +105,7 @@ def write_pages(
         done: What a call that fitted is answered.
         besides: Names of other tools that were offered; their calls are for the caller to read, and are answered here.
     """
-    written: Written[PageT] = Written(list(pages), [], [], [])
+    written: Written[PageT] = Written(list(pages), [], [], [], set())
     tools = [type(page).__name__ for page in pages]
     for call in calls_of(message):
         if call.name in tools:
@@ -121,6 +123,7 @@ def write_pages(
         written.results.append(result)
         if problem:
             written.problems.append(problem)
+            written.refused.add(call.name)
     return written
 
 

@@ -35,14 +35,17 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
         return {"noted_through": state.turn, "noted": {}}
     recalled, known, notes = await _known(state, runtime, turns)
     try:
-        [page], notes, calls = await note([state.quest], update_prompt(state, turns), runtime.context, [facts_tool()])
+        said = await note([state.quest], update_prompt(state, turns), runtime.context, [facts_tool()])
+        if said.problems:
+            raise NotebookError(" ".join(said.problems))
+        [page], notes = said.pages, said.notes
         patch = diff_patch(state.quest.as_json(), page.as_json())
         state.quest.patched(patch)  # the reducer will do the same: nothing may go wrong there
     except (QuestbookError, NotebookError) as error:
         _log.warning("Turn %d was not noted: %s", state.turn, error)
         text = f"The quest notes were not updated; the next turn will catch up. {error}"
         return {"notices": [notice(state.turn, "update_state", text)], "noted": {}}
-    given = [call.args for call in calls]
+    given = [call.args for call in said.besides]
     gathered = gather(state, turns, given, await _recalled(state, runtime) if given else [])
     noted = {"from": turns[0]["turn"], "through": turns[-1]["turn"], "patch": patch}
     if gathered.digest:  # two attempts at a turn that differ in their facts alone are two futures
