@@ -2,7 +2,7 @@
 
 from graphs.agent.description import Agent, Mode
 from graphs.agent.graph import build_agent
-from graphs.agent.team import as_node
+from graphs.agent.team import TeamState, as_node
 from graphs.earlier import Recall
 
-__all__ = ["Agent", "Mode", "Recall", "as_node", "build_agent"]
+__all__ = ["Agent", "Mode", "Recall", "TeamState", "as_node", "build_agent"]

@@ -14,19 +14,19 @@ from notebooks import diff_patch
 
 
 async def begin(state: AgentState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Number the turn; take over the campaign's past, if the thread is new, and what a team has on shared pages."""
-    past = await join(state, runtime, lambda _: "")
-    known = {channel: past.pop(channel, None) for channel in state.PAGES} | state.handed
-    pages = {channel: page.load(known[channel]) for channel, page in state.PAGES.items() if known[channel] is not None}
-    now = state.model_copy(update=past | pages)
-    opened = open_turn(now, runtime)
+    """Number the turn; go on from where a team has the agent's conversation, or, if it is new, the campaign's past."""
+    seat = {name: value for name, value in state.seat.items() if name not in state.PAGES}
+    past = await join(state.model_copy(update=seat), runtime, lambda _: "")
+    known = past | state.seat
+    pages = {channel: page.load(known.pop(channel)) for channel, page in state.PAGES.items() if channel in known}
+    now = state.model_copy(update=known | pages)
     patches = {name: diff_patch(getattr(state, name).as_json(), getattr(now, name).as_json()) for name in state.PAGES}
     return {
-        **past,
-        **opened,
+        **known,
+        **open_turn(now, runtime),
         **{name: patch for name, patch in patches.items() if patch or not state.turn},  # JSON from the first turn on
         "mode": state.AGENT.mode(now).name,
         "recalled": None,
-        "handed": {},
+        "seat": {},
         "handover": "",
     }

@@ -14,9 +14,9 @@ JSON = dict[str, Any]
 
 
 class AgentSaid(Said):
-    """What a caller sends: the person's message; in a team, also the shared pages as they are now."""
+    """What a caller sends: the person's message; a team, also what its state holds of the agent's conversation."""
 
-    handed: JSON = Field(default_factory=dict)
+    seat: JSON = Field(default_factory=dict)
 
 
 class AgentState(TurnState):
@@ -25,7 +25,7 @@ class AgentState(TurnState):
     Attributes:
         mode: Mode of the current turn.
         noted: Last turn that each page takes account of, by channel.
-        handed: Pages that a team shares, as they are now; the turn begins by taking them over.
+        seat: Channels as a team's state holds them, from which the turn goes on; see `as_node`.
         handover: Node of the team to which the turn hands over; "" if to none.
     """
 
@@ -35,7 +35,7 @@ class AgentState(TurnState):
 
     mode: str = ""
     noted: dict[str, int] = Field(default_factory=dict)
-    handed: JSON = Field(default_factory=dict)
+    seat: JSON = Field(default_factory=dict)
     handover: str = ""
 
     @property
