@@ -92,6 +92,9 @@ async def interview(
         _log.warning("The model noted some of %s but said nothing to the person.", ", ".join(missing))
         said.append(AIMessage(question.format(missing=page.missing[0])))
         notices.append(notice(turn, node, "The model asked nothing; a stock question was used."))
+    if spoke and not page.complete:  # a note may have been mended behind the words that the turn ends with
+        words = next(place for place, message in enumerate(said) if message.type == "ai" and message.text.strip())
+        said.append(said.pop(words))
     return Interviewed(page, said, notices)
 
 

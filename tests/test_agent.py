@@ -81,9 +81,10 @@ async def test_pages_that_are_due_in_the_same_turn_are_one_question():
     await desk.say("three", update=both)
     assert len(desk.model.asked("update")) == 3
     assert (desk.values["ticket"]["problem"], desk.values["mood"]["mood"]) == ("leaks", "cross")
-    assert "TicketNotebook: page <ticket>, turns 3 to 3\nMoodNotebook: page <mood>, turns 1 to 3" in desk.prompts(
-        "update"
-    )[-1]
+    assert (
+        "TicketNotebook: page <ticket>, turns 3 to 3\nMoodNotebook: page <mood>, turns 1 to 3"
+        in desk.prompts("update")[-1]
+    )
 
 
 async def test_on_demand_the_model_writes_with_its_reply():
@@ -305,7 +306,7 @@ async def test_a_chat_model_that_cannot_call_tools_serves_where_none_are_asked_f
     assert await desk.say("hi") == "Hello."
     assert "cannot call tools, and is asked to call TicketNotebook" in desk.notices[-1]
     desk = Desk(CallbackNotebook, model=model)
-    with pytest.raises(ModelError, match="GenericFakeChatModel.*cannot call tools"):
+    with pytest.raises(ModelError, match=r"GenericFakeChatModel.*cannot call tools"):
         await desk.say("hi")
 
 
@@ -371,3 +372,26 @@ def test_two_tools_cannot_have_one_name():
 
     with pytest.raises(DeclarationError, match="Two tools cannot have one name: 'TicketNotebook'"):
         build_agent([desk.TicketNotebook], tools=[TicketNotebook])
+
+
+async def test_without_a_model_the_offline_assistant_interviews_and_says_what_it_is():
+    desk = Desk(CustomerNotebook, TicketNotebook, model="offline")
+    assert await desk.say("Hello, it leaks") == "Please tell me your name."
+    assert await desk.say("Ann Bell") == "Please tell me your product."
+    assert "built-in offline assistant" in await desk.say("X100")
+    assert desk.values["customer"] == {"version": 1, "name": "Ann Bell", "product": "X100"}
+    assert "built-in offline assistant" in await desk.say("My name is Bob")
+    assert desk.values["notices"] == []
+
+
+async def test_the_offline_assistant_tells_what_was_wrong_with_an_answer():
+    class AgeNotebook(CustomerNotebook):
+        REQUIRED = ("age",)
+        age: int | None = None
+
+    desk = Desk(AgeNotebook, model="offline")
+    await desk.say("Hello")
+    await desk.say("very old")
+    assert "unable to parse string as an integer" in desk.values["messages"][-2].text
+    assert desk.values["messages"][-1].text == "Thank you."
+    assert "age: got 'very old'" in desk.notices[-1]

@@ -50,14 +50,14 @@ async def test_a_page_filled_once_is_asked_for_again_where_it_was_not_filled_yet
     assert desk.values["customer"]["name"] == ""
 
 
-async def test_rewinding_with_the_shared_history_moves_the_head_too():
+async def test_undo_of_the_shared_history_takes_the_pages_and_the_campaigns_head_back():
     desk = Desk(TicketNotebook)
     await desk.say("It leaks", update=note(problem="leaks"))
     await desk.say("It burns", update=note(problem="burns"))
-    turns = History.__doc__
-    assert turns
-    config = await end_of(desk, 1)
-    again = await desk.app.aget_state(config)
+    await History(desk.app, desk.config, desk.builder.context_schema.of()).undo()
+    assert (desk.values["ticket"]["problem"], desk.values["turn"]) == ("leaks", 1)
+    again = Desk(TicketNotebook, store=desk.store)
+    await again.say("me again")
     assert again.values["ticket"]["problem"] == "leaks"
 
 

@@ -76,7 +76,7 @@ def test_the_channel_is_the_class_name_unless_it_is_said():
 
 def test_the_pages_of_both_graphs_are_declared_as_their_states_have_them():
     check_declarations([CharacterNotebook, StateNotebook, CoreNotebook])
-    assert (CharacterNotebook.UPDATE, StateNotebook.UPDATE, CoreNotebook.UPDATE) == (once, every_turn, on_demand)
+    assert [page.UPDATE for page in (CharacterNotebook, StateNotebook, CoreNotebook)] == [once, every_turn, on_demand]
     for state in (DungeonState, CompanionState):
         assert {channel: page.channel() for channel, page in state.PAGES.items()} == {c: c for c in state.PAGES}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from langchain_core.messages import AIMessage, ToolMessage
@@ -34,9 +35,13 @@ def route_mode(state: StateT) -> str:
     return state.mode if state.AGENT.named(state.mode).fills else "recall"
 
 
-def route_filled(state: StateT) -> str:
-    """Wait for the person's next words, or go on in the same turn when nothing is missing any more."""
-    return END if isinstance(state.messages[-1], AIMessage) else route_mode(state)
+def route_filled(interview: str) -> Callable[[StateT], str]:
+    """Wait for the person's next words, or go on in the same turn: an interview that is over has set the next mode."""
+
+    def route(state: StateT) -> str:
+        return END if state.mode == interview else route_mode(state)
+
+    return route
 
 
 def route_reply(state: StateT) -> str:

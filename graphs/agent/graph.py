@@ -104,7 +104,7 @@ def _wired(
     builder.add_conditional_edges("begin", route_mode, [*interviews, "recall"])
     for mode in interviews:
         others = [other for other in interviews if other != mode]
-        builder.add_conditional_edges(mode, route_filled, [*others, "recall", END])
+        builder.add_conditional_edges(mode, route_filled(mode), [*others, "recall", END])
     builder.add_conditional_edges("recall", route_reply, answers)
     for mode in answers:
         if agent.has_tools:
