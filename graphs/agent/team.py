@@ -72,26 +72,27 @@ def as_node(agent: Any) -> RunnableLambda[Any, Any]:
         pages = {channel: page.load(_of(state, channel)).as_json() for channel, page in shared.items()}
         return {"messages": [*seat.pop("messages", []), _newest(_of(state, "messages"))], "seat": seat | pages}, pages
 
-    def came_of(before: JSON, after: Mapping[str, Any]) -> Any:
+    def came_of(state: Any, before: JSON, after: Mapping[str, Any]) -> Any:
         patches = {
             channel: difference(page, before[channel], page.load(after[channel]).as_json())
             for channel, page in shared.items()
         }
+        new = {channel for channel in shared if not isinstance(_of(state, channel), Mapping)}  # they become JSON
         last = after["messages"][-1]
         update = {
             "messages": [last] if last.type == "ai" else [],
             "seats": {description.name: {name: after[name] for name in own if name in after}},
-            **{channel: patch for channel, patch in patches.items() if patch},
+            **{channel: patch for channel, patch in patches.items() if patch or channel in new},
         }
         return Command(update=update, goto=after["handover"]) if after["handover"] else update
 
     def run(state: Any, config: RunnableConfig) -> Any:
         message, before = given(state)
-        return came_of(before, agent.invoke(message, config))
+        return came_of(state, before, agent.invoke(message, config))
 
     async def arun(state: Any, config: RunnableConfig) -> Any:
         message, before = given(state)
-        return came_of(before, await agent.ainvoke(message, config))
+        return came_of(state, before, await agent.ainvoke(message, config))
 
     return RunnableLambda(run, arun, name=description.name)
 
