@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, create_model
+from pydantic.json_schema import SkipJsonSchema
 
 from graphs.agent.description import Agent
 from graphs.pages import patches
@@ -16,7 +17,7 @@ JSON = dict[str, Any]
 class AgentSaid(Said):
     """What a caller sends: the person's message; a team, also what its state holds of the agent's conversation."""
 
-    seat: JSON = Field(default_factory=dict)
+    seat: SkipJsonSchema[JSON] = Field(default_factory=dict)  # people need not see it when they send a message
 
 
 class AgentState(TurnState):
