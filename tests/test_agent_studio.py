@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from dev_server import DevServer
 from langgraph_sdk.errors import APIStatusError
 
 DESK = '''
@@ -33,19 +32,17 @@ app = build_agent([CustomerNotebook, TicketNotebook], name="desk").compile()
 
 
 @pytest.fixture
-def server(tmp_path):
-    running = DevServer(tmp_path / "home", tmp_path / "studio")
-    config = json.loads((running.state / "langgraph.json").read_text("utf-8"))
-    (running.state / "langgraph.json").unlink()
-    (running.state / "langgraph.json").write_text(json.dumps(config | {"graphs": {"desk": "./desk.py:app"}}), "utf-8")
-    (running.state / "desk.py").write_text(DESK, "utf-8")
-    yield running
-    running.stop()
+def desk_studio(studio):
+    config = json.loads((studio.state / "langgraph.json").read_text("utf-8"))
+    (studio.state / "langgraph.json").unlink()
+    (studio.state / "langgraph.json").write_text(json.dumps(config | {"graphs": {"desk": "./desk.py:app"}}), "utf-8")
+    (studio.state / "desk.py").write_text(DESK, "utf-8")
+    return studio
 
 
 @pytest.mark.slow
-async def test_studio_runs_an_agent_and_edits_its_pages(server):
-    client = server.start()
+async def test_studio_runs_an_agent_and_edits_its_pages(desk_studio):
+    client = desk_studio.start()
     [assistant] = await client.assistants.search(graph_id="desk")
     schemas = await client.assistants.get_schemas(assistant["assistant_id"])
     assert list(schemas["input_schema"]["properties"]) == ["messages"]

@@ -6,7 +6,7 @@ import pytest
 from desk import CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from langgraph.types import RetryPolicy
+from langgraph.types import Command, RetryPolicy, interrupt
 from scripted import call, say
 
 from graphs.errors import ModelError
@@ -120,6 +120,21 @@ async def test_langgraphs_retry_policy_retries_a_reply_within_the_turn():
     assert len(desk.model.asked("reply")) == 3
     assert [m.type for m in desk.values["messages"]] == ["human", "ai"]
     assert desk.values["ticket"]["problem"] == "leaks"
+
+
+async def test_a_tool_that_waits_for_a_person_goes_on_with_their_answer_and_writes_once():
+    def refund(amount: int) -> str:
+        """Pay money back, once a person has agreed."""
+        return "refunded" if interrupt({"approve": amount}) else "refused"
+
+    desk = Desk(CallbackNotebook, tools=[refund])
+    both = say("", call("CallbackNotebook", calls=1), call("refund", amount=3))
+    desk.model.queue("reply", both, say("Done."))
+    waiting = await desk.app.ainvoke({"messages": [HumanMessage("My money?")]}, desk.config)
+    assert waiting["__interrupt__"][0].value == {"approve": 3}
+    assert await desk.say(Command(resume=True)) == "Done."
+    assert [m.text for m in desk.values["messages"] if m.type == "tool"] == ["Noted.", "refunded"]
+    assert desk.values["callback"]["calls"] == 1
 
 
 async def test_everything_is_there_again_from_the_files_of_a_finished_process(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from desk import AgentModel
-from fake_openai import FakeOpenAI, call, say
+from fake_openai import call, say
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted import call as calling
 from scripted import say as saying
@@ -49,10 +49,9 @@ def desk_clerk(body):
 
 
 @pytest.fixture
-def server(monkeypatch):
-    with FakeOpenAI(desk_clerk) as fake:
-        monkeypatch.setenv("OPENAI_BASE_URL", fake.url)
-        yield fake
+def clerk(server):
+    server.responder = desk_clerk
+    return server
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_the_desk_is_under_60_lines():
     assert 30 < len([line for line in PROGRAM.splitlines() if line.strip()]) < 60
 
 
-def test_it_runs_as_a_program_and_fills_its_pages(server, tmp_path):
+def test_it_runs_as_a_program_and_fills_its_pages(clerk, tmp_path):
     path = tmp_path / "desk.py"
     path.write_text(PROGRAM, "utf-8")
     run = subprocess.run(
@@ -95,16 +94,16 @@ def test_it_runs_as_a_program_and_fills_its_pages(server, tmp_path):
     assert mood == "{'version': 1, 'mood': 'relieved'}"
 
 
-async def test_it_remembers_over_turns_and_asks_no_more_often_than_it_says(server, desk):
+async def test_it_remembers_over_turns_and_asks_no_more_often_than_it_says(clerk, desk):
     _, values = await tell(desk, "Hello?", "Ann. I have the Lumen Arc, L-7.", "It flickers.")
     assert values["ticket"]["problem"] == "The lamp flickers."
     assert values["noted"] == {"ticket": 3, "mood": 3}
-    due = [body for body in server.requests if "<due>\n" in body["messages"][0]["content"]]
+    due = [body for body in clerk.requests if "<due>\n" in body["messages"][0]["content"]]
     assert [len(body["tools"]) for body in due] == [1, 2], "two pages that are due are one question"
     assert values["notices"] == []
 
 
-async def test_second_thoughts_lead_back_to_what_was_known_then(server, desk):
+async def test_second_thoughts_lead_back_to_what_was_known_then(clerk, desk):
     config, values = await tell(
         desk, "Hello?", "Ann. I have the Lumen Arc, L-7.", "It flickers.", "A new bulb helped!", "Bye."
     )
@@ -112,7 +111,7 @@ async def test_second_thoughts_lead_back_to_what_was_known_then(server, desk):
     back = await desk["second_thoughts"](config)
     assert back["ticket"] == {"version": 1, "problem": "The lamp hums.", "tried": {}, "status": "open"}
     assert (back["turn"], back["mode"], back["customer"]["name"]) == (3, "solve", "Ann")
-    last = "\n".join(str(message["content"]) for message in server.requests[-2]["messages"])
+    last = "\n".join(str(message["content"]) for message in clerk.requests[-2]["messages"])
     assert "It hums." in last
     assert "flickers" not in last
     assert "new bulb" not in last
