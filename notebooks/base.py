@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import to_jsonable_python
 
 from notebooks.errors import PageFullError, PatchError, VersionError
 from notebooks.merge import added
@@ -213,7 +214,9 @@ def _filled(value: Any) -> Any:
         return {name: part for name, part in fields.items() if not is_empty(part)}
     if isinstance(value, Mapping):
         return {name: _filled(part) for name, part in value.items()}
-    return value
+    if isinstance(value, list | tuple):
+        return [_filled(part) for part in value]
+    return to_jsonable_python(value)
 
 
 def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:

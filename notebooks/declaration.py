@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from notebooks.base import Notebook, Place
 from notebooks.errors import DeclarationError
-from notebooks.update import Update, once
+from notebooks.update import Update, on_demand, once
 
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -46,7 +46,7 @@ def _check(page: type[Notebook]) -> None:
         raise DeclarationError(
             f"{name}.CHANNEL: got {page.channel()!r}; expected small letters, digits and underscores, at most 40."
         )
-    if not isinstance(page.UPDATE, Update):
+    if not isinstance(page.UPDATE, Update) or (page.UPDATE not in (once, on_demand) and page.UPDATE.turns < 1):
         raise DeclarationError(
             f"{name}.UPDATE: got {page.UPDATE!r}; expected once, every_turn, every(n) or on_demand, from notebooks."
         )
@@ -62,8 +62,12 @@ def _check(page: type[Notebook]) -> None:
         raise DeclarationError(
             f"{name}.LIMIT: got {page.LIMIT}; the empty page already renders to {len(empty.render())} characters."
         )
+    try:
+        page.tool()
+    except RecursionError as error:
+        raise DeclarationError(f"{name}: a field's type holds itself, which no tool can describe.") from error
     known = empty.as_json()
     if wrong := [field for field in page.REQUIRED if field not in known]:
         raise DeclarationError(f"{name}.REQUIRED: there is no field {wrong[0]!r}; there are {', '.join(known)}.")
-    if page.UPDATE is once and not page.REQUIRED:
+    if once == page.UPDATE and not page.REQUIRED:
         raise DeclarationError(f"{name} is filled once: name in REQUIRED the fields that the interview asks for.")

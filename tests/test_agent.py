@@ -346,6 +346,13 @@ class Loud(Notebook):
             {"modes": [Mode("a", fills=CustomerNotebook, when=bool)], "notebooks": [CustomerNotebook]},
             "it has `fills` and `when`",
         ),
+        (
+            {
+                "modes": [Mode("a", fills=CustomerNotebook), Mode("b", fills=CustomerNotebook)],
+                "notebooks": [CustomerNotebook],
+            },
+            "Mode 'b': an earlier one fills CustomerNotebook already",
+        ),
         ({"shared": [Loud]}, "shared: Loud is none of the notebooks"),
     ],
 )

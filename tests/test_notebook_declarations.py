@@ -1,5 +1,10 @@
 """What a notebook's class says of itself: when it is written, where it stands, and what is refused."""
 
+import json
+from datetime import date
+from enum import Enum
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +21,7 @@ from notebooks import (
     PageFullError,
     PatchError,
     StateNotebook,
+    Update,
     check_declarations,
     difference,
     every,
@@ -95,12 +101,16 @@ def test_an_unknown_policy_and_an_unknown_place_are_refused():
     class TicketNotebook(Notebook):
         UPDATE = "sometimes"
 
+    class ReadNotebook(Notebook):
+        UPDATE = Update("never")
+
     class PlacedNotebook(Notebook):
         PLACE = "nowhere"
 
     assert refused(TicketNotebook) == (
         "TicketNotebook.UPDATE: got 'sometimes'; expected once, every_turn, every(n) or on_demand, from notebooks."
     )
+    assert "ReadNotebook.UPDATE: got Update(name='never'" in refused(ReadNotebook)
     assert refused(PlacedNotebook) == (
         "PlacedNotebook.PLACE: got 'nowhere'; expected one of 'before', 'after', 'last'."
     )
@@ -145,6 +155,43 @@ def test_the_tool_tells_what_the_page_is_for():
     assert told["name"] == "StatsNotebook"
     assert told["description"].startswith("Who came how often. Note what changed.")
     assert "$add" not in str(told)
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Leaf(Entry):
+    name: str = ""
+    below: "dict[str, Leaf]" = {}
+
+
+def test_the_tool_describes_fields_of_any_type_without_references():
+    class MixedNotebook(Notebook):
+        colour: Colour | None = None
+        visits: list[Visit] = []
+        size: int | str = ""
+        anything: Any = None
+        when: date | None = None
+
+    check_declarations([MixedNotebook])
+    schema = json.dumps(MixedNotebook.tool())
+    assert "$ref" not in schema
+    fields = MixedNotebook.tool()["function"]["parameters"]["properties"]
+    assert fields["colour"]["anyOf"][0] == {"type": "string", "enum": ["red", "blue"]}
+    assert fields["visits"]["anyOf"][0]["items"]["properties"]["last"]["anyOf"][0] == {"type": "string"}
+    assert fields["size"]["anyOf"][0] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    page = MixedNotebook().patched({"colour": "red", "visits": [{"last": "noon"}], "when": "2026-05-01"}).page
+    assert MixedNotebook.load(json.loads(json.dumps(page.as_json()))) == page
+    assert page.render() == 'colour: "red"\nvisits: [{"times": 0, "last": "noon"}]\nwhen: "2026-05-01"'
+
+
+def test_a_field_whose_type_holds_itself_is_refused():
+    class TreeNotebook(Notebook):
+        leaves: dict[str, Leaf] = {}
+
+    assert "TreeNotebook: a field's type holds itself" in refused(TreeNotebook)
 
 
 def test_a_difference_tells_counts_as_what_was_added_and_all_else_as_it_is():

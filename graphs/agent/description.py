@@ -79,12 +79,12 @@ class Agent:
     @property
     def interviewed(self) -> dict[str, type[Notebook]]:
         """Those that are filled once."""
-        return {channel: page for channel, page in self.pages.items() if page.UPDATE is once}
+        return {channel: page for channel, page in self.pages.items() if once == page.UPDATE}
 
     @property
     def on_demand(self) -> dict[str, type[Notebook]]:
         """Those that the model may write in its replies."""
-        return {channel: page for channel, page in self.pages.items() if page.UPDATE is on_demand}
+        return {channel: page for channel, page in self.pages.items() if on_demand == page.UPDATE}
 
     @property
     def kept(self) -> dict[str, type[Notebook]]:
@@ -158,6 +158,8 @@ class Agent:
                     f"Mode {mode.name!r} fills {mode.fills.__name__}: expected one of the agent's notebooks whose "
                     f"UPDATE is once ({known})."
                 )
+            if mode.fills is not None and mode.fills in [other.fills for other in self.modes[:number]]:
+                raise DeclarationError(f"Mode {mode.name!r}: an earlier one fills {mode.fills.__name__} already.")
             if mode.fills is not None and mode.when is not None:
                 raise DeclarationError(f"Mode {mode.name!r}: it has `fills` and `when`; give one of the two.")
             if mode.fills is None and mode.when is None and number < len(self.modes) - 1:

@@ -30,6 +30,8 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
     so, and the next turn's update covers this turn too: the reply is never at risk. Of turns that the player asked not
     to be remembered the model is not told.
     """
+    if not state.quest.UPDATE.due(state.turn, state.noted_through):
+        return {"noted": {}}
     turns = within(transcript(state, state.noted_through + 1, state.turn), runtime.context.buffer_tokens)
     if not turns:
         return {"noted_through": state.turn, "noted": {}}
