@@ -108,6 +108,12 @@ async def test_an_agent_that_is_no_colleague_cannot_be_handed_over_to():
     assert "hand_over to billing" in results[0].text
 
 
+async def test_settings_of_the_parents_run_are_the_agents_too():
+    team = Team()
+    await team.app.ainvoke({"messages": [HumanMessage("hi")]}, team.config, context={"user": "ann"})
+    assert len(await team.store.asearch(("ann", "sales", "exchanges"))) == 1
+
+
 async def test_agents_may_hand_a_person_to_and_fro():
     team = Team()
     back = say("", call("hand_over", to="sales"))
