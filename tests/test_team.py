@@ -1,6 +1,7 @@
 """Two agents in one parent graph: a shared notebook without lost updates, and handing over."""
 
 import asyncio
+import json
 import threading
 import time
 import uuid
@@ -10,6 +11,7 @@ import pytest
 from desk import AgentModel, CallbackNotebook, TicketNotebook
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
@@ -263,3 +265,17 @@ def test_a_team_serves_callers_without_an_event_loop():
     values = team.app.invoke({"messages": [HumanMessage("My invoice?")]}, team.config)
     assert values["messages"][-1].text == "Paid."
     assert values["callback"]["calls"] == 1
+
+
+async def test_state_holds_json_and_messages_and_survives_strict_msgpack():
+    strict = JsonPlusSerializer(allowed_msgpack_modules=None)
+    team = Team(InMemorySaver(serde=strict))
+    await team.say("My invoice?", sales=[OVER], billing=[say("Paid.", call("CallbackNotebook", day="Monday"))])
+    await team.say("And mine?")
+    saved = team.app.checkpointer.get(team.config)["channel_values"]
+    assert {"messages", "seats", "callback"} <= set(saved)
+    for name, value in saved.items():
+        assert strict.loads_typed(strict.dumps_typed(value)) == value, name
+    assert [m.text for m in saved["seats"]["billing"]["messages"] if m.type == "human"] == ["My invoice?"]
+    own = saved["seats"]["sales"]
+    assert json.loads(json.dumps({name: value for name, value in own.items() if name != "messages"}))["turn"] == 2
