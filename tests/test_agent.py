@@ -283,6 +283,20 @@ def test_the_state_is_typed_and_a_caller_sends_messages():
     assert list(app.get_input_jsonschema()["properties"]) == ["messages"]
 
 
+async def test_only_what_is_said_to_the_person_is_streamed():
+    desk = Desk(CustomerNotebook, TicketNotebook, CallbackNotebook)
+    desk.model.queue("fill", KNOWN)
+    desk.model.queue("reply", say("", call("CallbackNotebook", day="Monday")), say("Monday it is."))
+    desk.model.queue("update", say("I note that it leaks.", call("TicketNotebook", problem="leaks")))
+    stream = desk.app.astream({"messages": [("user", "Ann")]}, desk.config, stream_mode=["messages", "custom"])
+    parts = [part async for part in stream]
+    chunks = [data[0] for mode, data in parts if mode == "messages" and data[0].type == "AIMessageChunk"]
+    assert "".join(chunk.text for chunk in chunks) == "Monday it is."
+    told = [data for mode, data in parts if mode == "custom"]
+    assert [prompt["node"] for prompt in told] == ["fill_customer", "respond", "respond"]
+    assert {"section", "tokens", "text"} <= set(told[-1]["prompt"][0]), "what the model saw can be shown"
+
+
 def test_callers_without_an_event_loop_are_served():
     desk = Desk(TicketNotebook, CallbackNotebook)
     desk.model.queue("reply", say("Monday.", call("CallbackNotebook", day="Monday")))

@@ -8,7 +8,7 @@ import uuid
 from typing import Annotated
 
 import pytest
-from desk import AgentModel, CallbackNotebook, TicketNotebook
+from desk import AgentModel, CallbackNotebook, CustomerNotebook, TicketNotebook
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -108,6 +108,27 @@ async def test_an_agent_that_is_no_colleague_cannot_be_handed_over_to():
     assert await team.say("Sue them", sales=[wrong, say("I cannot.")]) == "I cannot."
     results = [m for m in team.models["sales"].asked("reply")[-1] if m.type == "tool"]
     assert "hand_over to billing" in results[0].text
+
+
+async def test_a_shared_page_that_one_agent_has_filled_is_not_asked_for_by_the_other():
+    class AskedState(TeamState):
+        customer: Annotated[CustomerNotebook, patches(CustomerNotebook, bounded=False)]
+
+    builder, models = StateGraph(AskedState), {"sales": AgentModel(), "billing": AgentModel()}
+    for name, others in (("sales", {"billing": "invoices"}), ("billing", {})):
+        page = CustomerNotebook
+        agent = build_agent([page], name=name, model=models[name], shared=[page], handoffs=others)
+        builder.add_node(name, as_node(agent.compile()), destinations=("billing", END))
+    builder.add_edge(START, "sales")
+    app, config = builder.compile(checkpointer=InMemorySaver()), {"configurable": {"thread_id": "t"}}
+    asked = await app.ainvoke({"messages": [HumanMessage("hello")]}, config)
+    assert asked["messages"][-1].text == "Who are you?"
+    models["sales"].queue("fill", say("", call("CustomerNotebook", name="Ann", product="X100")))
+    models["sales"].queue("reply", OVER)
+    models["billing"].queue("reply", say("Hello Ann."))
+    told = await app.ainvoke({"messages": [HumanMessage("Ann, X100. My invoice?")]}, config)
+    assert told["messages"][-1].text == "Hello Ann."
+    assert models["billing"].asked("fill") == []
 
 
 async def test_settings_of_the_parents_run_are_the_agents_too():
