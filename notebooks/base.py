@@ -216,7 +216,7 @@ def _filled(value: Any) -> Any:
         return {name: _filled(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [_filled(part) for part in value]
-    return to_jsonable_python(value)
+    return value if isinstance(value, str | int | float) or value is None else to_jsonable_python(value)
 
 
 def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:
