@@ -8,6 +8,8 @@ from desk import AgentModel, CallbackNotebook, CustomerNotebook, Desk, MoodNoteb
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.prebuilt import ToolRuntime
+from langgraph.types import Command
 from scripted import call, malformed, say
 
 from graphs.agent import Mode, Recall, build_agent
@@ -213,6 +215,21 @@ async def test_tools_of_the_application_are_called_and_the_model_asked_again():
     unknown = [say("", call("refund", number=7)), say("I may not.")]
     await desk.say("Refund me", reply=unknown)
     assert "There is no refund" in desk.values["messages"][-2].text
+
+
+async def test_a_tool_of_the_application_may_patch_a_page_and_read_the_state():
+    def book(day: str, runtime: ToolRuntime) -> Command:
+        """Book a call."""
+        before = runtime.state["callback"]["calls"]
+        told = ToolMessage(f"Booked, the {before + 1}.", tool_call_id=runtime.tool_call_id)
+        return Command(update={"messages": [told], "callback": {"day": day, "calls": {"$add": 1}}})
+
+    desk = Desk(CallbackNotebook, tools=[book])
+    said = [say("One moment.", call("book", day="Monday"), call("CallbackNotebook", calls=4)), say("Booked.")]
+    assert await desk.say("Monday", reply=said) == "Booked."
+    assert desk.values["callback"] == {"version": 1, "day": "Monday", "calls": 5}
+    kinds = [m.type for m in desk.model.asked("reply")[-1]]
+    assert kinds == ["system", "human", "ai", "tool", "tool"]
 
 
 async def test_rounds_of_tools_are_bounded():

@@ -15,7 +15,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
-from langgraph.types import Send
+from langgraph.types import Command, Send
 from scripted import call, say
 
 from graphs.agent import TeamState, as_node, build_agent
@@ -129,6 +129,28 @@ async def test_a_shared_page_that_one_agent_has_filled_is_not_asked_for_by_the_o
     told = await app.ainvoke({"messages": [HumanMessage("Ann, X100. My invoice?")]}, config)
     assert told["messages"][-1].text == "Hello Ann."
     assert models["billing"].asked("fill") == []
+
+
+async def test_a_tool_may_hand_over_as_langgraph_swarm_does_and_ends_the_agent_at_once():
+    def transfer_to_billing() -> Command:
+        """Hand over to billing."""
+        return Command(goto="billing", graph=Command.PARENT, update={"callback": {"day": "Monday"}})
+
+    builder, models = StateGraph(DeskState), {"sales": AgentModel(), "billing": AgentModel()}
+    for name, tools in (("sales", [transfer_to_billing]), ("billing", [])):
+        notebooks = [CallbackNotebook, TicketNotebook]
+        agent = build_agent(notebooks, name=name, model=models[name], shared=[CallbackNotebook], tools=tools)
+        builder.add_node(name, as_node(agent.compile()), destinations=("billing", END))
+    builder.add_edge(START, "sales")
+    app, config = builder.compile(checkpointer=InMemorySaver()), {"configurable": {"thread_id": "t"}}
+    models["sales"].queue("reply", say("", call("transfer_to_billing")))
+    models["billing"].queue("reply", say("Paid."))
+    told = await app.ainvoke({"messages": [HumanMessage("My invoice?")]}, config)
+    assert told["messages"][-1].text == "Paid."
+    assert '<callback>\nday: "Monday"' in models["billing"].asked("reply")[0][0].text
+    assert models["sales"].asked("update") == [], "no notes were taken"
+    await app.ainvoke({"messages": [HumanMessage("And a lamp?")]}, config)
+    assert models["sales"].asked("reply")[-1][-1].text == "And a lamp?"
 
 
 async def test_settings_of_the_parents_run_are_the_agents_too():

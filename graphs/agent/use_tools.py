@@ -16,7 +16,7 @@ from graphs.agent.state import AgentState
 from graphs.reply import rounds_of, tools_answered
 from graphs.tool_calls import Call, answer, calls_of, edit
 from graphs.turn import notice
-from notebooks import Notebook, diff_patch
+from notebooks import Notebook, difference
 
 _MOST_CALLS = 10
 
@@ -60,7 +60,9 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
     failed = any(result.status == "error" for result in told_back)
     silent = not message.text.strip()  # then nothing was said that the turn could end with
     again = silent or (not handover and not spent and (failed or bool(asked)))
-    patches = {name: diff_patch(getattr(state, name).as_json(), page.as_json()) for name, page in pages.items()}
+    patches = {  # what a tool of the application commands may change the same page
+        name: difference(type(page), getattr(state, name).as_json(), page.as_json()) for name, page in pages.items()
+    }
     update = {
         "messages": tools_answered(message, told_back, again=again, spent=spent and not handover),  # type: ignore[arg-type]
         "notices": [notice(state.turn, "use_tools", text) for text in notices],
