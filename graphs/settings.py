@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from graphs.errors import SettingsError
 from graphs.providers import OFFLINE
 from memory.weights import DEFAULT_WEIGHTS, Weights
+
+if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
+    from langchain_core.language_models import BaseChatModel
 
 
 class Extra(BaseModel):
