@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
 from graphs.present import present_of
 from graphs.settings import Settings
@@ -16,6 +17,8 @@ from graphs.turn_state import TurnState
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
 from memory.buffer_policies import fidelity
+from memory.embeddings import HashEmbeddings, embedder_of
+from memory.ltm_config import SPELLING_DISTANCE
 from memory.namespaces import campaign_namespace
 from memory.recall import Recalled
 from memory.recall import recall as recall_records
@@ -87,6 +90,7 @@ async def earlier_exchanges(
         weights=how.weights,
         present=await present_of(state, runtime, now),
         max_cosine_distance=how.max_cosine_distance,
+        valid=_related if _by_spelling(runtime.store, how) else None,
         accesses=campaign_namespace(context.user, context.campaign, "accesses"),
     )
     return sorted((told(one) for one in best), key=lambda memory: int(memory["turn"]))
@@ -96,3 +100,19 @@ def exchange_line(memory: JSON) -> str:
     """Render an earlier exchange on one line."""
     shown = {"turn": "turn", "age": "age", "player": "user", "reply": "assistant"}
     return render_value({told: memory[name] for name, told in shown.items() if memory.get(name)})
+
+
+def _by_spelling(store: BaseStore, how: Recall) -> bool:
+    fits = how.weights.scoring != "generative_agents"  # which recalls the latest, whatever they say
+    return fits and how.max_cosine_distance is None and isinstance(embedder_of(store), HashEmbeddings)
+
+
+async def _related(found: list[Recalled]) -> list[Recalled]:
+    """Leave out what has nothing to do with the message: no word of it, no time that it names, no like spelling.
+
+    The distance alone would leave out what words find: of LoCoMo's evidence, 45 % instead of 78 % would come. This
+    leaves out none of it, and two fifths of what came for messages that the talk is not about (docs/companion.md).
+    """
+    return [
+        one for one in found if one.reason.by_words or one.reason.time or (one.score or 0.0) >= 1.0 - SPELLING_DISTANCE
+    ]

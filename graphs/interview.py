@@ -14,8 +14,9 @@ from graphs.model import bind_tools, chat_model
 from graphs.models import ask
 from graphs.prompt_stack import Prompt
 from graphs.settings import Settings
-from graphs.tool_calls import write_pages
+from graphs.tool_calls import refuse_pages, write_pages
 from graphs.turn import notice
+from graphs.withheld import REFUSED
 from notebooks import Notebook
 
 JSON = dict[str, Any]
@@ -48,6 +49,7 @@ async def interview(
     node: str,
     turn: int,
     question: str,
+    silent: bool,
 ) -> Interviewed[PageT]:
     """Talk with the person, and note what they said.
 
@@ -61,6 +63,7 @@ async def interview(
         node: Whose turn it is.
         turn: Its number.
         question: What is asked if the model asks nothing, with {missing} for the first missing field.
+        silent: Whether the person asked that this turn not be remembered: then nothing is noted of it.
 
     Raises:
         ModelError: The model failed or said nothing. The person's message is kept; the turn can be run again.
@@ -81,7 +84,7 @@ async def interview(
         )
         if spoke:  # this round only mends a note: the person has had an answer
             reply = reply.model_copy(update={"content": ""})
-        written = write_pages([page], reply)
+        written = refuse_pages([page], reply, REFUSED) if silent else write_pages([page], reply)
         [page] = written.pages
         said += _in_order(reply, written.results, last=not page.complete)
         notices += [notice(turn, node, problem) for problem in written.problems]

@@ -11,6 +11,7 @@ from graphs.settings import Settings
 from graphs.summarize import fold, policy_of
 from graphs.turn import notice
 from graphs.turn_state import TurnState
+from graphs.withheld import on_record
 from memory.buffer_policies import BufferPolicy, Due
 
 JSON = dict[str, Any]

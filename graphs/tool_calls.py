@@ -127,9 +127,9 @@ def write_pages(
     return written
 
 
-def refuse_page(page: PageT, message: AIMessage, reason: str) -> Written[PageT]:
+def refuse_pages(pages: Sequence[PageT], message: AIMessage, reason: str) -> Written[PageT]:
     """Answer a message's calls without doing any of them; nobody has made a mistake, so there are no problems."""
-    return Written(page, [answer(call, reason, ok=False) for call in calls_of(message)], [], [])
+    return Written(list(pages), [answer(call, reason, ok=False) for call in calls_of(message)], [], [], set())
 
 
 def _without_secrets(error: NotebookError, page: type[Notebook]) -> str:

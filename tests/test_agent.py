@@ -411,6 +411,25 @@ def test_two_tools_cannot_have_one_name():
         build_agent([desk.TicketNotebook], tools=[TicketNotebook])
 
 
+async def test_of_a_turn_that_is_not_to_be_remembered_nothing_is_noted_anywhere():
+    desk = Desk(CustomerNotebook, TicketNotebook, CallbackNotebook, buffer=Summary(0))
+    secret = "My name is Zelda, but don't remember this."
+    known = say("I will not.", call("CustomerNotebook", name="Zelda", product="X1"))
+    await desk.say(secret, fill=known)
+    assert desk.values["customer"]["name"] == ""
+    await desk.say("Ann, X100", fill=KNOWN)
+    assert "Zelda" not in desk.model.asked("update")[-1][-1].text
+    wrong = say("", call("CallbackNotebook", day="Zelda's day"))
+    await desk.say(secret, reply=[wrong, say("As you like.")])
+    assert desk.values["callback"]["day"] == ""
+    assert len(desk.model.asked("update")) == 1, "there is nothing to be noted"
+    assert desk.values["noted"] == {"ticket": 3}
+    await desk.say("And now?")
+    assert "Zelda" not in desk.values["summary"]
+    stored = await desk.store.asearch(("adventurer", "agent", "exchanges"))
+    assert "Zelda" not in str([item.value for item in stored])
+
+
 async def test_without_a_model_the_offline_assistant_interviews_and_says_what_it_is():
     desk = Desk(CustomerNotebook, TicketNotebook, model="offline")
     assert await desk.say("Hello, it leaks") == "Please tell me your name."

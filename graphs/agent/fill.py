@@ -13,11 +13,14 @@ from graphs.agent.sections import interview_prompt
 from graphs.agent.state import AgentState
 from graphs.interview import interview
 from graphs.prompt_stack import Prompt
+from graphs.withheld import private
 from notebooks import Notebook, diff_patch
 
 
 async def fill(state: AgentState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Talk with the person and note what they said; once nothing is missing, the next mode answers in the same turn.
+
+    Of what the person asks not to be remembered, nothing is noted.
 
     Raises:
         ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
@@ -32,7 +35,13 @@ async def fill(state: AgentState, runtime: Runtime[Context]) -> dict[str, Any]:
         return interview_prompt(now, runtime.context, mode, page)
 
     page, said, notices = await interview(
-        before, runtime, prompt, node=mode.name, turn=state.turn, question=prompts.QUESTION
+        before,
+        runtime,
+        prompt,
+        node=mode.name,
+        turn=state.turn,
+        question=prompts.QUESTION,
+        silent=private(state),
     )
     update: dict[str, Any] = {"messages": said, "notices": notices}
     update[channel] = diff_patch(before.as_json(), page.as_json())

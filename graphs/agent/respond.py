@@ -12,6 +12,7 @@ from graphs.agent.sections import reply_prompt
 from graphs.agent.state import AgentState
 from graphs.agent.tools import tools_of
 from graphs.reply import reply
+from graphs.withheld import private
 
 
 async def respond(state: AgentState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -24,6 +25,6 @@ async def respond(state: AgentState, runtime: Runtime[Context]) -> dict[str, Any
         state = state.model_copy(update={"recalled": await memories_for(state, runtime)})
     mode = state.AGENT.named(state.mode)
     prompt, rounds = reply_prompt(state, runtime.context, mode), runtime.context.max_tool_rounds
-    tools = tools_of(state.AGENT)
+    tools = tools_of(state.AGENT, silent=private(state))
     said = await reply(state, runtime, prompt, node=mode.name, tools=tools, most_rounds=rounds)
     return {"messages": [said]}

@@ -12,9 +12,14 @@ from graphs.agent.description import HAND_OVER, Agent
 JSON = dict[str, Any]
 
 
-def tools_of(agent: Agent) -> list[JSON]:
-    """Return what the model may call in its replies, in the OpenAI function format."""
-    pages = [page.tool() for page in agent.on_demand.values()]
+def tools_of(agent: Agent, *, silent: bool = False) -> list[JSON]:
+    """Return what the model may call in its replies, in the OpenAI function format.
+
+    Args:
+        agent: The agent.
+        silent: Whether the person asked that the turn not be remembered: then no page is offered.
+    """
+    pages = [] if silent else [page.tool() for page in agent.on_demand.values()]
     own = [convert_to_openai_tool(tool) for tool in agent.tools]
     return [*pages, *own, *([_hand_over(agent)] if agent.handoffs else [])]
 

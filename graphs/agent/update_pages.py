@@ -13,6 +13,7 @@ from graphs.agent.state import AgentState
 from graphs.errors import QuestbookError
 from graphs.noting import note, within
 from graphs.turn import notice, spoken_turns
+from graphs.withheld import on_record
 from notebooks import Notebook, diff_patch
 
 _log = logging.getLogger(__name__)
@@ -28,12 +29,14 @@ async def update_pages(state: AgentState, runtime: Runtime[Context]) -> dict[str
     """Ask the model, once for all pages that are due, for patches of them; no call means no change.
 
     A patch that does not fit is sent back once with the reason. If it still does not, its page stays as it was, and so
-    do all if the model fails; a notice says so, and the next turn's update covers this turn too.
+    do all if the model fails; a notice says so, and the next turn's update covers this turn too. Of turns that the
+    person asked not to be remembered the model is not told.
     """
     due = due_pages(state)
     first = min(state.noted.get(name, 0) for name in due) + 1
-    turns = within(spoken_turns(state, first, state.turn), runtime.context.buffer_tokens)
-    last = turns[-1]["turn"] if turns else state.turn
+    told = on_record(spoken_turns(state, first, state.turn))
+    turns = within(told, runtime.context.buffer_tokens)
+    last = state.turn if len(turns) == len(told) else turns[-1]["turn"]  # what is withheld needs no notes
     due = [name for name in due if state.noted.get(name, 0) < last]
     if not turns:
         return {"noted": state.noted | dict.fromkeys(due, last)}

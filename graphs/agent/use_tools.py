@@ -16,6 +16,7 @@ from graphs.agent.state import AgentState
 from graphs.reply import rounds_of, tools_answered
 from graphs.tool_calls import Call, answer, calls_of, edit
 from graphs.turn import notice
+from graphs.withheld import REFUSED, private
 from notebooks import Notebook, difference
 
 _MOST_CALLS = 10
@@ -38,6 +39,8 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
         if number >= _MOST_CALLS:
             told = f"That is more than {_MOST_CALLS} calls at once; this one was not done."
             results[call.id] = answer(call, told, ok=False)
+        elif call.name in channels and private(state):
+            results[call.id] = answer(call, REFUSED, ok=False)
         elif call.name in channels:
             channel = channels[call.name]
             pages[channel], results[call.id], notes, problem = edit(pages[channel], call)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
 
 from graphs.companion.context import Context
+from graphs.companion.ltm import character_memories, ltm_of
 from graphs.companion.sections import conversation
 from graphs.companion.shared import fetch_shared
 from graphs.companion.state import CompanionState
@@ -17,7 +17,9 @@ from graphs.earlier import Recall, earlier_exchanges
 from graphs.session import join
 from graphs.turn import notice, open_turn
 from memory.age import phrase_age
+from memory.buffer import spoken, turns_of
 from memory.days import zone_of
+from memory.remember import PAUSE
 from notebooks import CoreNotebook, diff_patch, sections_of
 
 _log = logging.getLogger(__name__)
@@ -50,26 +52,16 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> dict[str, 
 
 
 async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
-    """Recall the exchanges that fit the message best and do not stand in the prompt, as `earlier_exchanges` does."""
-    context = runtime.context
-    now = datetime.now(zone_of(context.timezone))
-    return await earlier_exchanges(state, runtime, conversation(state, context), now, Recall.of(context))
+    """Recall the exchanges that fit the message best and do not stand in the prompt, as `earlier_exchanges` does.
 
-
-def _by_spelling(store: BaseStore, context: Context) -> bool:
-    fits = context.weights.scoring != "generative_agents"  # which recalls the latest, whatever they say
-    return fits and context.max_cosine_distance is None and isinstance(embedder_of(store), HashEmbeddings)
-
-
-async def _related(found: list[Recalled]) -> list[Recalled]:
-    """Leave out what has nothing to do with the message: no word of it, no time that it names, no like spelling.
-
-    The distance alone would leave out what words find: of LoCoMo's evidence, 45 % instead of 78 % would come. This
-    leaves out none of it, and two fifths of what came for messages that the talk is not about (docs/companion.md).
+    With `ltm_config` what the character remembers is recalled in their place (`graphs.companion.ltm`).
     """
-    return [
-        one for one in found if one.reason.by_words or one.reason.time or (one.score or 0.0) >= 1.0 - SPELLING_DISTANCE
-    ]
+    context = runtime.context
+    shown = conversation(state, context)
+    if (ltm := await ltm_of(context)) is not None:
+        query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
+        return await character_memories(state, runtime, ltm, query, [message.text for message in shown])
+    return await earlier_exchanges(state, runtime, shown, datetime.now(zone_of(context.timezone)), Recall.of(context))
 
 
 def _clock(state: CompanionState, context: Context) -> dict[str, Any]:

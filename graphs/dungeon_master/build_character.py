@@ -16,6 +16,7 @@ from graphs.dungeon_master.state import DungeonState
 from graphs.interview import interview
 from graphs.prompt_stack import Prompt
 from graphs.turn import open_turn
+from graphs.withheld import private
 from notebooks import CharacterNotebook, diff_patch
 
 
@@ -23,6 +24,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
     """Talk with the player and note what they said; a complete page is filled up by the rules and opens the quest.
 
     A new thread on a campaign that has been played already takes over its head instead, and opens with a recap.
+    Of what the player asks not to be remembered, nothing is noted.
     """
     if joined := await join(state, runtime):
         past = {name: joined[name] for name in ("turn", "timeline")}
@@ -34,7 +36,13 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
         return interview_prompt(state.model_copy(update=now), runtime.context)
 
     page, said, notices = await interview(
-        state.character, runtime, prompt, node="build_character", turn=opened["turn"], question=prompts.QUESTION
+        state.character,
+        runtime,
+        prompt,
+        node="build_character",
+        turn=opened["turn"],
+        question=prompts.QUESTION,
+        silent=private(state),
     )
     update = {
         **opened,

@@ -40,9 +40,12 @@ def quest_prompt(state: DungeonState, context: Context) -> Prompt:
     return stack(sections, conversation(state, context), context, page_sections(state, "last"))
 
 
-def update_prompt(state: DungeonState, turns: Sequence[JSON]) -> list[BaseMessage]:
-    """Make the prompt that notes `turns` (as `transcript` tells them) on the quest's page."""
-    sections = [Section("instructions", prompts.UPDATE), *page_sections(state)]
+def update_prompt(state: DungeonState, turns: Sequence[JSON], known: str = "") -> list[BaseMessage]:
+    """Make the prompt that notes `turns` (as `transcript` tells them) on the quest's page, and facts of them.
+
+    `known` tells by which names attributes have been noted, as `known_attributes` does.
+    """
+    sections = [Section("instructions", prompts.UPDATE), *page_sections(state), Section("known", known)]
     told = Section("turns", "\n".join(render_value(turn) for turn in turns))
     return [system_message(sections), HumanMessage(tagged(told))]
 

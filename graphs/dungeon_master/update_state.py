@@ -16,6 +16,7 @@ from graphs.dungeon_master.state import DungeonState
 from graphs.errors import QuestbookError
 from graphs.noting import note, within
 from graphs.turn import notice
+from graphs.withheld import on_record
 from memory.facts import facts_tool
 from notebooks import NotebookError, diff_patch
 
@@ -32,23 +33,24 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
     """
     if not state.quest.UPDATE.due(state.turn, state.noted_through):
         return {"noted": {}}
-    turns = within(transcript(state, state.noted_through + 1, state.turn), runtime.context.buffer_tokens)
+    due = on_record(transcript(state, state.noted_through + 1, state.turn))
+    turns = within(due, runtime.context.buffer_tokens)
     if not turns:
         return {"noted_through": state.turn, "noted": {}}
     recalled, known, notes = await _known(state, runtime, turns)
     try:
-        said = await note([state.quest], update_prompt(state, turns), runtime.context, [facts_tool()])
+        said = await note([state.quest], update_prompt(state, turns, known), runtime.context, [facts_tool()])
         if said.problems:
             raise NotebookError(" ".join(said.problems))
-        [page], notes = said.pages, said.notes
+        [page], told = said.pages, said.notes
         patch = diff_patch(state.quest.as_json(), page.as_json())
         state.quest.patched(patch)  # the reducer will do the same: nothing may go wrong there
     except (QuestbookError, NotebookError) as error:
         _log.warning("Turn %d was not noted: %s", state.turn, error)
         text = f"The quest notes were not updated; the next turn will catch up. {error}"
-        return {"notices": [notice(state.turn, "update_state", text)], "noted": {}}
+        return {"notices": [notice(state.turn, "update_state", told) for told in (*notes, text)], "noted": {}}
     given = [call.args for call in said.besides]
-    gathered = gather(state, turns, given, await _recalled(state, runtime) if given else [])
+    gathered = gather(state, turns, given, recalled)
     noted = {"from": turns[0]["turn"], "through": turns[-1]["turn"], "patch": patch}
     if gathered.digest:  # two attempts at a turn that differ in their facts alone are two futures
         noted["facts"] = gathered.digest
@@ -63,12 +65,18 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
     return update
 
 
-async def _recalled(state: DungeonState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
-    """Return what was recalled for the turn; a run that was resumed recalls it anew, since no checkpoint holds it."""
-    if state.recalled is not None:
-        return state.recalled
+async def _known(
+    state: DungeonState, runtime: Runtime[Context], turns: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], str, list[str]]:
+    """Return what was recalled for the turn, which attributes are known, and what a person should know of that.
+
+    A run that was resumed recalls anew, since no checkpoint holds it.
+    """
+    recalled = state.recalled or []
     try:
-        return await memories_for(state, runtime)
-    except Exception as error:  # noqa: BLE001 (any store may stand behind this; `remember` will say so if it fails)
-        _log.warning("What was recalled for turn %d is not known: %s", state.turn, error)
-        return []
+        if state.recalled is None:
+            recalled = await memories_for(state, runtime)
+        return recalled, await known_attributes(state, runtime, turns, recalled), []
+    except Exception as error:  # noqa: BLE001 (any store may stand behind this; the turn can be noted without)
+        _log.warning("What is known was not looked up for turn %d: %s", state.turn, error, exc_info=True)
+        return recalled, "", [f"Memory could not be searched for what is known, so it may be noted anew. {error}"]

@@ -65,7 +65,9 @@ class OfflineAssistant(OfflineModel):
         if results:
             return _after(results, prompt), []
         words, human = prompt.words, _human(prompt)
-        if "core_memory_append" in prompt.tools and (notes := noted(words, human)):
+        if (private := off_record(words)) and not _QUESTION.search(words):
+            return _PRIVATE, []
+        if not private and "core_memory_append" in prompt.tools and (notes := noted(words, human)):
             hello = f"{_greeting(prompt)} " if _GREETING.search(words) else ""
             told = " ".join(note.told for note in notes)
             return f"{hello}{told}", [(note.tool, note.args) for note in notes]
