@@ -15,6 +15,7 @@ from graphs.pages import page_sections, told_pages
 from graphs.prompt_stack import INSTRUCTIONS, Prompt, Section, escaped, stack, system_message, tagged
 from graphs.settings import Settings
 from graphs.summarize import policy_of
+from graphs.withheld import private
 from notebooks import Notebook, render_value
 
 JSON = dict[str, Any]
@@ -24,7 +25,8 @@ def reply_prompt(state: AgentState, settings: Settings, mode: Mode) -> Prompt:
     """Make the prompt of a reply: instructions, pages, the summary, the memories, the conversation."""
     agent = state.AGENT
     pages = ", ".join(f"<{channel}> ({page.__name__})" for channel, page in agent.on_demand.items())
-    rules = "\n".join([prompts.RULES, *([prompts.WRITES.format(pages=pages)] if pages else [])])
+    writes = [prompts.WRITES.format(pages=pages)] if pages and not private(state) else []
+    rules = "\n".join([prompts.RULES, *writes])
     sections = [
         *told_pages(_told(agent.instructions, mode.instructions, rules), state),
         Section("summary", escaped(state.summary)),
