@@ -12,12 +12,14 @@ from graphs.summarize import fold, policy_of
 from graphs.turn import notice
 from graphs.turn_state import TurnState
 from graphs.withheld import on_record
-from memory.buffer_policies import Due
+from memory.buffer_policies import BufferPolicy, Due
 
 JSON = dict[str, Any]
 
 
-def leaving(state: TurnState, settings: Settings, instructions: str, done: int) -> Due:
+def leaving(
+    state: TurnState, settings: Settings, instructions: str, done: int, policy: BufferPolicy | None = None
+) -> Due:
     """Return what is to be done about the buffer.
 
     Args:
@@ -25,14 +27,20 @@ def leaving(state: TurnState, settings: Settings, instructions: str, done: int) 
         settings: Name the policy.
         instructions: What a summarizing model is told.
         done: Last turn that is noted and stored; no later one leaves.
+        policy: The buffer policy, if the application has one of its own.
     """
-    return policy_of(settings, instructions).due(
+    return (policy or policy_of(settings, instructions)).due(
         state.messages, last_turn=state.turn, folded=state.summarised_through, may_leave=done
     )
 
 
 async def leave(
-    state: TurnState, settings: Settings, instructions: str, done: int, told: Callable[[int, int], list[JSON]]
+    state: TurnState,
+    settings: Settings,
+    instructions: str,
+    done: int,
+    told: Callable[[int, int], list[JSON]],
+    policy: BufferPolicy | None = None,
 ) -> JSON:
     """Do it, and return the channels to write; if the summarizer fails, sentences stand in, and a notice says so.
 
@@ -44,10 +52,11 @@ async def leave(
         instructions: The same.
         done: The same.
         told: Tells turns, the first to the last, for the summary.
+        policy: The same.
     """
-    folded, dropped = leaving(state, settings, instructions, done)
+    folded, dropped = leaving(state, settings, instructions, done, policy)
     update: JSON = {"messages": [RemoveMessage(m.id) for _, turn in dropped for m in turn if m.id]}
-    summarizer = policy_of(settings, instructions).summarizer
+    summarizer = (policy or policy_of(settings, instructions)).summarizer
     if folded and summarizer:
         first, last = folded[0][0], folded[-1][0]
         if open_turns := on_record(told(first, last)):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 
+from graphs.errors import ModelError
 from graphs.models import load_chat_model
 from graphs.settings import Settings
 
@@ -15,14 +19,33 @@ def _seed_of(user: str, campaign: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{user}\0{campaign}".encode("utf-8", "surrogatepass")).digest()[:6])
 
 
+def bind_tools(model: BaseChatModel, tools: Sequence[dict[str, Any]], settings: Settings) -> Runnable[Any, Any]:
+    """Return the model with tools to call; some servers refuse an empty list of them.
+
+    Raises:
+        ModelError: The model's class cannot call tools.
+    """
+    try:
+        return model.bind_tools(tools) if tools else model
+    except NotImplementedError as error:
+        names = ", ".join(tool["function"]["name"] for tool in tools)
+        raise ModelError(
+            f"{settings.model} ({type(model).__name__}) cannot call tools, and is asked to call {names}. "
+            "Take a model that can.",
+            fatal=True,
+        ) from error
+
+
 async def chat_model(context: Settings) -> BaseChatModel:
-    """Load the model, off the event loop: a provider's package may take a second to import.
+    """Return the settings' own model, or load the one they name, off the event loop: imports may take a second.
 
     Without a seed the offline storyteller takes one from user and campaign, so that two campaigns tell two tales.
 
     Raises:
         ModelError: The model cannot be loaded (unknown provider, missing package or key).
     """
+    if context.CHAT_MODEL is not None:
+        return context.CHAT_MODEL
     return await asyncio.to_thread(
         load_chat_model,
         context.model,

@@ -58,14 +58,25 @@ class Prompt(NamedTuple):
         }
 
 
-def stack(sections: Iterable[Section], conversation: Sequence[AnyMessage], settings: Settings) -> Prompt:
+def stack(
+    sections: Iterable[Section],
+    conversation: Sequence[AnyMessage],
+    settings: Settings,
+    last: Iterable[Section] = (),
+) -> Prompt:
     """Put a prompt together in the order that the settings want; sections without text are left out.
+
+    Args:
+        sections: What stands before the conversation.
+        conversation: The turns that stand word for word.
+        settings: Say what else stands where.
+        last: What stands behind the conversation, unless the settings want it elsewhere.
 
     Raises:
         SettingsError: An added section has the name of one that is there.
     """
-    own = list(sections)
-    if taken := sorted(settings.prompt_sections.keys() & {MESSAGES, *(section.name for section in own)}):
+    own, closing = list(sections), list(last)
+    if taken := sorted(settings.prompt_sections.keys() & {MESSAGES, *(section.name for section in own + closing)}):
         raise SettingsError(
             f"Setting prompt_sections: the prompt has a section {taken[0]!r} already; name it otherwise."
         )
@@ -73,11 +84,12 @@ def stack(sections: Iterable[Section], conversation: Sequence[AnyMessage], setti
         added = [Section(name, extra.text) for name, extra in settings.prompt_sections.items() if extra.place == place]
         at = next((i for i, section in enumerate(own) if section.name == INSTRUCTIONS), 0) + where
         own[at:at] = added
-    known = {section.name: section for section in own}
+    known = {section.name: section for section in own + closing}
     wanted = [name for name in dict.fromkeys(settings.prompt_order) if name in known or name == MESSAGES]
     cut = wanted.index(MESSAGES) if MESSAGES in wanted else len(wanted)
-    behind = wanted[cut + 1 :]
-    front = [*wanted[:cut], *(name for name in known if name not in wanted)]
+    rest = [section.name for section in own if section.name not in wanted]
+    behind = [*wanted[cut + 1 :], *(section.name for section in closing if section.name not in wanted)]
+    front = [*wanted[:cut], *rest]
     return Prompt(
         [known[name] for name in front if known[name].text],
         list(conversation),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from graphs.errors import ModelError
-from graphs.model import chat_model
+from graphs.model import bind_tools, chat_model
 from graphs.models import ask
 from graphs.prompt_stack import Prompt
 from graphs.settings import Settings
@@ -44,13 +44,34 @@ async def reply(
     """
     context = runtime.context
     runtime.stream_writer(prompt.told(node, state.turn))
-    model = (await chat_model(context)).bind_tools(tools)
+    model = bind_tools(await chat_model(context), tools, context)
     told = await ask(model, prompt.messages, model_name=context.model, timeout=context.model_timeout)
     if calls_of(told) and rounds_of(state) >= most_rounds:
         if not told.text.strip():
             raise ModelError(f"{context.model} keeps calling tools and tells nothing. Try the turn again.")
         told = AIMessage(told.text, id=told.id)  # told something: the calls beyond the limit are dropped
     return told
+
+
+def tools_answered(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:
+    """Put a turn's messages in order after a round of tools.
+
+    Args:
+        message: What the model said and called.
+        results: What came of the calls.
+        again: Whether the model is asked again.
+        spent: Whether it may call no more tools in this turn; it is told so.
+
+    Returns:
+        Messages to add; without another question, what was said to the person stands last: the turn ends with it.
+    """
+    if not again:
+        silent = message.model_copy(update={"content": ""})
+        return [silent, *results, AIMessage(message.text, id=f"{message.id}-said")]
+    if spent:
+        told = f"{results[-1].text}\nNo more tools in this turn: answer now."
+        return [*results[:-1], results[-1].model_copy(update={"content": told})]
+    return [*results]
 
 
 def rounds_of(state: TurnState) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from graphs.errors import SettingsError
 from graphs.providers import OFFLINE
 from memory.weights import DEFAULT_WEIGHTS, Weights
+
+if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
+    from langchain_core.language_models import BaseChatModel
 
 
 class Extra(BaseModel):
@@ -39,6 +42,8 @@ class Settings(BaseModel):
 
     STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "storyteller"
     """Who answers when the model is 'offline'."""
+    CHAT_MODEL: ClassVar[BaseChatModel | None] = None
+    """A model made by the application, in place of the one that `model` names."""
 
     model: str = Field(
         default=OFFLINE,
@@ -129,6 +134,11 @@ class Settings(BaseModel):
                 f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {problem['msg']}. "
                 f"{cls.model_fields[name].description}"
             ) from error
+
+
+def apart(name: str, own: str) -> str:
+    """Name a campaign so that threads and records of one graph are not those of another with the same name."""
+    return name if name == own or name.startswith(f"{own}:") else f"{own}:{name}"
 
 
 def _read(settings: type[BaseModel], name: str, value: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, ToolMessage
@@ -10,6 +10,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 from notebooks import Notebook, NotebookError, PatchError
 
 PageT = TypeVar("PageT", bound=Notebook)
+
+_UNREADABLE = "The model sent arguments that are no JSON object."
 
 
 class Call(NamedTuple):
@@ -21,20 +23,38 @@ class Call(NamedTuple):
     problem: str = ""
 
 
-class Written(NamedTuple, Generic[PageT]):
-    """What a model's calls made of a page.
+class Edit(NamedTuple, Generic[PageT]):
+    """What one call made of a page.
 
     Attributes:
-        page: The page after every call that fitted, in order.
-        results: One tool message a call, for the model.
+        page: The page after it; as it was, if the call did not fit.
+        result: What the model is told.
         notes: Values that code corrected.
-        problems: Why calls were refused, without anything secret, for people to see; empty if all fitted.
+        problem: Why the call was refused, without anything secret, for people to see; "" if it fitted.
     """
 
     page: PageT
+    result: ToolMessage
+    notes: list[str]
+    problem: str = ""
+
+
+class Written(NamedTuple, Generic[PageT]):
+    """What a model's calls made of pages.
+
+    Attributes:
+        pages: The pages, in the order given, after every call that fitted.
+        results: One tool message a call, for the model.
+        notes: Values that code corrected.
+        problems: Why calls were refused, without anything secret, for people to see; empty if all fitted.
+        refused: Names of the tools whose calls were refused.
+    """
+
+    pages: list[PageT]
     results: list[ToolMessage]
     notes: list[str]
     problems: list[str]
+    refused: set[str]
 
 
 def calls_of(message: AIMessage) -> list[Call]:
@@ -57,46 +77,59 @@ def answer(call: Call, text: str, *, ok: bool = True) -> ToolMessage:
     return ToolMessage(text, tool_call_id=call.id, name=call.name, status="success" if ok else "error")
 
 
-def write_page(
-    page: PageT, message: AIMessage, done: str = "Noted.", *, besides: Collection[str] = ()
-) -> Written[PageT]:
-    """Apply a message's calls of the page's tool, in order; each that does not fit is refused with the reason.
+def edit(page: PageT, call: Call, done: str = "Noted.") -> Edit[PageT]:
+    """Apply a call of a page's tool; one that does not fit changes nothing and is told why.
 
     Args:
         page: The page.
+        call: The call.
+        done: What a call that fitted is answered.
+    """
+    if call.problem:
+        return Edit(page, answer(call, call.problem, ok=False), [], _UNREADABLE)
+    try:
+        change = page.patched(call.args, by_model=True)
+    except NotebookError as error:
+        return Edit(page, answer(call, str(error), ok=False), [], _without_secrets(error, type(page)))
+    return Edit(change.page, answer(call, " ".join([done, *change.notes])), change.notes)
+
+
+def write_pages(
+    pages: Sequence[PageT], message: AIMessage, done: str = "Noted.", *, besides: Collection[str] = ()
+) -> Written[PageT]:
+    """Apply a message's calls of the pages' tools, in order; each that does not fit is refused with the reason.
+
+    Args:
+        pages: The pages whose tools were offered.
         message: The model's answer.
         done: What a call that fitted is answered.
         besides: Names of other tools that were offered; their calls are for the caller to read, and are answered here.
     """
-    tool = type(page).__name__
-    written: Written[PageT] = Written(page, [], [], [])
+    written: Written[PageT] = Written(list(pages), [], [], [], set())
+    tools = [type(page).__name__ for page in pages]
     for call in calls_of(message):
-        problem, shown = call.problem, "The model sent arguments that are no JSON object." if call.problem else ""
-        if call.name in besides and not problem:
-            written.results.append(answer(call, done))
-            continue
-        if call.name != tool and call.name not in besides:
-            known = ", ".join([tool, *besides])
-            only = "the only one is" if not besides else "there are"
-            problem = shown = f"There is no tool {call.name!r}; {only} {known}."
-        if not problem:
-            try:
-                change = written.page.patched(call.args, by_model=True)
-            except NotebookError as error:
-                problem, shown = str(error), _without_secrets(error, type(page))
-            else:
-                written = written._replace(page=change.page)
-                written.notes.extend(change.notes)
-                written.results.append(answer(call, " ".join([done, *change.notes])))
+        if call.name in tools:
+            place = tools.index(call.name)
+            written.pages[place], result, notes, problem = edit(written.pages[place], call, done)
+            written.notes.extend(notes)
+        elif call.name in besides:
+            result = answer(call, call.problem or done, ok=not call.problem)
+            problem = _UNREADABLE if call.problem else ""
+        else:
+            known = ", ".join([*tools, *besides])
+            only = "the only one is" if len(tools) + len(besides) == 1 else "there are"
+            problem = f"There is no tool {call.name!r}; {only} {known}."
+            result = answer(call, problem, ok=False)
+        written.results.append(result)
         if problem:
-            written.problems.append(shown)
-            written.results.append(answer(call, problem, ok=False))
+            written.problems.append(problem)
+            written.refused.add(call.name)
     return written
 
 
-def refuse_page(page: PageT, message: AIMessage, reason: str) -> Written[PageT]:
+def refuse_pages(pages: Sequence[PageT], message: AIMessage, reason: str) -> Written[PageT]:
     """Answer a message's calls without doing any of them; nobody has made a mistake, so there are no problems."""
-    return Written(page, [answer(call, reason, ok=False) for call in calls_of(message)], [], [])
+    return Written(list(pages), [answer(call, reason, ok=False) for call in calls_of(message)], [], [], set())
 
 
 def _without_secrets(error: NotebookError, page: type[Notebook]) -> str:

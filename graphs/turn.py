@@ -25,7 +25,7 @@ def check_input(state: TurnState, context: Settings) -> None:
     """
     if not state.messages or not isinstance(state.messages[-1], HumanMessage):
         found = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
-        raise InputError(f"The dungeon master answers a player's message (role 'user'), but {found}. Send one.")
+        raise InputError(f"A turn begins with a message of role 'user', but {found}. Send one.")
     text = state.messages[-1].text
     if not text.strip():
         raise InputError("The player's message is blank. Say what your character does.")

@@ -1,13 +1,24 @@
 """Pages: what an agent keeps in graph state (not Jupyter notebooks)."""
 
-from notebooks.base import Change, Entry, Notebook
+from notebooks.base import Change, Entry, Notebook, Number, Place
 from notebooks.character import Abilities, CharacterNotebook
 from notebooks.core import CoreNotebook, Section, sections_of
 from notebooks.core_edits import CORE_TOOLS, Edited, edit_core
-from notebooks.errors import EditError, NotebookError, PageFullError, PatchError, SectionFullError, VersionError
+from notebooks.declaration import check_declarations
+from notebooks.errors import (
+    DeclarationError,
+    EditError,
+    NotebookError,
+    PageFullError,
+    PatchError,
+    SectionFullError,
+    VersionError,
+)
+from notebooks.merge import Count, difference
 from notebooks.patch import diff_patch, merge_patch, patch_schema
 from notebooks.render import parse_fields, render_fields, render_value
 from notebooks.state import Clock, Condition, Person, Quest, StateNotebook
+from notebooks.update import Update, every, every_turn, on_demand, once
 
 __all__ = [
     "CORE_TOOLS",
@@ -17,22 +28,33 @@ __all__ = [
     "Clock",
     "Condition",
     "CoreNotebook",
+    "Count",
+    "DeclarationError",
     "EditError",
     "Edited",
     "Entry",
     "Notebook",
     "NotebookError",
+    "Number",
     "PageFullError",
     "PatchError",
     "Person",
+    "Place",
     "Quest",
     "Section",
     "SectionFullError",
     "StateNotebook",
+    "Update",
     "VersionError",
+    "check_declarations",
     "diff_patch",
+    "difference",
     "edit_core",
+    "every",
+    "every_turn",
     "merge_patch",
+    "on_demand",
+    "once",
     "parse_fields",
     "patch_schema",
     "render_fields",

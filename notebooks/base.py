@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import to_jsonable_python
 
 from notebooks.errors import PageFullError, PatchError, VersionError
+from notebooks.merge import added
+from notebooks.number import Number
 from notebooks.patch import JSON, merge_patch, patch_schema
 from notebooks.render import is_empty, render_fields
+from notebooks.update import Update, every_turn
+
+__all__ = ["Change", "Entry", "Notebook", "Number", "Place"]
 
 PageT = TypeVar("PageT")
-
-
-def _no_truth(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError("expected a number")
-    return value
-
-
-Number = Annotated[int, BeforeValidator(_no_truth), Field(ge=-1_000_000_000, le=1_000_000_000)]
-"""A whole number that every store and checkpointer can hold; true is not 1."""
+Place = Literal["before", "after", "last"]
+"""Where a page stands in the prompt: before or after the instructions, or last, behind the conversation."""
 
 
 class Entry(BaseModel):
@@ -45,8 +44,8 @@ class Change(NamedTuple, Generic[PageT]):
 class Notebook(BaseModel):
     """A typed page of an application's memory.
 
-    A subclass declares fields (each with a default: a page starts empty), a `limit`, and which fields only the
-    machinery may read or write. State stores `page.as_json()`; a node receives the typed page.
+    A subclass declares fields (each with a default: a page starts empty), and in capitals what is to be done with the
+    page. State stores `page.as_json()`; a node receives the typed page.
 
     Attributes:
         version: Schema version that wrote the page.
@@ -66,10 +65,36 @@ class Notebook(BaseModel):
     SECRET: ClassVar[frozenset[str]] = frozenset()
     """Fields that no view for the player may hold."""
 
-    TOOL: ClassVar[str] = "Note what changed. Send only the fields to change; null deletes an entry."
-    """What the model is told about the tool that patches this page."""
+    REQUIRED: ClassVar[tuple[str, ...]] = ()
+    """Fields, as in JSON, without which the page is not complete; an interview asks for them."""
+    CHANNEL: ClassVar[str] = ""
+    """Channel of the state that holds the page, and name of its section in the prompt; empty: see `channel`."""
+    UPDATE: ClassVar[Update] = every_turn
+    """When the page is written: `once`, `every_turn`, `every(n)` or `on_demand`."""
+    PLACE: ClassVar[Place] = "after"
+    """Where the page stands in the prompt."""
+
+    TOOL: ClassVar[str] = "Note what changed. Send only the fields to change, as totals; null deletes an entry."
+    """What the model is told about the tool that patches this page; what the class is for, its docstring says."""
 
     version: int = Field(default=1, json_schema_extra={"engine": True})
+
+    @classmethod
+    def channel(cls) -> str:
+        """Return `CHANNEL`, or else the class's name in small letters without "Notebook"."""
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__.removesuffix("Notebook"))
+        return cls.CHANNEL or words.lower()
+
+    @property
+    def missing(self) -> list[str]:
+        """Required fields that nothing has been said about yet, in the order of `REQUIRED`."""
+        said = self.as_json()
+        return [field for field in self.REQUIRED if is_empty(said[field])]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every required field is filled."""
+        return not self.missing
 
     @classmethod
     def upgrade(cls, page: JSON) -> JSON:
@@ -113,12 +138,13 @@ class Notebook(BaseModel):
         """Return the page as the plain JSON that state stores."""
         return self.model_dump(mode="json", by_alias=True)
 
-    def patched(self, patch: Any, *, by_model: bool = False) -> Change[Self]:
+    def patched(self, patch: Any, *, by_model: bool = False, bounded: bool = True) -> Change[Self]:
         """Apply a merge patch and check the outcome. This page is not changed.
 
         Args:
-            patch: RFC 7396 merge patch over the page's JSON.
+            patch: RFC 7396 merge patch over the page's JSON; {"$add": n} adds to a number.
             by_model: A model wrote it: fields that belong to code are refused.
+            bounded: Whether the limit holds; it cannot for what several writers, who each kept it, wrote at once.
 
         Raises:
             PatchError: The patch is no object, or a field does not validate.
@@ -134,13 +160,13 @@ class Notebook(BaseModel):
         self._version_of(patch)
         before = self.as_json()
         try:
-            merged = type(self).model_validate(merge_patch(before, self.prepare(dict(patch))))
+            merged = type(self).model_validate(merge_patch(before, self.prepare(added(before, patch))))
         except ValidationError as error:
             raise PatchError.from_validation(name, error) from error
         change = merged.settle(self)
         used = len(change.page.render())
         limit = self.LIMIT if by_model else self.LIMIT + self.RESERVED
-        if used > limit and used >= len(self.render()):
+        if bounded and used > limit and used >= len(self.render()):
             raise PageFullError(name, used, limit)
         return change
 
@@ -169,11 +195,8 @@ class Notebook(BaseModel):
     @classmethod
     def tool(cls) -> JSON:
         """Return the tool by which a model patches this page, in the OpenAI function format."""
-        function = {
-            "name": cls.__name__,
-            "description": cls.TOOL,
-            "parameters": patch_schema(cls),
-        }
+        own = cls.TOOL if cls.TOOL != Notebook.TOOL else f"{' '.join((cls.__doc__ or '').split())} {cls.TOOL}".strip()
+        function = {"name": cls.__name__, "description": own, "parameters": patch_schema(cls)}
         return {"type": "function", "function": function}
 
     def _shown(self, left_out: frozenset[str]) -> JSON:
@@ -191,7 +214,9 @@ def _filled(value: Any) -> Any:
         return {name: part for name, part in fields.items() if not is_empty(part)}
     if isinstance(value, Mapping):
         return {name: _filled(part) for name, part in value.items()}
-    return value
+    if isinstance(value, list | tuple):
+        return [_filled(part) for part in value]
+    return value if isinstance(value, str | int | float) or value is None else to_jsonable_python(value)
 
 
 def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 
 from notebooks.base import Entry, Notebook
+from notebooks.update import Update, once
 
 _PLACEHOLDERS = {
     "?",
@@ -56,6 +57,7 @@ class CharacterNotebook(Notebook):
 
     LIMIT: ClassVar[int] = 2500
     RESERVED: ClassVar[int] = 400  # abilities, hit points and a kit, as the rules fill them
+    UPDATE: ClassVar[Update] = once
     REQUIRED: ClassVar[tuple[str, ...]] = ("name", "ancestry", "class", "background", "goal")
 
     name: Text = Field(default="", max_length=80, description="What the character is called.")
@@ -73,14 +75,3 @@ class CharacterNotebook(Notebook):
     kit: dict[str, Annotated[int, Field(ge=1, le=9999)]] = Field(
         default={}, description="What they carry at the start: item to quantity."
     )
-
-    @property
-    def missing(self) -> list[str]:
-        """Required fields that nothing has been said about yet, in the order of `REQUIRED`."""
-        said = self.as_json()
-        return [field for field in self.REQUIRED if not said[field]]
-
-    @property
-    def complete(self) -> bool:
-        """Whether every required field is filled; this switches the game from interview to quest."""
-        return not self.missing

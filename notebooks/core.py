@@ -15,6 +15,7 @@ from notebooks.base import Change, Entry, Notebook
 from notebooks.errors import PatchError, SectionFullError
 from notebooks.patch import JSON
 from notebooks.render import render_value
+from notebooks.update import Update, on_demand
 
 DEFAULT_LIMIT = 2000
 """Characters of a section's value as rendered; that of MemGPT 0.3."""
@@ -97,6 +98,7 @@ class CoreNotebook(Notebook):
         order: Labels in the order in which the prompt shows them; others follow in the order they were added.
     """
 
+    UPDATE: ClassVar[Update] = on_demand
     LIMIT: ClassVar[int] = 2_500_000  # the sections' own limits hold; this only bounds what they may add up to
     RESERVED: ClassVar[int] = 0
     TOOL: ClassVar[str] = "Rewrite sections of core memory: {sections: {label: {value: …}}}."
@@ -123,7 +125,7 @@ class CoreNotebook(Notebook):
         placed = [label for label in self.order if label in self.sections]
         return [*placed, *(label for label in self.sections if label not in placed)]
 
-    def patched(self, patch: Any, *, by_model: bool = False) -> Change[Self]:
+    def patched(self, patch: Any, *, by_model: bool = False, bounded: bool = True) -> Change[Self]:
         """Apply a merge patch, as `Notebook.patched` does; a model may only change values, and none that is read-only.
 
         Raises:
@@ -132,7 +134,7 @@ class CoreNotebook(Notebook):
         """
         if by_model and (problems := self._not_the_models(patch)):
             raise PatchError(type(self).__name__, problems)
-        return super().patched(patch, by_model=by_model)
+        return super().patched(patch, by_model=by_model, bounded=bounded)
 
     def settle(self, before: Self) -> Change[Self]:
         """Hold each changed value to its section's limit; one that is over it already may still be shortened.

@@ -1,6 +1,7 @@
 """What can be wrong with a page.
 
 NotebookError
+├── DeclarationError     a notebook's class says something that makes no sense
 ├── PatchError           a patch does not fit its page; the page stands as it was
 ├── PageFullError        a patch would make the page render to more characters than its limit
 │   └── SectionFullError   the same of one section of core memory
@@ -17,6 +18,10 @@ from pydantic import ValidationError
 
 class NotebookError(ValueError):
     """Base of everything that notebooks raise."""
+
+
+class DeclarationError(NotebookError):
+    """A notebook's class, or an agent made of notebooks, says what makes no sense; raised when it is built."""
 
 
 class PatchError(NotebookError):

@@ -63,17 +63,18 @@ def _object(node: JSON, defs: JSON) -> JSON:
 def _resolve(node: JSON, defs: JSON) -> JSON:
     described = {"description": node["description"]} if "description" in node else {}
     if "$ref" in node:
-        return _object(defs[node["$ref"].rsplit("/", 1)[1]], defs) | described
-    if "anyOf" in node:  # Optional[...]: null is added for every field anyway
-        [kept] = [option for option in node["anyOf"] if option.get("type") != "null"]
-        return _resolve(kept, defs) | described
+        return _resolve(defs[node["$ref"].rsplit("/", 1)[1]], defs) | described
+    if "anyOf" in node:  # X | None: null is added for every field anyway
+        options = [_resolve(option, defs) for option in node["anyOf"] if option.get("type") != "null"]
+        return (options[0] if len(options) == 1 else {"anyOf": options}) | described
     if "properties" in node:
         return _object(node, defs) | described
     if isinstance(node.get("additionalProperties"), dict):
         values = _nullable(_resolve(node["additionalProperties"], defs))
         return {"type": "object", "additionalProperties": values} | described
-    kept_keys = ("type", "enum", "items", "minimum", "maximum")
-    return {key: node[key] for key in kept_keys if key in node} | described
+    items = {"items": _resolve(node["items"], defs)} if "items" in node else {}
+    kept_keys = ("type", "enum", "const", "minimum", "maximum")
+    return {key: node[key] for key in kept_keys if key in node} | items | described
 
 
 def _nullable(node: JSON) -> JSON:

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field
 from notebooks.base import Change, Entry, Notebook, Number
 from notebooks.errors import PatchError
 from notebooks.patch import JSON
+from notebooks.update import Update, every_turn
 
 _STATUS = {
     "open": {"active", "in progress", "ongoing", "started", "new", "current", "accepted"},
@@ -77,6 +78,8 @@ class StateNotebook(Notebook):
         "player's is no change."
     )
 
+    CHANNEL: ClassVar[str] = "quest"
+    UPDATE: ClassVar[Update] = every_turn
     LIMIT: ClassVar[int] = 6000
     SECRET: ClassVar[frozenset[str]] = frozenset({"secrets"})
 

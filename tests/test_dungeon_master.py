@@ -14,6 +14,7 @@ from scripted import call, say
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.graph import build_graph, graph
 from graphs.errors import ModelError
+from notebooks import StateNotebook, every
 
 
 def test_the_picture_is_the_design():
@@ -141,3 +142,17 @@ async def test_many_games_at_once_do_not_mix(new_game, model):
 
     heard = await asyncio.gather(*(one(number) for number in range(20)))
     assert heard == [[f"hello {number}"] for number in range(20)]
+
+
+async def test_the_notes_keep_the_rhythm_that_the_page_declares(game, monkeypatch):
+    await game.begin()
+    monkeypatch.setattr(StateNotebook, "UPDATE", every(2))
+    await game.play("I look")
+    assert (game.values["noted_through"], len(game.model.asked("update"))) == (2, 2)
+    await game.play("I listen")
+    assert len(game.model.asked("update")) == 2
+    game.model.queue("update", say("", call("StateNotebook", gold=3)))
+    await game.play("I pay")
+    told = game.model.asked("update")[-1][-1].text
+    assert ("I listen" in told, "I pay" in told) == (True, True)
+    assert (game.values["quest"]["gold"], game.values["noted_through"]) == (3, 4)

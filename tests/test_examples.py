@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import MIRA
 from scripted import call, say
 
@@ -32,9 +33,10 @@ async def test_the_graph_lives_inside_somebody_elses_app(model):
     assert sorted(item.value["turn"] for item in stored) == [1, 2, 3]
 
 
-def test_it_runs_as_a_program_on_the_offline_storyteller():
+@pytest.mark.parametrize("example", ["embed.py", "support_team.py"])
+def test_they_run_as_programs_on_the_offline_models(example):
     run = subprocess.run(
-        [sys.executable, "examples/embed.py"],
+        [sys.executable, f"examples/{example}"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -43,5 +45,5 @@ def test_it_runs_as_a_program_on_the_offline_storyteller():
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert run.stdout.count("> I") == 2
-    assert len(run.stdout) > 300
+    assert run.stdout.count("> ") == 2
+    assert len(run.stdout) > 200

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from graphs.settings import Settings
+from graphs.settings import Settings, apart
 from memory.days import zone_of
 from memory.ltm_config import LtmConfig
 from notebooks import sections_of
@@ -16,7 +16,7 @@ _OWN = "companion"
 
 def own_campaign(name: str) -> str:
     """Keep the companion's threads and records apart from those of a game with the same name."""
-    return name if name == _OWN or name.startswith(f"{_OWN}:") else f"{_OWN}:{name}"
+    return apart(name, _OWN)
 
 
 def assistant_name(campaign: str) -> str:

@@ -6,31 +6,22 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
-from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
 
 from graphs.companion.context import Context
 from graphs.companion.ltm import character_memories, ltm_of
-from graphs.companion.sections import conversation, exchange_line
+from graphs.companion.sections import conversation
 from graphs.companion.shared import fetch_shared
 from graphs.companion.state import CompanionState
-from graphs.present import present_of
+from graphs.earlier import Recall, earlier_exchanges
 from graphs.session import join
 from graphs.turn import notice, open_turn
 from memory.age import phrase_age
 from memory.buffer import spoken, turns_of
-from memory.buffer_policies import fidelity
 from memory.days import zone_of
-from memory.embeddings import HashEmbeddings, embedder_of
-from memory.ltm_config import SPELLING_DISTANCE
-from memory.namespaces import campaign_namespace
-from memory.recall import Recalled
-from memory.recall import recall as recall_records
 from memory.remember import PAUSE
 from notebooks import CoreNotebook, diff_patch, sections_of
 
-_MOST = 12
 _log = logging.getLogger(__name__)
 
 
@@ -61,60 +52,16 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> dict[str, 
 
 
 async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[dict[str, Any]]:
-    """Recall the exchanges that fit the message best and do not stand in the prompt; in the order they were said.
+    """Recall the exchanges that fit the message best and do not stand in the prompt, as `earlier_exchanges` does.
 
-    Each is {"key", "turn", "age", "score", "why", "player", "reply", "said_at"}; the best come until `recall_tokens`
-    are full. With `ltm_config` what the character remembers is recalled in their place (`graphs.companion.ltm`).
+    With `ltm_config` what the character remembers is recalled in their place (`graphs.companion.ltm`).
     """
     context = runtime.context
     shown = conversation(state, context)
-    query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
     if (ltm := await ltm_of(context)) is not None:
+        query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
         return await character_memories(state, runtime, ltm, query, [message.text for message in shown])
-    first_shown = state.turn - fidelity(shown)
-    before = min(first_shown, state.remembered_through + 1)
-    if runtime.store is None or not context.recall_tokens or before <= 1:
-        return []
-    now = datetime.now(zone_of(context.timezone))
-
-    def told(one: Recalled) -> dict[str, Any]:
-        value = one.value
-        said = {"player": value["player"], "reply": value["reply"], "score": one.score, "why": str(one.reason)}
-        when = {"key": one.key, "turn": value["turn"], "said_at": value.get("said_at")}
-        return when | {"age": phrase_age(when["said_at"], now)} | said
-
-    best = await recall_records(
-        runtime.store,
-        campaign_namespace(context.user, context.campaign, "exchanges"),
-        query,
-        timeline=state.timeline,
-        before=before,
-        limit=_MOST,
-        budget=context.recall_tokens,
-        cost=lambda one: count_tokens_approximately([exchange_line(told(one))]),
-        weights=context.weights,
-        present=await present_of(state, runtime, now),
-        max_cosine_distance=context.max_cosine_distance,
-        valid=_related if _by_spelling(runtime.store, context) else None,
-        accesses=campaign_namespace(context.user, context.campaign, "accesses"),
-    )
-    return sorted((told(one) for one in best), key=lambda memory: int(memory["turn"]))
-
-
-def _by_spelling(store: BaseStore, context: Context) -> bool:
-    fits = context.weights.scoring != "generative_agents"  # which recalls the latest, whatever they say
-    return fits and context.max_cosine_distance is None and isinstance(embedder_of(store), HashEmbeddings)
-
-
-async def _related(found: list[Recalled]) -> list[Recalled]:
-    """Leave out what has nothing to do with the message: no word of it, no time that it names, no like spelling.
-
-    The distance alone would leave out what words find: of LoCoMo's evidence, 45 % instead of 78 % would come. This
-    leaves out none of it, and two fifths of what came for messages that the talk is not about (docs/companion.md).
-    """
-    return [
-        one for one in found if one.reason.by_words or one.reason.time or (one.score or 0.0) >= 1.0 - SPELLING_DISTANCE
-    ]
+    return await earlier_exchanges(state, runtime, shown, datetime.now(zone_of(context.timezone)), Recall.of(context))
 
 
 def _clock(state: CompanionState, context: Context) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from langchain_core.messages import AnyMessage
 from graphs.companion import prompts
 from graphs.companion.context import Context
 from graphs.companion.state import CompanionState
+from graphs.earlier import exchange_line
 from graphs.prompt_stack import INSTRUCTIONS, Prompt, Section, escaped, stack
 from graphs.summarize import policy_of
 from graphs.withheld import private
 from memory.days import zone_of
-from notebooks import render_fields, render_value
+from notebooks import render_fields
 
 
 def assist_prompt(state: CompanionState, context: Context) -> Prompt:
@@ -33,12 +34,6 @@ def conversation(state: CompanionState, context: Context) -> list[AnyMessage]:
     """Return the turns that stand in the prompt word for word, as the buffer policy says."""
     policy = policy_of(context, prompts.CONDENSE)
     return policy.shown(state.messages, last_turn=state.turn, folded=state.summarised_through)
-
-
-def exchange_line(memory: dict[str, Any]) -> str:
-    """Render an earlier exchange on one line."""
-    shown = {"turn": "turn", "age": "age", "player": "user", "reply": "assistant"}
-    return render_value({told: memory[name] for name, told in shown.items() if memory.get(name)})
 
 
 def _about(state: CompanionState, context: Context) -> dict[str, Any]:

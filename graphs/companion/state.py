@@ -6,15 +6,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from graphs.pages import patches
 from graphs.turn_state import TurnState
 from notebooks import CoreNotebook, Notebook
 
 JSON = dict[str, Any]
-
-
-def reduce_core(current: CoreNotebook | JSON | None, patch: Any) -> JSON:
-    """Apply a merge patch to core memory; raises NotebookError and changes nothing if it does not fit."""
-    return CoreNotebook.load(current).patched(patch).page.as_json()
 
 
 class CompanionState(TurnState):
@@ -32,7 +28,7 @@ class CompanionState(TurnState):
     PAGES: ClassVar[dict[str, type[Notebook]]] = {"core": CoreNotebook}
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "archive_count", "opened_at")
 
-    core: Annotated[CoreNotebook, reduce_core] = Field(default_factory=CoreNotebook)
+    core: Annotated[CoreNotebook, patches(CoreNotebook)] = Field(default_factory=CoreNotebook)
     archived: list[JSON] = Field(default_factory=list)
     archive_count: int = 0
     opened_at: str = ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langgraph.runtime import Runtime
 
 from graphs.companion.context import Context
 from graphs.companion.state import CompanionState
 from graphs.companion.tools import HEARTBEAT, SEARCHES, use
-from graphs.reply import rounds_of
+from graphs.reply import rounds_of, tools_answered
 from graphs.tool_calls import Call, answer, calls_of
 from graphs.turn import notice
 from memory.errors import BadQueryError
@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 
 async def use_tools(state: CompanionState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Answer each call of the last message, in order; one that does not fit changes nothing and is told why."""
-    message = state.messages[-1]
-    calls = calls_of(message) if isinstance(message, AIMessage) else []
+    message: Any = state.messages[-1]  # an AIMessage that calls tools: `route_tools` leads here
+    calls = calls_of(message)
     before, results, notices = state.core, list[ToolMessage](), list[dict[str, Any]]()
     for number, call in enumerate(calls):
         try:
@@ -45,16 +45,9 @@ async def use_tools(state: CompanionState, runtime: Runtime[Context]) -> dict[st
             archived = [*state.archived, used.archived]
             state = state.model_copy(update={"archived": archived, "archive_count": state.archive_count + 1})
     spent = rounds_of(state) >= runtime.context.max_tool_rounds
-    messages: list[AnyMessage] = [*results]
-    if not _goes_on(state, calls, results, spent=spent):
-        # What was said to the person stands last: it is what the turn ends with.
-        silent = message.model_copy(update={"content": ""})
-        messages = [silent, *results, AIMessage(message.text, id=f"{message.id}-said")]
-    elif spent:
-        told = f"{results[-1].text}\nNo more tools in this turn: answer now."
-        messages[-1] = results[-1].model_copy(update={"content": told})
+    again = _goes_on(state, calls, results, spent=spent)
     return {
-        "messages": messages,
+        "messages": tools_answered(message, results, again=again, spent=spent),
         "core": diff_patch(before.as_json(), state.core.as_json()),
         "archived": state.archived,
         "archive_count": state.archive_count,

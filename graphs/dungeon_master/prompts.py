@@ -62,3 +62,6 @@ matters. Answer with the summary alone, in at most {words} words."""
 
 OPENING = "The page is complete. Open the adventure now."
 """What the tool answers when the character is complete."""
+
+QUESTION = "Tell me more about your character: what is their {missing}?"
+"""What is asked if the model asks nothing."""

@@ -10,6 +10,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from graphs.dungeon_master import prompts
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.state import DungeonState
+from graphs.pages import page_sections, told_pages
 from graphs.prompt_stack import Prompt, Section, escaped, stack, system_message, tagged
 from graphs.summarize import policy_of
 from graphs.turn import spoken_turns
@@ -32,13 +33,11 @@ def interview_prompt(state: DungeonState, context: Context) -> Prompt:
 def quest_prompt(state: DungeonState, context: Context) -> Prompt:
     """Make the prompt of a quest turn: both pages, the summary, the memories, the conversation."""
     sections = [
-        Section("instructions", prompts.QUEST),
-        Section("character", state.character.render()),
-        Section("quest", state.quest.render()),
+        *told_pages(prompts.QUEST, state),
         Section("summary", escaped(state.summary)),
         Section("memories", "\n".join(memory_line(memory) for memory in state.recalled or [])),
     ]
-    return stack(sections, conversation(state, context), context)
+    return stack(sections, conversation(state, context), context, page_sections(state, "last"))
 
 
 def update_prompt(state: DungeonState, turns: Sequence[JSON], known: str = "") -> list[BaseMessage]:
@@ -46,12 +45,7 @@ def update_prompt(state: DungeonState, turns: Sequence[JSON], known: str = "") -
 
     `known` tells by which names attributes have been noted, as `known_attributes` does.
     """
-    sections = [
-        Section("instructions", prompts.UPDATE),
-        Section("character", state.character.render()),
-        Section("quest", state.quest.render()),
-        Section("known", known),
-    ]
+    sections = [Section("instructions", prompts.UPDATE), *page_sections(state), Section("known", known)]
     told = Section("turns", "\n".join(render_value(turn) for turn in turns))
     return [system_message(sections), HumanMessage(tagged(told))]
 

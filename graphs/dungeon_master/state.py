@@ -6,22 +6,13 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from graphs.pages import patches
 from graphs.turn_state import TurnState
 from notebooks import CharacterNotebook, Notebook, StateNotebook
 
 JSON = dict[str, Any]
 
 _ROLLS_KEPT = 20
-
-
-def reduce_character(current: CharacterNotebook | JSON | None, patch: Any) -> JSON:
-    """Apply a merge patch to the character's page; raises NotebookError and changes nothing if it does not fit."""
-    return CharacterNotebook.load(current).patched(patch).page.as_json()
-
-
-def reduce_quest(current: StateNotebook | JSON | None, patch: Any) -> JSON:
-    """Apply a merge patch to the quest's page; raises NotebookError and changes nothing if it does not fit."""
-    return StateNotebook.load(current).patched(patch).page.as_json()
 
 
 def keep_rolls(current: list[JSON], new: list[JSON]) -> list[JSON]:
@@ -45,8 +36,8 @@ class DungeonState(TurnState):
     PAGES: ClassVar[dict[str, type[Notebook]]] = {"character": CharacterNotebook, "quest": StateNotebook}
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted_through", "facts", "unreflected")
 
-    character: Annotated[CharacterNotebook, reduce_character] = Field(default_factory=CharacterNotebook)
-    quest: Annotated[StateNotebook, reduce_quest] = Field(default_factory=StateNotebook)
+    character: Annotated[CharacterNotebook, patches(CharacterNotebook)] = Field(default_factory=CharacterNotebook)
+    quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
     rolls: Annotated[list[JSON], keep_rolls] = Field(default_factory=list)
     facts: list[JSON] = Field(default_factory=list)
     unreflected: int = 0

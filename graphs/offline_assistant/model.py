@@ -12,6 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
+from graphs.offline_assistant.interview import interviewed
 from graphs.offline_assistant.noting import noted, words_of
 from graphs.offline_model import Asked, OfflineModel
 from graphs.offline_prompt import Prompt, object_of, text_of
@@ -53,6 +54,10 @@ class OfflineAssistant(OfflineModel):
         return "offline-assistant"
 
     def _reply(self, prompt: Prompt) -> tuple[str, list[Asked]]:
+        if prompt.turns and prompt.tools:
+            return "no change", []  # to keep pages takes a language model
+        if prompt.missing:
+            return interviewed(prompt)
         if prompt.turns:
             passages = [f"{turn.get('player', '')}. {turn.get('reply', '')}" for turn in prompt.turns]
             return extract(prompt.summary, passages, 400) or "Nothing was said.", []
@@ -62,7 +67,7 @@ class OfflineAssistant(OfflineModel):
         words, human = prompt.words, _human(prompt)
         if (private := off_record(words)) and not _QUESTION.search(words):
             return _PRIVATE, []
-        if not private and (notes := noted(words, human)):
+        if not private and "core_memory_append" in prompt.tools and (notes := noted(words, human)):
             hello = f"{_greeting(prompt)} " if _GREETING.search(words) else ""
             told = " ".join(note.told for note in notes)
             return f"{hello}{told}", [(note.tool, note.args) for note in notes]
@@ -136,7 +141,9 @@ def _results(prompt: Prompt) -> list[ToolMessage]:
         if isinstance(message, ToolMessage):
             results.insert(0, message)
         else:
-            return results if isinstance(message, AIMessage) else []
+            # What an interview noted is no answer to anything.
+            known = [result for result in results if result.name in prompt.tools]
+            return known if isinstance(message, AIMessage) else []
     return results
 
 

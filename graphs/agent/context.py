@@ -1,0 +1,39 @@
+"""Context: every setting of an agent."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
+
+from langchain_core.language_models import BaseChatModel
+from pydantic import AfterValidator, Field, create_model
+
+from graphs.settings import Settings, apart
+
+
+class Context(Settings):
+    """An agent's settings: those that graphs share, and its own."""
+
+    STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
+
+    max_tool_rounds: int = Field(default=6, ge=1, le=20, description="Times the model may call tools in one turn.")
+
+
+def context_of(name: str, model: str | BaseChatModel | None) -> type[Context]:
+    """Make the class of an agent's settings.
+
+    Args:
+        name: The agent's; its campaign is called so, and each that a caller names is kept apart by it.
+        model: Default of the setting `model`; a chat model is used whatever the setting says.
+    """
+    about = {field: Context.model_fields[field].description for field in ("campaign", "model")}
+    campaign = Annotated[str, AfterValidator(partial(apart, own=name))]
+    fields: dict[str, Any] = {
+        "campaign": (campaign, Field(default=name, max_length=200, description=about["campaign"]))
+    }
+    if model is not None:
+        called = model if isinstance(model, str) else getattr(model, "model_name", None) or type(model).__name__
+        fields["model"] = (str, Field(default=called, min_length=1, description=about["model"]))
+    made = create_model("Context", __base__=Context, __module__=__name__, **fields)
+    made.CHAT_MODEL = model if isinstance(model, BaseChatModel) else None
+    return made

@@ -1,0 +1,169 @@
+"""Agent: what an agent is made of, checked when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.tools import BaseTool
+
+from graphs.earlier import Recall
+from memory.buffer_policies import BufferPolicy
+from notebooks import DeclarationError, Notebook, check_declarations, on_demand, once
+
+HAND_OVER = "hand_over"
+"""The tool by which an agent of a team hands a person over to another."""
+NODES = frozenset({"begin", "recall", "use_tools", "update_pages", "remember", "condense"})
+"""Nodes that an agent has beside one for each mode."""
+SECTIONS = frozenset({"instructions", "summary", "memories", "missing", "due", "turns"})
+"""Sections that its prompts have beside the pages."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Something that an agent does for a while; at the beginning of each turn it is in the first mode that applies.
+
+    Attributes:
+        name: Name of the mode, and of the node that answers in it.
+        instructions: What the model is told in this mode, beside what it is told in all.
+        fills: A notebook that is filled `once`: the mode is the interview that fills it, and applies until nothing
+            is missing on the page. What follows answers in the same turn.
+        when: Says of a state, whose pages are typed, whether the mode applies; None: always.
+    """
+
+    name: str
+    instructions: str = ""
+    fills: type[Notebook] | None = None
+    when: Callable[[Any], bool] | None = None
+
+    def applies(self, state: Any) -> bool:
+        """Whether an agent in such a state is in this mode, unless an earlier one applies."""
+        if self.fills is not None:
+            page: Notebook = getattr(state, self.fills.channel())
+            return not page.complete
+        return self.when is None or bool(self.when(state))
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What an agent is made of.
+
+    Attributes:
+        name: Keeps its memories apart from those of others.
+        instructions: What the model is told in every mode.
+        notebooks: What is tracked; in the prompt they stand in this order.
+        modes: What it does when. A notebook filled `once` that no mode fills gets an interview of its own, first.
+        buffer: Which turns stand in the prompt; None: what the settings say.
+        recall: How much of what was said earlier comes back; None: what the settings say.
+        tools: What the model may call in its replies, beside the notebooks that are written `on_demand`.
+        handoffs: Agents of the team to hand over to: node of the parent graph to when to do that.
+        shared: Notebooks that several agents of a team write.
+    """
+
+    name: str = "agent"
+    instructions: str = ""
+    notebooks: Sequence[type[Notebook]] = ()
+    modes: Sequence[Mode] = ()
+    buffer: BufferPolicy | None = None
+    recall: Recall | None = None
+    tools: Sequence[BaseTool] = ()
+    handoffs: Mapping[str, str] = field(default_factory=dict)
+    shared: Sequence[type[Notebook]] = ()
+
+    @property
+    def pages(self) -> dict[str, type[Notebook]]:
+        """Its notebooks by channel."""
+        return {page.channel(): page for page in self.notebooks}
+
+    @property
+    def interviewed(self) -> dict[str, type[Notebook]]:
+        """Those that are filled once."""
+        return {channel: page for channel, page in self.pages.items() if once == page.UPDATE}
+
+    @property
+    def on_demand(self) -> dict[str, type[Notebook]]:
+        """Those that the model may write in its replies."""
+        return {channel: page for channel, page in self.pages.items() if on_demand == page.UPDATE}
+
+    @property
+    def kept(self) -> dict[str, type[Notebook]]:
+        """Those that are written after replies."""
+        return {channel: page for channel, page in self.pages.items() if page.UPDATE.turns}
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether there is anything that the model may call in its replies."""
+        return bool(self.on_demand or self.tools or self.handoffs)
+
+    def all_modes(self) -> list[Mode]:
+        """Its modes with those that need not be said: the interviews that none fills, and a last one that answers."""
+        filled = {mode.fills for mode in self.modes}
+        asked = [Mode(f"fill_{name}", fills=page) for name, page in self.interviewed.items() if page not in filled]
+        answers = any(mode.fills is None and mode.when is None for mode in self.modes)
+        return [*asked, *self.modes, *([] if answers else [Mode("respond")])]
+
+    def mode(self, state: Any) -> Mode:
+        """Return the mode in which an agent in such a state is."""
+        return next(mode for mode in self.all_modes() if mode.applies(state))
+
+    def named(self, name: str) -> Mode:
+        """Return a mode by its name.
+
+        Raises:
+            DeclarationError: There is none: the agent was built otherwise since the turn began.
+        """
+        for mode in self.all_modes():
+            if mode.name == name:
+                return mode
+        known = ", ".join(mode.name for mode in self.all_modes())
+        raise DeclarationError(f"The agent has no mode {name!r} any more; there are {known}. Begin a new turn.")
+
+    def check(self, taken: Sequence[str]) -> None:
+        """Refuse a description that makes no sense.
+
+        Args:
+            taken: Channels that every agent has.
+
+        Raises:
+            DeclarationError: The message names what is wrong, and what is allowed.
+        """
+        check_declarations(self.notebooks)
+        for channel, page in self.pages.items():
+            if channel in {*taken, *NODES, *SECTIONS}:
+                raise DeclarationError(
+                    f"{page.__name__}: every agent has something called {channel!r} already. Set its CHANNEL to "
+                    "another name."
+                )
+        tools = [page.__name__ for page in self.notebooks] + [tool.name for tool in self.tools] + [HAND_OVER]
+        if twice := [name for name in tools if tools.count(name) > 1]:
+            raise DeclarationError(f"Two tools cannot have one name: {twice[0]!r}.")
+        if strange := [page.__name__ for page in self.shared if page not in self.notebooks]:
+            raise DeclarationError(f"shared: {strange[0]} is none of the notebooks.")
+        self._check_modes(taken)
+
+    def _check_modes(self, taken: Sequence[str]) -> None:
+        names = [mode.name for mode in self.all_modes()]
+        for mode in self.all_modes():
+            if not mode.name.isidentifier():
+                raise DeclarationError(f"Mode {mode.name!r}: expected a name of letters, digits and underscores.")
+            if mode.name in {*taken, *NODES, *self.pages}:
+                raise DeclarationError(f"Mode {mode.name!r}: the agent has something of that name already.")
+            if names.count(mode.name) > 1:
+                raise DeclarationError(f"Two modes cannot have one name: {mode.name!r}.")
+        for number, mode in enumerate(self.modes):
+            if mode.fills is not None and mode.fills not in self.interviewed.values():
+                known = ", ".join(page.__name__ for page in self.interviewed.values()) or "none"
+                raise DeclarationError(
+                    f"Mode {mode.name!r} fills {mode.fills.__name__}: expected one of the agent's notebooks whose "
+                    f"UPDATE is once ({known})."
+                )
+            if mode.fills is not None and mode.fills in [other.fills for other in self.modes[:number]]:
+                raise DeclarationError(f"Mode {mode.name!r}: an earlier one fills {mode.fills.__name__} already.")
+            if mode.fills is not None and mode.when is not None:
+                raise DeclarationError(f"Mode {mode.name!r}: it has `fills` and `when`; give one of the two.")
+            if mode.fills is None and mode.when is None and number < len(self.modes) - 1:
+                raise DeclarationError(
+                    f"Mode {mode.name!r} always applies, so {self.modes[number + 1].name!r} behind it never would. "
+                    "Put it last, or say in `when` where it applies."
+                )

@@ -1,0 +1,120 @@
+"""build_agent: the machine that keeps the notebooks it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool, tool
+from langgraph.graph import END, START, StateGraph
+
+from graphs.agent.begin import begin
+from graphs.agent.condense import condense
+from graphs.agent.context import context_of
+from graphs.agent.description import Agent, Mode
+from graphs.agent.edges import (
+    route_again,
+    route_answered,
+    route_filled,
+    route_home,
+    route_mode,
+    route_reply,
+    route_start,
+    route_tools,
+    route_upkeep,
+)
+from graphs.agent.fill import fill
+from graphs.agent.recall import recall
+from graphs.agent.remember import remember
+from graphs.agent.respond import respond
+from graphs.agent.state import AgentSaid, AgentState, state_of
+from graphs.agent.update_pages import update_pages
+from graphs.agent.use_tools import use_tools
+from graphs.earlier import Recall
+from graphs.node import Node
+from memory.buffer_policies import BufferPolicy
+from notebooks import Notebook
+
+
+def build_agent(
+    notebooks: Sequence[type[Notebook]],
+    *,
+    name: str = "agent",
+    instructions: str = "",
+    modes: Sequence[Mode] = (),
+    buffer: BufferPolicy | None = None,
+    recall: Recall | None = None,
+    model: str | BaseChatModel | None = None,
+    tools: Sequence[BaseTool | Callable[..., Any]] = (),
+    handoffs: Mapping[str, str] | None = None,
+    shared: Sequence[type[Notebook]] = (),
+) -> StateGraph[Any, Any, Any, Any]:
+    """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
+
+    Args:
+        notebooks: What is tracked. Each class says when its page is written (`UPDATE`), where it stands in the prompt
+            (`PLACE`) and how long it may be (`LIMIT`).
+        name: Keeps the agent's memories apart from those of others.
+        instructions: What the model is told.
+        modes: What the agent does when; the first that applies counts. Without any, it interviews for the notebooks
+            that are filled once, then answers.
+        buffer: Which turns stand in the prompt word for word, such as `LastTurns(6)`; None: what the settings say.
+        recall: How much of what was said earlier comes back, such as `Recall(tokens=400)`; None: what the settings say.
+        model: Default of the setting `model`, such as "openai:gpt-4.1-mini", or a chat model.
+        tools: LangChain tools, or functions with a docstring, that the model may call in its replies.
+        handoffs: Nodes of a parent graph to hand over to, each with when to do that; see `as_node`.
+        shared: Those of the notebooks that other agents of a parent graph write, too.
+
+    Raises:
+        DeclarationError: What is given makes no sense; the message says what, and what is allowed.
+    """
+    made = [each if isinstance(each, BaseTool) else tool(each) for each in tools]
+    agent = Agent(
+        name, instructions, tuple(notebooks), tuple(modes), buffer, recall, made, dict(handoffs or {}), tuple(shared)
+    )
+    agent.check(list(AgentState.model_fields))
+    context = context_of(name, model)
+    return _wired(agent, StateGraph(state_of(agent), context_schema=context, input_schema=AgentSaid), context.of)
+
+
+def _wired(
+    agent: Agent, builder: StateGraph[Any, Any, Any, Any], context: Callable[[Any], Any]
+) -> StateGraph[Any, Any, Any, Any]:
+    node = partial(Node[Any], context=context)
+    interviews = [mode.name for mode in agent.all_modes() if mode.fills]
+    answers = [mode.name for mode in agent.all_modes() if not mode.fills]
+    after = ["update_pages", "remember"] if agent.kept else ["remember"]
+
+    builder.add_node("begin", node(begin))
+    for mode in interviews:
+        builder.add_node(mode, node(fill))
+    builder.add_node("recall", node(recall))
+    for mode in answers:
+        builder.add_node(mode, node(respond))
+    if agent.has_tools:
+        builder.add_node("use_tools", node(use_tools))
+    if agent.kept:
+        builder.add_node("update_pages", node(update_pages))
+    builder.add_node("remember", node(remember))
+    builder.add_node("condense", node(condense))
+
+    builder.add_conditional_edges(START, route_start, ["begin"])
+    builder.add_conditional_edges("begin", route_mode, [*interviews, "recall"])
+    for mode in interviews:
+        others = [other for other in interviews if other != mode]
+        builder.add_conditional_edges(mode, route_filled(mode), [*others, "recall", END])
+    builder.add_conditional_edges("recall", route_reply, answers)
+    for mode in answers:
+        if agent.has_tools:
+            builder.add_conditional_edges(mode, route_tools, ["use_tools", *after])
+        else:
+            builder.add_conditional_edges(mode, route_answered, after)
+    if agent.has_tools:
+        builder.add_conditional_edges("use_tools", route_again, [*answers, *after])
+    if agent.kept:
+        builder.add_edge("update_pages", "remember")
+    builder.add_conditional_edges("remember", route_upkeep, ["condense", END])
+    builder.add_conditional_edges("condense", route_home, [END])
+    return builder

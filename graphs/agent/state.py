@@ -1,0 +1,56 @@
+"""AgentState: the channels of every agent; those of its pages are added when it is built."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, create_model
+from pydantic.json_schema import SkipJsonSchema
+
+from graphs.agent.description import Agent
+from graphs.pages import patches
+from graphs.turn_state import Said, TurnState
+
+JSON = dict[str, Any]
+
+
+class AgentSaid(Said):
+    """What a caller sends: the person's message; a team, also what its state holds of the agent's conversation."""
+
+    seat: SkipJsonSchema[JSON] = Field(default_factory=dict)  # people need not see it when they send a message
+
+
+class AgentState(TurnState):
+    """State of one thread of an agent: the channels of every conversation, and its own.
+
+    Attributes:
+        mode: Mode of the current turn.
+        noted: Last turn that each page takes account of, by channel.
+        seat: Channels as a team's state holds them, from which the turn goes on; see `as_node`.
+        handover: Node of the team to which the turn hands over; "" if to none.
+    """
+
+    AGENT: ClassVar[Agent]
+    """What the agent is made of."""
+    CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted")
+
+    mode: str = ""
+    noted: dict[str, int] = Field(default_factory=dict)
+    seat: JSON = Field(default_factory=dict)
+    handover: str = ""
+
+    @property
+    def noted_through(self) -> int:
+        """Last turn that every page takes account of which is written after replies."""
+        return min((self.noted.get(channel, 0) for channel in self.AGENT.kept), default=self.turn)
+
+
+def state_of(agent: Agent) -> type[AgentState]:
+    """Make the state's class, with a channel for each page."""
+    channels: dict[str, Any] = {
+        channel: (Annotated[page, patches(page, bounded=page not in agent.shared)], Field(default_factory=page))
+        for channel, page in agent.pages.items()
+    }
+    made = create_model("AgentState", __base__=AgentState, __module__=__name__, **channels)
+    made.AGENT, made.PAGES = agent, agent.pages
+    return made

@@ -1,0 +1,113 @@
+"""Agents of a team: each has its own conversation, and what they share are notebooks in the parent graph's state.
+
+The parent's state holds it all, so that its checkpoints alone decide what an agent knows: whoever rewinds or forks the
+parent rewinds and forks every agent in it. (What a subgraph keeps under `checkpointer=True` does not go back.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.graph import MessagesState
+from langgraph.runtime import get_runtime
+from langgraph.types import Command
+
+from graphs.agent.state import AgentState
+from graphs.errors import InputError
+from notebooks import DeclarationError, difference
+
+JSON = dict[str, Any]
+
+_OF_THE_TURN = frozenset({"mode", "recalled", "seat", "handover"})
+
+
+def keep_seats(current: JSON, new: JSON) -> JSON:
+    """Put what agents left of their conversations beside what others left."""
+    return {**current, **new}
+
+
+class TeamState(MessagesState):
+    """State of a parent graph; add a channel for each notebook that its agents share.
+
+    Attributes:
+        messages: What the person and the agents said.
+        seats: State of each agent's own conversation, by its name.
+    """
+
+    seats: Annotated[dict[str, JSON], keep_seats]
+
+
+def as_node(agent: Any) -> RunnableLambda[Any, Any]:
+    """Make an agent a node of a parent graph that shares notebooks with it.
+
+    The parent's state is a `TeamState` with a channel for each notebook in the agent's `shared`, by its channel's name:
+    `ticket: Annotated[TicketNotebook, patches(TicketNotebook, bounded=False)]`. The agent is given the person's newest
+    message and the shared pages as they are. The node returns what the agent said, and of each shared page the
+    `difference` that the agent made: what others have written meanwhile, or write in the same step, is kept, and counts
+    add up.
+
+    An agent that hands over ends its own turn first, with its notes taken; then the parent goes on at the other's node.
+
+    Args:
+        agent: `build_agent(…).compile()`. It may run many times in one step (`Send`); its own conversation is then
+            what the last of them left.
+
+    Raises:
+        DeclarationError: The agent has a checkpointer of its own, which would not go back with the parent.
+    """
+    if agent.checkpointer is not None:
+        raise DeclarationError(f"Agent {agent.builder.state_schema.AGENT.name!r}: compile it without a checkpointer.")
+    description = agent.builder.state_schema.AGENT
+    shared = {page.channel(): page for page in description.shared}
+    own = [name for name in (*AgentState.model_fields, *description.pages) if name not in {*shared, *_OF_THE_TURN}]
+
+    def given(state: Any) -> tuple[JSON, JSON]:
+        seats = _of(state, "seats")
+        if seats is None:
+            raise InputError("The parent's state has no `seats`: derive it from TeamState; a Send brings {} for it.")
+        seat = dict(seats.get(description.name, {}))
+        pages = {channel: page.load(_of(state, channel)).as_json() for channel, page in shared.items()}
+        return {"messages": [*seat.pop("messages", []), _newest(_of(state, "messages"))], "seat": seat | pages}, pages
+
+    def came_of(state: Any, before: JSON, after: Mapping[str, Any]) -> Any:
+        patches = {
+            channel: difference(page, before[channel], page.load(after[channel]).as_json())
+            for channel, page in shared.items()
+        }
+        new = {channel for channel in shared if not isinstance(_of(state, channel), Mapping)}  # they become JSON
+        last = after["messages"][-1]
+        update = {
+            "messages": [last] if last.type == "ai" else [],
+            "seats": {description.name: {name: after[name] for name in own if name in after}},
+            **{channel: patch for channel, patch in patches.items() if patch or channel in new},
+        }
+        return Command(update=update, goto=after["handover"]) if after["handover"] else update
+
+    def run(state: Any, config: RunnableConfig) -> Any:
+        message, before = given(state)
+        return came_of(state, before, agent.invoke(message, config))
+
+    async def arun(state: Any, config: RunnableConfig) -> Any:
+        message, before = given(state)
+        return came_of(state, before, await agent.ainvoke(message, config))
+
+    return RunnableLambda(run, arun, name=description.name)
+
+
+def _newest(messages: Any) -> HumanMessage:
+    """Return the person's newest message, under an id that is the same if the node is run again, and only then.
+
+    Two agents may hand a person to and fro; each time it is a turn of its own.
+    """
+    found = next((message for message in reversed(messages or []) if isinstance(message, HumanMessage)), None)
+    if found is None:
+        raise InputError("There is no message of role 'user' to answer. Send one.")
+    info = get_runtime().execution_info
+    return found.model_copy(update={"id": f"{found.id}@{info.checkpoint_id}" if info and info.checkpoint_id else None})
+
+
+def _of(state: Any, channel: str) -> Any:
+    return state.get(channel) if isinstance(state, Mapping) else getattr(state, channel, None)

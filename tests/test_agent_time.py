@@ -1,0 +1,169 @@
+"""An agent that is rewound, forked, killed, retried: its pages are those of the checkpoint it stands on."""
+
+import asyncio
+import json
+
+import pytest
+from desk import CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Command, RetryPolicy, interrupt
+from scripted import call, say
+
+from graphs.errors import ModelError
+from graphs.history import History
+from memory import FaissStore
+
+
+def note(**fields):
+    return say("", call("TicketNotebook", **fields))
+
+
+async def end_of(desk, turn):
+    async for state in desk.app.aget_state_history(desk.config):
+        if state.values.get("turn") == turn and not state.next:
+            return state.config
+    raise AssertionError(f"turn {turn} never ended")
+
+
+async def test_a_fork_sees_the_old_page_and_none_of_the_abandoned_future():
+    desk = Desk(TicketNotebook, MoodNotebook, CallbackNotebook)
+    await desk.say("It leaks", update=note(problem="leaks"))
+    await desk.say("It is the xylophone valve", update=note(problem="xylophone valve", steps={"1": "turn it"}))
+    await desk.say("Monday", reply=say("Monday.", call("CallbackNotebook", day="Monday")), update=note(status="waits"))
+    await desk.say("No, it burns", config=await end_of(desk, 1), update=note(problem="burns"))
+    assert desk.values["ticket"] == {"version": 1, "problem": "burns", "status": "open", "steps": {}}
+    assert (desk.values["callback"]["day"], desk.values["turn"], desk.values["noted"]) == ("", 2, {"ticket": 2})
+    await desk.say("Which xylophone valve?")
+    seen = "\n".join(m.text for m in desk.model.asked("reply")[-1][:-1])
+    assert "burns" in seen
+    assert "xylophone" not in seen
+    stored = await desk.store.asearch(("adventurer", "agent", "exchanges"))
+    assert sorted(item.value["turn"] for item in stored) == [1, 2, 2, 3, 3], "both futures stand"
+
+
+async def test_a_page_filled_once_is_asked_for_again_where_it_was_not_filled_yet():
+    desk = Desk(CustomerNotebook)
+    await desk.say("hello")
+    known = say("", call("CustomerNotebook", name="Ann", product="X100"))
+    await desk.say("Ann, X100", fill=known)
+    assert await desk.say("Bob", config=await end_of(desk, 1)) == "Who are you?"
+    assert desk.values["customer"]["name"] == ""
+
+
+async def test_undo_of_the_shared_history_takes_the_pages_and_the_campaigns_head_back():
+    desk = Desk(TicketNotebook)
+    await desk.say("It leaks", update=note(problem="leaks"))
+    await desk.say("It burns", update=note(problem="burns"))
+    await History(desk.app, desk.config, desk.builder.context_schema.of()).undo()
+    assert (desk.values["ticket"]["problem"], desk.values["turn"]) == ("leaks", 1)
+    again = Desk(TicketNotebook, store=desk.store)
+    await again.say("me again")
+    assert again.values["ticket"]["problem"] == "leaks"
+
+
+async def test_a_run_that_is_killed_during_an_update_goes_on_there_and_counts_once():
+    desk = Desk(TicketNotebook, CallbackNotebook)
+    await desk.say("hi", reply=say("Hello.", call("CallbackNotebook", calls=1)))
+
+    def killed(_):
+        running.cancel()
+        return note(problem="never seen")
+
+    desk.model.queue("reply", say("Where?", call("CallbackNotebook", calls=2)))
+    desk.model.queue("update", killed)
+    running = asyncio.ensure_future(desk.say("It leaks"))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    state = desk.app.get_state(desk.config)
+    assert state.next == ("update_pages",)
+    assert state.values["messages"][-1].text == "Where?", "the reply is kept"
+    assert state.values["ticket"]["problem"] == ""
+    await desk.say(None, update=note(problem="leaks"))
+    assert desk.values["ticket"]["problem"] == "leaks"
+    assert desk.values["callback"]["calls"] == 2
+    assert len(desk.model.asked("reply")) == 2
+    stored = await desk.store.asearch(("adventurer", "agent", "exchanges"))
+    assert [item.value["reply"] for item in stored] == ["Hello.", "Where?"]
+
+
+async def test_a_run_that_is_killed_after_an_on_demand_call_writes_it_once():
+    desk = Desk(CallbackNotebook)
+
+    def killed(_):
+        running.cancel()
+        return say("never heard")
+
+    desk.model.queue("reply", say("", call("CallbackNotebook", calls=1)), killed)
+    running = asyncio.ensure_future(desk.say("Call me"))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert desk.app.get_state(desk.config).next == ("respond",)
+    assert await desk.say(None, reply=say("Noted, I will.")) == "Noted, I will."
+    assert desk.values["callback"]["calls"] == 1
+
+
+async def test_a_reply_that_fails_keeps_the_message_and_can_be_taken_up():
+    desk = Desk(TicketNotebook)
+    with pytest.raises(ModelError):
+        await desk.say("It leaks", reply=RuntimeError("overloaded"))
+    assert desk.values["messages"][-1].text == "It leaks"
+    assert await desk.say(None, reply=say("Where?"), update=note(problem="leaks")) == "Where?"
+    assert (desk.values["turn"], desk.values["ticket"]["problem"]) == (1, "leaks")
+
+
+async def test_langgraphs_retry_policy_retries_a_reply_within_the_turn():
+    desk = Desk(TicketNotebook)
+    policy = RetryPolicy(max_attempts=3, initial_interval=0.001, jitter=False)
+    desk.app = desk.builder.set_node_defaults(retry_policy=policy).compile(checkpointer=desk.saver, store=desk.store)
+    failing = [RuntimeError("overloaded"), RuntimeError("overloaded"), say("Where?")]
+    assert await desk.say("It leaks", reply=failing, update=note(problem="leaks")) == "Where?"
+    assert len(desk.model.asked("reply")) == 3
+    assert [m.type for m in desk.values["messages"]] == ["human", "ai"]
+    assert desk.values["ticket"]["problem"] == "leaks"
+
+
+async def test_a_tool_that_waits_for_a_person_goes_on_with_their_answer_and_writes_once():
+    def refund(amount: int) -> str:
+        """Pay money back, once a person has agreed."""
+        return "refunded" if interrupt({"approve": amount}) else "refused"
+
+    desk = Desk(CallbackNotebook, tools=[refund])
+    both = say("", call("CallbackNotebook", calls=1), call("refund", amount=3))
+    desk.model.queue("reply", both, say("Done."))
+    waiting = await desk.app.ainvoke({"messages": [HumanMessage("My money?")]}, desk.config)
+    assert waiting["__interrupt__"][0].value == {"approve": 3}
+    assert await desk.say(Command(resume=True)) == "Done."
+    assert [m.text for m in desk.values["messages"] if m.type == "tool"] == ["Noted.", "refunded"]
+    assert desk.values["callback"]["calls"] == 1
+
+
+async def test_everything_is_there_again_from_the_files_of_a_finished_process(tmp_path):
+    store = FaissStore.open(tmp_path / "memory.db")
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
+        desk = Desk(TicketNotebook, CallbackNotebook, saver=saver, store=store)
+        desk.model.queue("reply", say("Monday.", call("CallbackNotebook", day="Monday")))
+        desk.model.queue("update", note(problem="leaks"))
+        await desk.app.ainvoke({"messages": [HumanMessage("It leaks")]}, desk.config)
+    store.close()
+    store = FaissStore.open(tmp_path / "memory.db")
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
+        again = Desk(TicketNotebook, CallbackNotebook, saver=saver, store=store)
+        again.config = desk.config
+        values = await again.app.ainvoke({"messages": [HumanMessage("And now?")]}, again.config)
+    store.close()
+    assert (values["ticket"]["problem"], values["callback"]["day"], values["turn"]) == ("leaks", "Monday", 2)
+
+
+async def test_state_holds_json_from_the_first_turn_and_survives_strict_msgpack():
+    strict = JsonPlusSerializer(allowed_msgpack_modules=None)
+    desk = Desk(TicketNotebook, CallbackNotebook, MoodNotebook, saver=InMemorySaver(serde=strict))
+    await desk.say("It leaks", update=note(problem="leaks"))
+    saved = desk.saver.get(desk.config)["channel_values"]
+    assert {"ticket", "callback", "mood", "noted", "messages"} <= set(saved)
+    for name, value in saved.items():
+        assert strict.loads_typed(strict.dumps_typed(value)) == value, name
+        if name != "messages":
+            assert json.loads(json.dumps(value)) == value, name

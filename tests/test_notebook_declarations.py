@@ -1,0 +1,253 @@
+"""What a notebook's class says of itself: when it is written, where it stands, and what is refused."""
+
+import json
+from datetime import date
+from enum import Enum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphs.companion.state import CompanionState
+from graphs.dungeon_master.state import DungeonState
+from notebooks import (
+    CharacterNotebook,
+    CoreNotebook,
+    Count,
+    DeclarationError,
+    Entry,
+    Notebook,
+    PageFullError,
+    PatchError,
+    StateNotebook,
+    Update,
+    check_declarations,
+    difference,
+    every,
+    every_turn,
+    on_demand,
+    once,
+)
+
+
+class Visit(Entry):
+    times: Count = 0
+    last: str = ""
+
+
+class StatsNotebook(Notebook):
+    """Who came how often."""
+
+    total: Count = 0
+    level: int = 0
+    words: dict[str, Count] = {}
+    visits: dict[str, Visit] = {}
+    note: str = ""
+
+
+def refused(page, *others):
+    with pytest.raises(DeclarationError) as error:
+        check_declarations([page, *others])
+    return str(error.value)
+
+
+def test_a_page_is_due_on_every_nth_turn_and_catches_up_without_losing_the_rhythm():
+    third = every(3)
+    assert [turn for turn in range(1, 10) if third.due(turn, (turn - 1) // 3 * 3)] == [3, 6, 9]
+    assert third.due(4, 0), "turn 3 failed"
+    assert not third.due(5, 4)
+    assert third.due(6, 4)
+    assert [every_turn.due(turn, turn - 1) for turn in (1, 2)] == [True, True]
+    assert not every_turn.due(2, 2)
+    assert not once.due(5, 0)
+    assert not on_demand.due(5, 0)
+
+
+@pytest.mark.parametrize("turns", [0, -1, 1.5, True, "3"])
+def test_every_wants_a_whole_number_of_turns(turns):
+    with pytest.raises(DeclarationError, match=r"every\(.*expected a whole number of turns from 1"):
+        every(turns)
+
+
+def test_the_channel_is_the_class_name_unless_it_is_said():
+    class SupportTicketNotebook(Notebook):
+        pass
+
+    class Plain(Notebook):
+        CHANNEL = "page"
+
+    assert [page.channel() for page in (SupportTicketNotebook, Plain)] == ["support_ticket", "page"]
+
+
+def test_the_pages_of_both_graphs_are_declared_as_their_states_have_them():
+    check_declarations([CharacterNotebook, StateNotebook, CoreNotebook])
+    assert [page.UPDATE for page in (CharacterNotebook, StateNotebook, CoreNotebook)] == [once, every_turn, on_demand]
+    for state in (DungeonState, CompanionState):
+        assert {channel: page.channel() for channel, page in state.PAGES.items()} == {c: c for c in state.PAGES}
+
+
+def test_two_notebooks_of_one_name_are_refused():
+    class StatsNotebookOfOthers(Notebook):
+        CHANNEL = "stats"
+
+    assert "StatsNotebook and StatsNotebookOfOthers are both 'stats'" in refused(StatsNotebook, StatsNotebookOfOthers)
+    assert "StatsNotebook is given twice" in refused(StatsNotebook, StatsNotebook)
+    twin = type("StatsNotebook", (Notebook,), {"__module__": __name__, "CHANNEL": "other"})
+    assert "two classes are called StatsNotebook" in refused(StatsNotebook, twin)
+
+
+def test_an_unknown_policy_and_an_unknown_place_are_refused():
+    class TicketNotebook(Notebook):
+        UPDATE = "sometimes"
+
+    class ReadNotebook(Notebook):
+        UPDATE = Update("never")
+
+    class PlacedNotebook(Notebook):
+        PLACE = "nowhere"
+
+    assert refused(TicketNotebook) == (
+        "TicketNotebook.UPDATE: got 'sometimes'; expected once, every_turn, every(n) or on_demand, from notebooks."
+    )
+    assert "ReadNotebook.UPDATE: got Update(name='never'" in refused(ReadNotebook)
+    assert refused(PlacedNotebook) == (
+        "PlacedNotebook.PLACE: got 'nowhere'; expected one of 'before', 'after', 'last'."
+    )
+
+
+def test_a_limit_below_the_empty_page_is_refused():
+    class TicketNotebook(Notebook):
+        LIMIT = 10
+
+        status: str = "open, and waiting for somebody"
+
+    assert "TicketNotebook.LIMIT: got 10; the empty page already renders to 40 characters." in refused(TicketNotebook)
+
+
+def test_required_fields_must_be_there_and_a_page_filled_once_must_name_some():
+    class AskedNotebook(Notebook):
+        UPDATE = once
+        name: str = ""
+
+    class WrongNotebook(Notebook):
+        REQUIRED = ("surname",)
+        name: str = ""
+
+    class FieldNotebook(Notebook):
+        name: str
+
+    assert "name in REQUIRED the fields" in refused(AskedNotebook)
+    assert "there is no field 'surname'; there are version, name" in refused(WrongNotebook)
+    assert "FieldNotebook.name: a page starts empty, so every field needs a default" in refused(FieldNotebook)
+
+
+def test_what_is_no_notebook_and_a_channel_that_is_no_name_are_refused():
+    class Odd(Notebook):
+        CHANNEL = "My page"
+
+    assert "got <class 'dict'>" in refused(dict)
+    assert "Odd.CHANNEL: got 'My page'; expected small letters" in refused(Odd)
+
+
+def test_the_tool_tells_what_the_page_is_for():
+    told = StatsNotebook.tool()["function"]
+    assert told["name"] == "StatsNotebook"
+    assert told["description"].startswith("Who came how often. Note what changed.")
+    assert "$add" not in str(told)
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Leaf(Entry):
+    name: str = ""
+    below: "dict[str, Leaf]" = {}
+
+
+def test_the_tool_describes_fields_of_any_type_without_references():
+    class MixedNotebook(Notebook):
+        colour: Colour | None = None
+        visits: list[Visit] = []
+        size: int | str = ""
+        anything: Any = None
+        when: date | None = None
+
+    check_declarations([MixedNotebook])
+    schema = json.dumps(MixedNotebook.tool())
+    assert "$ref" not in schema
+    fields = MixedNotebook.tool()["function"]["parameters"]["properties"]
+    assert fields["colour"]["anyOf"][0] == {"type": "string", "enum": ["red", "blue"]}
+    assert fields["visits"]["anyOf"][0]["items"]["properties"]["last"]["anyOf"][0] == {"type": "string"}
+    assert fields["size"]["anyOf"][0] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    page = MixedNotebook().patched({"colour": "red", "visits": [{"last": "noon"}], "when": "2026-05-01"}).page
+    assert MixedNotebook.load(json.loads(json.dumps(page.as_json()))) == page
+    assert page.render() == 'colour: "red"\nvisits: [{"times": 0, "last": "noon"}]\nwhen: "2026-05-01"'
+
+
+def test_a_field_whose_type_holds_itself_is_refused():
+    class TreeNotebook(Notebook):
+        leaves: dict[str, Leaf] = {}
+
+    assert "TreeNotebook: a field's type holds itself" in refused(TreeNotebook)
+
+
+def test_a_difference_tells_counts_as_what_was_added_and_all_else_as_it_is():
+    before = StatsNotebook.load({"total": 3, "level": 2, "words": {"hi": 1}, "visits": {"Ann": {"times": 2}}})
+    after = before.patched(
+        {"total": 5, "level": 3, "words": {"hi": None, "ho": 4}, "visits": {"Ann": {"times": 3}, "Bo": {"times": 1}}}
+    ).page
+    patch = difference(StatsNotebook, before.as_json(), after.as_json())
+    assert patch == {
+        "total": {"$add": 2},
+        "level": 3,
+        "words": {"hi": None, "ho": {"$add": 4}},
+        "visits": {"Ann": {"times": {"$add": 1}}, "Bo": {"times": {"$add": 1}, "last": ""}},
+    }
+    assert before.patched(patch).page == after
+
+
+def test_what_two_add_to_a_new_entry_at_once_adds_up():
+    empty = StatsNotebook()
+    one = empty.patched({"visits": {"Ann": {"times": 1}}}).page
+    patch = difference(StatsNotebook, empty.as_json(), one.as_json())
+    assert empty.patched(patch).page.patched(patch).page.visits["Ann"].times == 2
+
+
+counts = st.integers(-50, 50)
+pages = st.builds(
+    lambda total, level, words, visits: StatsNotebook.load(
+        {"total": total, "level": level, "words": words, "visits": visits}
+    ),
+    counts,
+    counts,
+    st.dictionaries(st.sampled_from("abcd"), counts),
+    st.dictionaries(st.sampled_from("abcd"), st.fixed_dictionaries({"times": counts, "last": st.text(max_size=3)})),
+)
+
+
+@given(pages, pages)
+def test_any_difference_leads_from_one_page_to_the_other(before, after):
+    patch = difference(StatsNotebook, before.as_json(), after.as_json())
+    assert before.patched(patch).page.as_json() == after.as_json()
+
+
+def test_only_a_number_can_be_added_to():
+    with pytest.raises(PatchError, match="note"):
+        StatsNotebook.load({"note": "x"}).patched({"note": {"$add": 1}})
+    with pytest.raises(PatchError, match="total"):
+        StatsNotebook().patched({"total": {"$add": True}})
+    assert StatsNotebook().patched({"words": {"$add": 3}}).page.words == {"$add": 3}, "an entry may be called so"
+
+
+def test_the_limit_holds_unless_several_writers_share_the_page():
+    class ShortNotebook(Notebook):
+        LIMIT = 20
+        text: str = ""
+
+    with pytest.raises(PageFullError):
+        ShortNotebook().patched({"text": "x" * 40})
+    over = ShortNotebook().patched({"text": "x" * 40}, bounded=False).page
+    assert over.patched({"text": "x" * 30}).page.text == "x" * 30, "one that is over it may be shortened"
