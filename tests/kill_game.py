@@ -111,7 +111,7 @@ def _points(reaper: Reaper) -> None:
     graphs.dungeon_master.graph.build_graph = build_graph
     inside = {
         "run_quest": ("graphs.reply", "ask"),
-        "update_state": ("graphs.dungeon_master.update_state", "ask"),
+        "update_state": ("graphs.noting", "ask"),
         "remember": ("memory.remember", "claim"),
         "condense": ("graphs.summarize", "ask"),
     }

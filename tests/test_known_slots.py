@@ -123,7 +123,7 @@ async def test_of_the_players_character_what_is_known_is_always_shown_for_it_is_
 
 async def test_a_secret_attribute_is_shown_to_the_notes_and_to_nobody_else(game):
     await game.begin()
-    secret = den("the crypt", "true lair", kind="secret")
+    secret = den("the crypt", "true lair", kind="secret") | {"text": "Goran sleeps in the crypt."}
     await play(game, "I ask.", secret, reply="Goran smiles.")
     heard = []
     game.model.queue("quest", say("Goran smiles again."))
