@@ -34,7 +34,7 @@ test: $(TOOLS)
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(MARKS) $(ARGS)
 
 slow: $(TOOLS)
-	@$(BIN)/python -m pytest -m slow $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)
 
 lint: $(TOOLS)
 	@$(BIN)/ruff format --check .

@@ -103,9 +103,10 @@ class Tables(BaseChatModel):
     """Answers by the tools that are bound: rolls now and then, notes always; without tools it tells on."""
 
     tools: tuple[str, ...] = ()
-    tale: Any = Field(default_factory=Tale)
-    spent: list[int] = Field(default_factory=list)
-    jobs: list[str] = Field(default_factory=list)
+    # Out of its repr, which LangChain makes at each call: else a call would cost more the longer the game is.
+    tale: Any = Field(default_factory=Tale, repr=False)
+    spent: list[int] = Field(default_factory=list, repr=False)
+    jobs: list[str] = Field(default_factory=list, repr=False)
     turn: list[int] = Field(default_factory=lambda: [0])
 
     @property

@@ -39,8 +39,9 @@ class ScriptedModel(BaseChatModel):
     An entry is a message, an exception to raise, or a function of the messages that returns either.
     """
 
-    script: dict[str, deque[Any]] = Field(default_factory=lambda: defaultdict(deque))
-    calls: list[tuple[str, list[BaseMessage]]] = Field(default_factory=list)
+    # Out of its repr, which LangChain makes at each call.
+    script: dict[str, deque[Any]] = Field(default_factory=lambda: defaultdict(deque), repr=False)
+    calls: list[tuple[str, list[BaseMessage]]] = Field(default_factory=list, repr=False)
     _stock: dict[str, Any] = PrivateAttr(
         default_factory=lambda: {
             "interview": say("And what else?"),
