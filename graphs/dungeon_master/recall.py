@@ -59,7 +59,8 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     until `recall_tokens` are full; they are returned in story order, what has no turn first, as `memory_of` tells them.
     """
     context = runtime.context
-    if runtime.store is None or not context.recall_tokens:
+    store = runtime.store
+    if store is None or not context.recall_tokens:
         return []
     # What the prompt still holds word for word need not be recalled. A turn that could not be written yet has no place
     # on the timeline either: there may be another's record in it.
@@ -75,10 +76,16 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
         return memory_of(one, present, state.character.name or "")
 
     room = context.recall_tokens // _UNSPOKEN
-    hidden = await unspoken(runtime.store, facts, state.timeline, before, told, _cost, room)
+    hidden = await unspoken(store, facts, state.timeline, before, told, _cost, room)
+    known = list[Recalled]()
+
+    async def holding(found: list[Recalled]) -> list[Recalled]:
+        known[:] = await with_successors(store, found, facts, timeline=state.timeline)  # as of now
+        return list(known)
+
     search = partial(
         recall_records,
-        runtime.store,
+        store,
         [exchanges, facts] if before > 1 else [],
         lasting=[lore, player_namespace(context.user, "facts")],
         timeline=state.timeline,
@@ -90,12 +97,12 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
         present=present,
         max_cosine_distance=context.max_cosine_distance,
         secrets=True,  # the dungeon master's own prompt; `graphs.events` shows a player none of them
-        valid=partial(with_successors, runtime.store, facts=facts, timeline=state.timeline),  # as of now
+        valid=holding,
         accesses=accesses,
     )
     scene = (state.quest.scene, _SCENE_WEIGHT)
     best = await search(query=[(query, 1.0), scene])
-    if names := also_called(best, query):  # "the Heron" of the question is known as Goran, and so is most of him
+    if names := also_called(known, query):  # "the Heron" of the question is known as Goran, and so is most of him
         best = await search(query=[(" ".join([query, *names]), 1.0), scene])
     return sorted([*hidden, *map(told, best)], key=lambda memory: memory["turn"] or 0)
 
