@@ -1,7 +1,7 @@
 """What is forgotten: forty facts of a campaign, asked for again after 1 to 5,000 turns.
 
-    python benchmarks/forgetting.py                    campaigns of 60, 300, 1,000 and 5,000 turns (about 15 minutes)
-    python benchmarks/forgetting.py --turns 60,300     only these (under a minute)
+    python benchmarks/forgetting.py                    campaigns of 60, 300, 1,000 and 5,000 turns (up to an hour)
+    python benchmarks/forgetting.py --turns 60,300     only these (a few minutes)
     python benchmarks/forgetting.py --misses           name each question whose fact was not in the prompt
 
 The dungeon master plays invented campaigns as the terminal runs it (`graphs.engine`: SQLite checkpoints, FaissStore
