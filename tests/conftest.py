@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from dev_server import DevServer
 from fake_openai import KEY, FakeOpenAI
 from langchain_core.messages import HumanMessage
@@ -26,6 +27,10 @@ from memory.minilm import fetch_minilm
 from memory.namespaces import campaign_namespace
 
 _NOBODY = 65534
+
+# How fast a machine is says nothing about the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 MIRA = {
     "name": "Mira",
