@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from dev_server import DevServer
 from fake_openai import KEY, FakeOpenAI
+from hypothesis import HealthCheck, settings
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore

@@ -2,9 +2,12 @@
 
 import asyncio
 
+import pytest
 from dev_server import CONTEXT
 
 FACTS, REFLECTIONS = (["adventurer", "studio", name] for name in ("facts", "reflections"))
+
+pytestmark = pytest.mark.slow  # a server's start, and runs that wait for quiet
 
 
 async def test_a_run_on_a_thread_of_its_own_reflects(studio):

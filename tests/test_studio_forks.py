@@ -8,6 +8,9 @@ MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister
 TIGHT = {"buffer_tokens": 200, "recall_tokens": 2000}  # so that turns leave the buffer, and are recalled
 
 
+pytestmark = pytest.mark.slow  # a server's start and its waits; test_studio.py has the quick ones
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     home = tmp_path_factory.mktemp("forks")
