@@ -163,7 +163,7 @@ async def _evidence(
     cosines = np.full((len(texts), len(pool)), np.nan)
     for row, found in zip(cosines, gathered.cosines, strict=True):
         row[list(found)] = list(found.values())
-    anchor = _anchor(words[-1], pool, when.anchor) if when.anchor else None
+    anchor = _anchor(words[-1], pool, when) if when.anchor else None
     count = len(texts) - bool(when.anchor)
     return Evidence(
         pool=pool,
@@ -225,13 +225,18 @@ def _narrow(when: When) -> list[dict[str, Any]]:
     return found
 
 
-def _anchor(scores: NDArray[np.float64], pool: Pool, said: str) -> int | None:
-    """Return the turn of the record that tells best what a question names; None if none tells half of it."""
-    asked = set(content_words(said, frozenset()))
+def _anchor(scores: NDArray[np.float64], pool: Pool, when: When) -> int | None:
+    """Return the turn of the record that tells best what a question names; None if none tells half of it.
+
+    None also if a record itself says "before the snow": the question asks for that record, not for what came before it.
+    """
+    asked = set(content_words(when.anchor, frozenset()))
     best = sorted(range(len(pool)), key=lambda n: (-scores[n], pool.values[n].get("turn") or 0, pool.places[n]))[:8]
-    for number in best:
-        told = set(split_words(str(pool.values[number].get("text", ""))))
-        turn = pool.values[number].get("turn")
+    split = [split_words(str(pool.values[number].get("text", ""))) for number in best]
+    if any(_says(words, when, asked) for words in split):
+        return None
+    for number, words in zip(best, split, strict=True):
+        told, turn = set(words), pool.values[number].get("turn")
         # Inflected words count by their first letters; the order above has stems.
         known = sum(
             1
@@ -241,6 +246,12 @@ def _anchor(scores: NDArray[np.float64], pool: Pool, said: str) -> int | None:
         if isinstance(turn, int) and asked and 2 * known >= len(asked):
             return turn
     return None
+
+
+def _says(words: Sequence[str], when: When, asked: set[str]) -> bool:
+    """Whether words tell a relation with its event, such as "before the first snow"."""
+    reach = len(split_words(when.anchor)) + 2
+    return any(word == when.relation and asked <= set(words[n + 1 : n + 1 + reach]) for n, word in enumerate(words))
 
 
 def _worth(store: BaseStore) -> float:

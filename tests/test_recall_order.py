@@ -132,6 +132,21 @@ async def test_sessions_story_days_and_events(store):
     assert await first("What did the pedlar sell me two sessions ago?") == 1
 
 
+async def test_a_record_that_says_itself_before_what_is_what_is_asked_for(store):
+    told = [
+        "The mason's bread is good.",
+        "The mason promises you a cloak before the first snow.",
+        "You count the coins.",
+    ]
+    await remember(store, HERE, [{"text": text} for text in told])
+    asked = await recall(store, HERE, "What am I to get before the snow?", timeline=[("main", 3)])
+    assert asked[0].value["turn"] == 2
+    assert asked[0].reason.time == 0
+    asked = await recall(store, HERE, "What was good before the mason promised a cloak?", timeline=[("main", 3)])
+    assert asked[0].value["turn"] == 1
+    assert asked[0].reason.time > 0
+
+
 async def test_importance_and_recency_are_small_weights(store):
     await fact(store, "dull", "The lamp is lit.", importance=1, said_at="2026-03-01T00:00:00")
     await fact(store, "grave", "The lamp was lit.", importance=9, said_at="2026-03-01T00:00:00")
