@@ -20,6 +20,7 @@ import itertools
 import json
 import logging
 import multiprocessing
+import os
 import random
 import statistics
 import sys
@@ -31,6 +32,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+# Threads that wait for each other count as work, in CPU time.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests")]
 
 from langgraph.store.base import BaseStore, PutOp  # noqa: E402

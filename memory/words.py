@@ -68,7 +68,7 @@ def _counted(texts: Sequence[str], rows: dict[str, int]) -> tuple[NDArray[np.flo
     import numpy as np
 
     heads, split = heads_of(rows), [split_words(text) for text in texts]
-    some = [_with_heads(words, heads) for words in split]
+    some = [_with_heads(words, heads, plain=text.isascii()) for text, words in zip(texts, split, strict=True)]
     known = list(set().union(*some))
     row_of = {word: rows[stem] for word, stem in zip(known, stems(known), strict=True) if stem in rows}
     counts = np.zeros((len(rows), len(texts) + 1))
@@ -87,8 +87,10 @@ def heads_of(found: Iterable[str]) -> set[str]:
     return {stem[:1] + second for stem in found for second in ("iy" if stem[1:2] in ("i", "y") else (stem[1:2],))}
 
 
-def _with_heads(words: Iterable[str], heads: set[str]) -> list[str]:
+def _with_heads(words: Iterable[str], heads: set[str], *, plain: bool) -> list[str]:
     """Leave out what cannot have the stems, before a stem is made of each; what has accents is kept."""
+    if plain and all(len(head) == 2 for head in heads):
+        return [word for word in words if word[:2] in heads]
     return [word for word in words if word[:2] in heads or word[0] in heads or not word.isascii()]
 
 
