@@ -7,11 +7,12 @@ from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
+from memory.newest import newest
 from memory.timeline import Segment, sees, until, visible
 
 WIDTH = 64  # candidates of a query: several times what is shown, so that the order made of them has a choice
 _NARROW = 32  # candidates more, of the time that the question names
-_UNRANKED = 1000  # items taken of a store that cannot rank, newest last, so that words can be looked for in them
+_UNRANKED = 1000  # the newest items of a store that cannot rank, so that words can be looked for in them
 
 
 class Scope(NamedTuple):
@@ -73,7 +74,7 @@ async def candidates(
             best[0] += [item for item in items if item.key not in known]
         found.append(best)
     await _search_again(store, scopes, queries, widths, again, found)
-    return [[await _rankable(store, scope, items) for items in best] for scope, best in zip(scopes, found, strict=True)]
+    return [await _rankable(store, scope, best) for scope, best in zip(scopes, found, strict=True)]
 
 
 def _searches(scope: Scope, queries: Sequence[str], widths: Sequence[int], *, either: bool) -> list[SearchOp]:
@@ -132,9 +133,10 @@ def _sees(scope: Scope, item: SearchItem) -> bool:
     return (scope.before is None or turn < scope.before) and sees(scope.timeline, branch, turn)
 
 
-async def _rankable(store: BaseStore, scope: Scope, items: list[SearchItem]) -> list[SearchItem]:
-    """If the store cannot rank (no scores at all), take many items instead of the first few, and let words decide."""
-    if not items or any(item.score is not None for item in items):
-        return items
-    searches = [SearchOp(scope.namespace, filter=segment or None, limit=_UNRANKED) for segment in scope.segments]
-    return [item for hits in await _batch(store, searches) for item in hits]
+async def _rankable(store: BaseStore, scope: Scope, best: list[list[SearchItem]]) -> list[list[SearchItem]]:
+    """If the store cannot rank (no scores, and not by words), take many items instead of the first few."""
+    scored = any(item.score is not None for items in best for item in items)
+    if scored or getattr(store, "ranks_words", False) or not any(best):
+        return best
+    every = await newest(store, scope.namespace, scope.segments, _UNRANKED)
+    return [every if items else items for items in best]

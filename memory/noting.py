@@ -14,6 +14,7 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
 from memory import marks
 from memory.likeness import alike
+from memory.newest import newest
 from memory.settled import Standing, settled
 from memory.timeline import Segment, visible
 from memory.validity import holding, records, valid
@@ -164,8 +165,7 @@ async def _candidates(
             found[n] = items
     ranked = getattr(store, "ranks_words", False) or any(item.score is not None for items in found for item in items)
     if any(found) and not ranked:
-        searches = [SearchOp(namespace, filter=only or None, limit=_UNRANKED) for only in segments]
-        every = [item for items in cast("list[list[SearchItem]]", await store.abatch(searches)) for item in items]
+        every = await newest(store, namespace, segments, _UNRANKED)
         ranked = [{item.key: item for item in [*items, *every]} for items in found]
         found = [list(items.values()) for items in ranked]
     return found

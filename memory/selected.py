@@ -61,7 +61,8 @@ def with_questions(found: Sequence[Recalled], pool: Pool, near: NDArray[np.intp]
     shown = {pool.number((one.namespace, one.key)) for one in found}
     kept = []
     for one in found:
-        before = int(near[pool.number((one.namespace, one.key)), OFFSETS.index(-1)])
+        number = pool.number((one.namespace, one.key))
+        before = int(near[number, OFFSETS.index(-1)]) if number != NONE else NONE
         asks = before != NONE and before not in shown and str(pool.values[before].get("text", "")).rstrip()[-1:] == "?"
         kept.append(one._replace(question=dict(pool.values[before])) if asks else one)
     return kept

@@ -90,11 +90,15 @@ def sees(timeline: Sequence[Segment], branch: str, turn: int) -> bool:
     return any(name == branch and turn <= through for name, through in timeline)
 
 
+def as_of(timeline: Sequence[Segment], turn: int) -> list[Segment]:
+    """Return the timeline as far as a turn: with it, nothing can be seen of later ones."""
+    kept = [(name, min(through, turn)) for name, through in timeline]
+    return [segment for segment, before in zip(kept, [0, *(t for _, t in kept)], strict=False) if segment[1] > before]
+
+
 def fork(timeline: Sequence[Segment], turn: int, branch: str) -> list[Segment]:
     """Return the timeline on which `turn` and what follows belong to a new branch."""
-    kept = [(name, min(through, turn - 1)) for name, through in timeline]
-    past = [segment for segment, before in zip(kept, [0, *(t for _, t in kept)], strict=False) if segment[1] > before]
-    return [*past, (branch, timeline[-1][1] if timeline else turn)]
+    return [*as_of(timeline, turn - 1), (branch, timeline[-1][1] if timeline else turn)]
 
 
 async def claim(

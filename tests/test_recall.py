@@ -3,9 +3,11 @@
 import random
 
 import pytest
+from langgraph.store.base import PutOp
 from stores import opened
 
 from memory.recall import recall
+from memory.remember import remember
 from memory.timeline import stamp
 
 HERE = ("u", "c", "exchanges")
@@ -76,3 +78,23 @@ async def test_many_abandoned_futures_do_not_crowd_out_the_visible_one(store):
         for turn in range(1, 10):
             await write(store, f"dead{branch}", turn, "The heron sings of the drowned keeper, heron, heron.")
     assert (await keys(store, "heron keeper", timeline=[("a", 1), ("b", 2)])) == ["a-1", "b-2"]
+
+
+async def test_the_newest_are_found_where_a_store_cannot_rank(tmp_path):
+    for kind in ("faiss without vectors", "memory without vectors"):
+        with opened(kind, tmp_path) as store:
+            ops = [PutOp(HERE, f"a-{n}", {"text": f"The road, mile {n}."} | stamp("a", n)) for n in range(1, 1300)]
+            await store.abatch(ops)
+            await write(store, "a", 1300, "A heron stands in the water.")
+            assert (await keys(store, "the heron", timeline=[("a", 1300)], limit=3))[0] == "a-1300"
+
+
+async def test_what_another_record_was_replaced_by_gets_no_strangers_question(store):
+    told = [{"player": "What about the mill?", "reply": "Is the miller awake?"}, {"player": "yes", "reply": "He is."}]
+    await remember(store, HERE, told, timeline=[("a", 2)])
+
+    async def replaced(found):
+        return [found[0]._replace(key="elsewhere", value={"text": "He moved.", "kind": "trait"})]
+
+    (one,) = await recall(store, HERE, "Is he awake?", timeline=[("a", 2)], valid=replaced)
+    assert one.question is None

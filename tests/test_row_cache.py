@@ -70,3 +70,16 @@ def test_only_so_many_are_kept(store, monkeypatch):
     assert len(store.search(SPACE, query="lamp", limit=11)) == 11
     (space,) = store._search.shards._loaded
     assert len(store._search.shards._loaded[space].rows._items) == 3
+
+
+def test_what_is_kept_is_counted_and_the_largest_are_not_kept(path):
+    with FaissStore.open(path) as store:
+        store.put(SPACE, "long", {"text": "lamp " * 8_000})
+        store.put(SPACE, "longest", {"text": "lamp", "page": "x" * 100_000})
+        store.search(SPACE, query="lamp")
+        (space,) = store._search.shards._loaded
+        kept = store._search.shards._loaded[space].rows
+        assert 40_000 < kept.size < 45_000
+        store.put(SPACE, "long", {"text": "lamp"})
+        store.search(SPACE, query="lamp")
+        assert 0 < kept.size < 2_000

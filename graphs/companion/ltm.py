@@ -27,7 +27,7 @@ from memory.injection import START, inject_text, memory_block
 from memory.ltm_config import LtmConfig, LtmReads
 from memory.namespaces import character_name
 from memory.off_the_record import off_record
-from memory.timeline import Segment, branch_of, record_key, stamp
+from memory.timeline import Segment, as_of, branch_of, record_key, stamp
 
 JSON = dict[str, Any]
 
@@ -74,7 +74,7 @@ async def character_memories(
         config,
         user=context.user,
         session=_session(state, runtime),
-        timeline=[(branch, min(reached, written)) for branch, reached in state.timeline],
+        timeline=as_of(state.timeline, written),
         besides=[spoken(text, character) for text in shown],
     )
     return [

@@ -26,6 +26,7 @@ from memory.recall import Present, Recalled
 from memory.recall import recall as recall_records
 from memory.secrets import may_know
 from memory.successors import with_successors
+from memory.timeline import as_of
 from notebooks import NotebookError
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
@@ -75,12 +76,16 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     def told(one: Recalled) -> dict[str, Any]:
         return memory_of(one, present, state.character.name or "")
 
+    # As of now, not as of the buffer's beginning; but the turn under way has no place yet, and what stands under its
+    # number may be of a future that was taken back.
+    written = as_of(state.timeline, min(state.turn - 1, state.remembered_through))
     room = context.recall_tokens // _UNSPOKEN
-    hidden = await unspoken(store, facts, state.timeline, before, told, _cost, room)
-    known = list[Recalled]()
+    hidden = await unspoken(store, facts, written, before, told, _cost, room)
+    shown, known = {memory["key"] for memory in hidden}, list[Recalled]()
 
     async def holding(found: list[Recalled]) -> list[Recalled]:
-        known[:] = await with_successors(store, found, facts, timeline=state.timeline)  # as of now
+        held = await with_successors(store, found, facts, timeline=written)
+        known[:] = [one for one in held if one.key not in shown]
         return list(known)
 
     search = partial(

@@ -7,17 +7,18 @@ must not forget them for as long as the turn takes to leave the buffer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
-from langgraph.store.base import BaseStore, SearchItem, SearchOp
+from langgraph.store.base import BaseStore
 
+from memory.newest import newest
 from memory.recalled import Recalled
 from memory.timeline import Segment, visible
 from memory.validity import valid
 
 JSON = dict[str, Any]
 
-_MOST = 64  # secrets of the buffer's turns that are looked at
+_MOST = 64  # secrets of the buffer's turns that are looked at, the latest
 
 
 async def unspoken(
@@ -34,20 +35,20 @@ async def unspoken(
     Args:
         store: Any store. No query is embedded.
         facts: Where the campaign's facts are.
-        timeline: What can be seen.
+        timeline: What can be seen: no further than what is written, since another's record may lie beyond.
         since: First turn that the prompt holds word for word.
         told: Tells a record as a memory.
         cost: Tokens of a memory.
         budget: Tokens that all may cost.
     """
     first = f"{max(since, 0):08}"
-    searches = [
-        SearchOp(facts, filter={**only, "kind": "secret", "order": {**only["order"], "$gte": first}}, limit=_MOST)
+    filters = [
+        {**only, "kind": "secret", "order": {**only["order"], "$gte": first}}
         for only in visible(timeline)
         if only["order"]["$lte"] >= first
     ]
-    results = cast("list[list[SearchItem]]", await store.abatch(searches)) if searches else []
-    found = [Recalled(item.key, item.value, None, 0.0, tuple(item.namespace)) for items in results for item in items]
+    items = await newest(store, facts, filters, _MOST)
+    found = [Recalled(item.key, item.value, None, 0.0, tuple(item.namespace)) for item in items]
     kept: list[JSON] = []
     for one in reversed(await valid(store, found, timeline=timeline)):
         memory = told(one)
