@@ -10,6 +10,7 @@ from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.sections import interview_prompt
 from graphs.dungeon_master.state import DungeonState
 from graphs.prompt_stack import system_message
+from graphs.storyteller.portrait import read
 from notebooks import CharacterNotebook
 
 SENTENCES = [
@@ -85,3 +86,15 @@ def test_after_the_tool_has_answered_it_asks_on_and_speaks_of_errors():
         after = INTERVIEWER.invoke([system_message(sections), *conversation])
         assert word in after.text
         assert not after.tool_calls
+
+
+@pytest.mark.parametrize(
+    ("words", "background"),
+    [
+        ("I'm Tobin, a dwarf cleric raised in a mine, and I want to find my brother.", "raised in a mine"),
+        ("I'm Ada, an elf wizard born in a storm who wants peace.", "born in a storm"),
+        ("I was raised by wolves.", "was raised by wolves"),
+    ],
+)
+def test_a_past_may_follow_the_calling_without_a_who(words, background):
+    assert read(words, ["name", "ancestry", "class", "background", "goal"], {})["background"] == background

@@ -23,7 +23,8 @@ _VERBS = (
     r"i|she|he|they|i['’]m|raised|born|once|grown|got|gets|like|likes|love|loves|hate|hates|fear|fears|never|always|trying|out|on|former|formerly|ex)\b"
 )
 _CLAUSES = re.compile(
-    rf"(?<=[.!?;\n])\s+|\s*[;\n]\s*|,?\s+who(?:['’]s)?\s+(?={_VERBS})|,?\s+(?:and|but|so|because|then)\s+(?={_VERBS})|,\s+(?={_VERBS})",
+    rf"(?<=[.!?;\n])\s+|\s*[;\n]\s*|,?\s+who(?:['’]s)?\s+(?={_VERBS})|,?\s+(?:and|but|so|because|then)\s+(?={_VERBS})|,\s+(?={_VERBS})"
+    r"|(?<=\w)\s+(?=(?:raised|brought\s+up|born|trained)\s+(?:in|by|on|among|at|under|as)\s)(?<!\bwas\s)(?<!\bi\s)",
     re.I,
 )
 _LEAD = r"^\W*(?:(?:so|well|and|but|now|basically|actually|really|also|then|currently|ok|oh)\s+)*(?:(?:i|she|he|they|my character)\s+)?(?:(?:really|just|only|now|also|do|still|desperately|mostly|simply)\s+)*"
