@@ -243,6 +243,24 @@ async def test_rounds_of_tools_are_bounded():
     assert len(desk.model.asked("reply")) == 6
 
 
+async def test_a_tool_that_commands_in_the_last_round_is_answered_and_the_model_told_to_end():
+    def book(day: str, runtime: ToolRuntime) -> Command:
+        """Book a call."""
+        told = ToolMessage(f"Booked for {day}.", tool_call_id=runtime.tool_call_id)
+        return Command(update={"messages": [told], "callback": {"day": day}})
+
+    desk = Desk(CallbackNotebook, tools=[book])
+    rounds = [say("", call("book", day=str(day))) for day in range(1, 7)]
+    desk.model.queue("reply", *rounds, say("Done."))
+    assert await desk.say("Book all week") == "Done."
+    told = [m.text for m in desk.model.asked("reply")[-1] if m.type == "tool"]
+    assert told == [
+        *(f"Booked for {day}." for day in range(1, 6)),
+        "Booked for 6.\nNo more tools in this turn: answer now.",
+    ]
+    assert desk.values["callback"]["day"] == "6"
+
+
 async def test_the_buffer_policy_decides_what_stands_in_the_prompt():
     desk = Desk(buffer=LastTurns(1))
     for words in ("one", "two", "three"):

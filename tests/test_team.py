@@ -151,6 +151,10 @@ async def test_a_tool_may_hand_over_as_langgraph_swarm_does_and_ends_the_agent_a
     assert models["sales"].asked("update") == [], "no notes were taken"
     await app.ainvoke({"messages": [HumanMessage("And a lamp?")]}, config)
     assert models["sales"].asked("reply")[-1][-1].text == "And a lamp?"
+    models["sales"].queue("reply", say("", call("transfer_to_billing")))
+    context = {"max_tool_rounds": 1}
+    told = await app.ainvoke({"messages": [HumanMessage("My refund?")]}, config, context=context)
+    assert told["messages"][-1].text == "I see.", "in the last round that is allowed, too"
 
 
 async def test_settings_of_the_parents_run_are_the_agents_too():
