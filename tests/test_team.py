@@ -102,9 +102,10 @@ async def test_who_hands_over_takes_notes_first():
     assert [item.value["reply"] for item in stored] == ["One moment."]
 
 
-async def test_an_agent_that_is_no_colleague_cannot_be_handed_over_to():
+@pytest.mark.parametrize("whom", ["legal", ["billing"], {"name": "billing"}, None, 1])
+async def test_what_is_no_colleague_cannot_be_handed_over_to(whom):
     team = Team()
-    wrong = say("", call("hand_over", to="legal"))
+    wrong = say("", call("hand_over", to=whom))
     assert await team.say("Sue them", sales=[wrong, say("I cannot.")]) == "I cannot."
     results = [m for m in team.models["sales"].asked("reply")[-1] if m.type == "tool"]
     assert "hand_over to billing" in results[0].text

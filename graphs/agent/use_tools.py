@@ -48,7 +48,7 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
             notices += [*notes, *([problem] if problem else [])]
         elif call.problem:
             results[call.id] = answer(call, f"{call.name}: {call.problem}", ok=False)
-        elif call.name == HAND_OVER and call.args.get("to") in agent.handoffs:
+        elif call.name == HAND_OVER and call.args.get("to") in list(agent.handoffs):  # whatever a model sends as "to"
             handover = call.args["to"]
             results[call.id] = answer(call, f"Handed over to {handover}.")
         elif call.name in own:
