@@ -16,6 +16,7 @@ from graphs.agent import Mode, Recall, build_agent
 from graphs.dungeon_master import prompts as dungeon
 from graphs.errors import InputError, ModelError
 from memory.buffer_policies import LastTurns, Summary
+from memory.namespaces import campaign_namespace
 from notebooks import CharacterNotebook, DeclarationError, Notebook, PatchError, StateNotebook, every_turn
 
 KNOWN = say("", call("CustomerNotebook", name="Ann", product="X100"))
@@ -300,6 +301,14 @@ async def test_agents_of_other_names_do_not_share_memories():
     assert other.values["ticket"]["problem"] == ""
 
 
+@pytest.mark.parametrize("name", ["default", "companion"])
+async def test_an_agent_called_as_a_game_or_an_assistant_is_another_one(name):
+    desk = Desk(TicketNotebook, name=name)
+    await desk.say("It leaks")
+    assert await desk.store.asearch(campaign_namespace("adventurer", name)) == []
+    assert len(await desk.store.asearch(campaign_namespace("adventurer", f"agent:{name}", "exchanges"))) == 1
+
+
 async def test_edits_by_hand_are_patches_and_checked():
     desk = Desk(TicketNotebook, CallbackNotebook)
     await desk.say("It leaks", update=note(problem="leaks"))
@@ -402,6 +411,8 @@ class Loud(Notebook):
             },
             "Mode 'b': an earlier one fills CustomerNotebook already",
         ),
+        ({"name": "desk:2"}, "name: got 'desk:2'; expected a name without a colon"),
+        ({"name": " "}, "name: got ' '"),
         ({"shared": [Loud]}, "shared: Loud is none of the notebooks"),
     ],
 )
@@ -444,7 +455,7 @@ async def test_of_a_turn_that_is_not_to_be_remembered_nothing_is_noted_anywhere(
     assert desk.values["noted"] == {"ticket": 3}
     await desk.say("And now?")
     assert "Zelda" not in desk.values["summary"]
-    stored = await desk.store.asearch(("adventurer", "agent", "exchanges"))
+    stored = await desk.store.asearch(campaign_namespace("adventurer", "agent:agent", "exchanges"))
     assert "Zelda" not in str([item.value for item in stored])
 
 

@@ -128,6 +128,8 @@ class Agent:
         Raises:
             DeclarationError: The message names what is wrong, and what is allowed.
         """
+        if not isinstance(self.name, str) or not self.name.strip() or ":" in self.name:
+            raise DeclarationError(f"name: got {self.name!r:.80}; expected a name without a colon, such as 'desk'.")
         check_declarations(self.notebooks)
         for channel, page in self.pages.items():
             if channel in {*taken, *NODES, *SECTIONS}:
