@@ -454,6 +454,8 @@ async def test_of_a_turn_that_is_not_to_be_remembered_nothing_is_noted_anywhere(
     assert len(desk.model.asked("update")) == 1, "there is nothing to be noted"
     assert desk.values["noted"] == {"ticket": 3}
     await desk.say("And now?")
+    rule = "What the person asked you not to remember you never note, in no later turn either."
+    assert all(rule in prompt for job in ("fill", "reply") for prompt in desk.prompts(job))
     assert "Zelda" not in desk.values["summary"]
     stored = await desk.store.asearch(campaign_namespace("adventurer", "agent:agent", "exchanges"))
     assert "Zelda" not in str([item.value for item in stored])
