@@ -122,11 +122,22 @@ async def test_a_patch_that_does_not_fit_twice_keeps_the_page_and_the_next_turn_
     assert desk.values["ticket"]["problem"] == ""
     assert desk.values["mood"]["mood"] == "cross", "the other page's patch stands"
     assert desk.values["noted"] == {"ticket": 2, "mood": 3}
-    assert "the next turn will catch up. TicketNotebook was left as it is. colour" in desk.notices[-1]
+    assert "the next turn will catch up (ticket). TicketNotebook was left as it is. colour" in desk.notices[-1]
     await desk.say("four", update=note(problem="leaks"))
     assert "TicketNotebook: page <ticket>, turns 3 to 4" in desk.prompts("update")[-1]
     assert desk.values["noted"] == {"ticket": 4, "mood": 3}
     assert desk.values["ticket"]["problem"] == "leaks"
+
+
+async def test_a_call_that_is_no_pages_is_told_and_nothing_said_of_catching_up():
+    desk = Desk(TicketNotebook)
+    wrong = say("", call("TicketNotebook", problem="leaks"), call("CallbackNotebook", day="Monday"))
+    await desk.say("one", update=[wrong, say("", call("CallbackNotebook", day="Monday"))])
+    assert (desk.values["ticket"]["problem"], desk.values["noted"]) == ("leaks", {"ticket": 1})
+    assert desk.notices == [
+        "A call that is no page's was not done; no later turn will come back to it. There is no tool "
+        "'CallbackNotebook'; the only one is TicketNotebook."
+    ]
 
 
 async def test_an_update_that_fails_never_costs_the_reply():
