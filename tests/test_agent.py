@@ -424,6 +424,10 @@ class Loud(Notebook):
         ),
         ({"name": "desk:2"}, "name: got 'desk:2'; expected a name without a colon"),
         ({"name": " "}, "name: got ' '"),
+        ({"recall": 0.5}, "recall: got 0.5; expected Recall(…), such as Recall(tokens=400)"),
+        ({"recall": Recall}, "recall: got <class"),
+        ({"buffer": "turns"}, "buffer: got 'turns'; expected a policy of memory.buffer_policies, such as LastTurns(6)"),
+        ({"buffer": LastTurns}, "buffer: got <class"),
         ({"shared": [Loud]}, "shared: Loud is none of the notebooks"),
     ],
 )
