@@ -24,6 +24,7 @@ from langchain_core.runnables import Runnable
 from graphs.errors import ModelError, SettingsError
 from graphs.model_errors import explain, one_line
 from graphs.providers import KEY_VARIABLES, OFFLINE, PLAY_OFFLINE, base_url, split_name
+from notebooks.patch import is_deeper
 
 __all__ = ["ask", "explain", "load_chat_model"]
 
@@ -226,16 +227,6 @@ async def _stream(
     return _strict(whole)
 
 
-def _depth(value: Any) -> int:
-    """Count the levels of a JSON value, without descending by recursion, which deep ones would break."""
-    depth, level = 0, [value]
-    while level:
-        depth += 1
-        parts = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
-        level = [inner for part in parts for inner in part]
-    return depth
-
-
 def _strict(whole: AIMessageChunk) -> AIMessage:
     """Make a message of the streamed pieces, without LangChain's completion of broken tool arguments.
 
@@ -249,7 +240,7 @@ def _strict(whole: AIMessageChunk) -> AIMessage:
             arguments = json.loads(piece["args"] or "{}", strict=False)
             if not isinstance(arguments, dict):
                 raise TypeError(f"expected a JSON object, got {type(arguments).__name__}")
-            if _depth(arguments) > _DEEPEST:
+            if is_deeper(arguments, _DEEPEST):
                 raise ValueError(f"nested more than {_DEEPEST} levels deep")
         except (ValueError, TypeError, RecursionError) as error:
             broken.append(invalid_tool_call(name=piece["name"], args=piece["args"], id=piece["id"], error=str(error)))

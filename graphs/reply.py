@@ -58,7 +58,7 @@ def tools_answered(message: AIMessage, results: list[ToolMessage], *, again: boo
 
     Args:
         message: What the model said and called.
-        results: What came of the calls.
+        results: What came of the calls; none if a tool hands over to another agent at once.
         again: Whether the model is asked again.
         spent: Whether it may call no more tools in this turn; it is told so.
 
@@ -68,7 +68,7 @@ def tools_answered(message: AIMessage, results: list[ToolMessage], *, again: boo
     if not again:
         silent = message.model_copy(update={"content": ""})
         return [silent, *results, AIMessage(message.text, id=f"{message.id}-said")]
-    if spent:
+    if spent and results:
         told = f"{results[-1].text}\nNo more tools in this turn: answer now."
         return [*results[:-1], results[-1].model_copy(update={"content": told})]
     return [*results]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from langchain_core.messages import AnyMessage
 
@@ -34,6 +34,7 @@ class Due(NamedTuple):
         return bool(self.fold or self.drop)
 
 
+@runtime_checkable
 class BufferPolicy(Protocol):
     """Which turns stand in the prompt, and what becomes of the others."""
 

@@ -12,11 +12,13 @@ from pydantic_core import to_jsonable_python
 from notebooks.errors import PageFullError, PatchError, VersionError
 from notebooks.merge import added
 from notebooks.number import Number
-from notebooks.patch import JSON, merge_patch, patch_schema
+from notebooks.patch import JSON, is_deeper, merge_patch, patch_schema
 from notebooks.render import is_empty, render_fields
 from notebooks.update import Update, every_turn
 
 __all__ = ["Change", "Entry", "Notebook", "Number", "Place"]
+
+_DEEPEST = 100  # levels of a patch; Python gives up at a few hundred
 
 PageT = TypeVar("PageT")
 Place = Literal["before", "after", "last"]
@@ -147,12 +149,14 @@ class Notebook(BaseModel):
             bounded: Whether the limit holds; it cannot for what several writers, who each kept it, wrote at once.
 
         Raises:
-            PatchError: The patch is no object, or a field does not validate.
+            PatchError: The patch is no object, is nested more than 100 levels deep, or a field does not validate.
             PageFullError: The page would pass its limit. A page that is over it already may still be shortened.
         """
         name = type(self).__name__
         if isinstance(patch, type(self)):
             patch = patch.as_json()
+        if is_deeper(patch, _DEEPEST):
+            raise PatchError(name, [f"The patch: it is nested more than {_DEEPEST} levels deep; expected fewer."])
         if not isinstance(patch, Mapping):
             raise PatchError(name, [f"The patch: got {patch!r:.80}; expected an object with the fields to change."])
         if by_model and (owned := self._owned(patch)):

@@ -10,6 +10,19 @@ from pydantic import BaseModel
 JSON = dict[str, Any]
 
 
+def is_deeper(value: Any, most: int) -> bool:
+    """Whether a JSON value has more levels than `most`; found without recursion, which deep ones would break."""
+    level = [value]
+    for _ in range(most):
+        parts = [
+            part.values() if isinstance(part, Mapping) else part
+            for part in level
+            if isinstance(part, Mapping | list | tuple)
+        ]
+        level = [inner for part in parts for inner in part]
+    return bool(level)
+
+
 def merge_patch(target: Any, patch: Any) -> Any:
     """Apply `patch` to `target` as RFC 7396 says: objects merge, null deletes, all else replaces.
 

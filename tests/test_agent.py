@@ -16,6 +16,7 @@ from graphs.agent import Mode, Recall, build_agent
 from graphs.dungeon_master import prompts as dungeon
 from graphs.errors import InputError, ModelError
 from memory.buffer_policies import LastTurns, Summary
+from memory.namespaces import campaign_namespace
 from notebooks import CharacterNotebook, DeclarationError, Notebook, PatchError, StateNotebook, every_turn
 
 KNOWN = say("", call("CustomerNotebook", name="Ann", product="X100"))
@@ -121,11 +122,22 @@ async def test_a_patch_that_does_not_fit_twice_keeps_the_page_and_the_next_turn_
     assert desk.values["ticket"]["problem"] == ""
     assert desk.values["mood"]["mood"] == "cross", "the other page's patch stands"
     assert desk.values["noted"] == {"ticket": 2, "mood": 3}
-    assert "the next turn will catch up. TicketNotebook was left as it is. colour" in desk.notices[-1]
+    assert "the next turn will catch up (ticket). TicketNotebook was left as it is. colour" in desk.notices[-1]
     await desk.say("four", update=note(problem="leaks"))
     assert "TicketNotebook: page <ticket>, turns 3 to 4" in desk.prompts("update")[-1]
     assert desk.values["noted"] == {"ticket": 4, "mood": 3}
     assert desk.values["ticket"]["problem"] == "leaks"
+
+
+async def test_a_call_that_is_no_pages_is_told_and_nothing_said_of_catching_up():
+    desk = Desk(TicketNotebook)
+    wrong = say("", call("TicketNotebook", problem="leaks"), call("CallbackNotebook", day="Monday"))
+    await desk.say("one", update=[wrong, say("", call("CallbackNotebook", day="Monday"))])
+    assert (desk.values["ticket"]["problem"], desk.values["noted"]) == ("leaks", {"ticket": 1})
+    assert desk.notices == [
+        "A call that is no page's was not done; no later turn will come back to it. There is no tool "
+        "'CallbackNotebook'; the only one is TicketNotebook."
+    ]
 
 
 async def test_an_update_that_fails_never_costs_the_reply():
@@ -243,6 +255,24 @@ async def test_rounds_of_tools_are_bounded():
     assert len(desk.model.asked("reply")) == 6
 
 
+async def test_a_tool_that_commands_in_the_last_round_is_answered_and_the_model_told_to_end():
+    def book(day: str, runtime: ToolRuntime) -> Command:
+        """Book a call."""
+        told = ToolMessage(f"Booked for {day}.", tool_call_id=runtime.tool_call_id)
+        return Command(update={"messages": [told], "callback": {"day": day}})
+
+    desk = Desk(CallbackNotebook, tools=[book])
+    rounds = [say("", call("book", day=str(day))) for day in range(1, 7)]
+    desk.model.queue("reply", *rounds, say("Done."))
+    assert await desk.say("Book all week") == "Done."
+    told = [m.text for m in desk.model.asked("reply")[-1] if m.type == "tool"]
+    assert told == [
+        *(f"Booked for {day}." for day in range(1, 6)),
+        "Booked for 6.\nNo more tools in this turn: answer now.",
+    ]
+    assert desk.values["callback"]["day"] == "6"
+
+
 async def test_the_buffer_policy_decides_what_stands_in_the_prompt():
     desk = Desk(buffer=LastTurns(1))
     for words in ("one", "two", "three"):
@@ -280,6 +310,14 @@ async def test_agents_of_other_names_do_not_share_memories():
     await other.say("hi")
     assert other.values["turn"] == 1
     assert other.values["ticket"]["problem"] == ""
+
+
+@pytest.mark.parametrize("name", ["default", "companion"])
+async def test_an_agent_called_as_a_game_or_an_assistant_is_another_one(name):
+    desk = Desk(TicketNotebook, name=name)
+    await desk.say("It leaks")
+    assert await desk.store.asearch(campaign_namespace("adventurer", name)) == []
+    assert len(await desk.store.asearch(campaign_namespace("adventurer", f"agent:{name}", "exchanges"))) == 1
 
 
 async def test_edits_by_hand_are_patches_and_checked():
@@ -384,6 +422,12 @@ class Loud(Notebook):
             },
             "Mode 'b': an earlier one fills CustomerNotebook already",
         ),
+        ({"name": "desk:2"}, "name: got 'desk:2'; expected a name without a colon"),
+        ({"name": " "}, "name: got ' '"),
+        ({"recall": 0.5}, "recall: got 0.5; expected Recall(…), such as Recall(tokens=400)"),
+        ({"recall": Recall}, "recall: got <class"),
+        ({"buffer": "turns"}, "buffer: got 'turns'; expected a policy of memory.buffer_policies, such as LastTurns(6)"),
+        ({"buffer": LastTurns}, "buffer: got <class"),
         ({"shared": [Loud]}, "shared: Loud is none of the notebooks"),
     ],
 )
@@ -425,8 +469,10 @@ async def test_of_a_turn_that_is_not_to_be_remembered_nothing_is_noted_anywhere(
     assert len(desk.model.asked("update")) == 1, "there is nothing to be noted"
     assert desk.values["noted"] == {"ticket": 3}
     await desk.say("And now?")
+    rule = "What the person asked you not to remember you never note, in no later turn either."
+    assert all(rule in prompt for job in ("fill", "reply") for prompt in desk.prompts(job))
     assert "Zelda" not in desk.values["summary"]
-    stored = await desk.store.asearch(("adventurer", "agent", "exchanges"))
+    stored = await desk.store.asearch(campaign_namespace("adventurer", "agent:agent", "exchanges"))
     assert "Zelda" not in str([item.value for item in stored])
 
 

@@ -48,7 +48,7 @@ async def test_studio_runs_an_agent_and_edits_its_pages(desk_studio):
     assert list(schemas["input_schema"]["properties"]) == ["messages"]
     assert {"ticket", "customer", "mode", "notices"} <= set(schemas["state_schema"]["properties"])
     assert {"model", "user", "max_tool_rounds"} <= set(schemas["context_schema"]["properties"])
-    assert schemas["context_schema"]["properties"]["campaign"]["default"] == "desk"
+    assert schemas["context_schema"]["properties"]["campaign"]["default"] == "agent:desk"
     picture = await client.assistants.get_graph(assistant["assistant_id"])
     assert {"begin", "fill_customer", "respond"} <= {node["id"] for node in picture["nodes"]}
 

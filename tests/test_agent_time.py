@@ -15,6 +15,7 @@ from scripted import call, say
 from graphs.errors import ModelError
 from graphs.history import History
 from memory import FaissStore
+from memory.namespaces import campaign_namespace
 
 
 def note(**fields):
@@ -40,7 +41,7 @@ async def test_a_fork_sees_the_old_page_and_none_of_the_abandoned_future():
     seen = "\n".join(m.text for m in desk.model.asked("reply")[-1][:-1])
     assert "burns" in seen
     assert "xylophone" not in seen
-    stored = await desk.store.asearch(("adventurer", "agent", "exchanges"))
+    stored = await desk.store.asearch(campaign_namespace("adventurer", "agent:agent", "exchanges"))
     assert sorted(item.value["turn"] for item in stored) == [1, 2, 2, 3, 3], "both futures stand"
 
 
@@ -85,7 +86,7 @@ async def test_a_run_that_is_killed_during_an_update_goes_on_there_and_counts_on
     assert desk.values["ticket"]["problem"] == "leaks"
     assert desk.values["callback"]["calls"] == 2
     assert len(desk.model.asked("reply")) == 2
-    stored = await desk.store.asearch(("adventurer", "agent", "exchanges"))
+    stored = await desk.store.asearch(campaign_namespace("adventurer", "agent:agent", "exchanges"))
     assert [item.value["reply"] for item in stored] == ["Hello.", "Where?"]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebooks import CharacterNotebook, StateNotebook, diff_patch, merge_patch, patch_schema
+from notebooks import CharacterNotebook, PatchError, StateNotebook, diff_patch, merge_patch, patch_schema
 
 # RFC 7396, appendix A.
 RFC_CASES = [
@@ -47,6 +47,26 @@ objects = st.dictionaries(
 def test_a_diff_leads_from_one_object_to_the_other(before, after):
     assert merge_patch(before, diff_patch(before, after)) == after
     assert diff_patch(after, after) == {}
+
+
+def nested(levels, kind):
+    value = {}
+    for _ in range(levels):
+        value = [value] if kind is list else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("kind", [dict, list])
+@pytest.mark.parametrize("levels", [101, 600, 20_000])
+def test_a_patch_that_is_nested_too_deep_is_refused_like_any_other(levels, kind):
+    for patch in (nested(levels, kind), {"condition": nested(levels, kind)}):
+        with pytest.raises(PatchError, match=r"CharacterNotebook was left as it is\. .* nested more than 100 levels"):
+            CharacterNotebook().patched(patch, by_model=True)
+
+
+def test_a_patch_that_is_nested_less_deep_is_held_to_its_fields():
+    with pytest.raises(PatchError, match="there is no such field"):
+        CharacterNotebook().patched({"pockets": nested(90, dict)})
 
 
 def _walk(schema):

@@ -21,6 +21,7 @@ from scripted import call, say
 from graphs.agent import TeamState, as_node, build_agent
 from graphs.errors import InputError
 from graphs.pages import patches
+from memory.namespaces import campaign_namespace
 from notebooks import Count, DeclarationError, Notebook, NotebookError, on_demand
 
 
@@ -98,13 +99,14 @@ async def test_who_hands_over_takes_notes_first():
     assert team.values["callback"]["day"] == "Friday"
     assert team.values["seats"]["sales"]["ticket"]["problem"] == "invoice"
     assert team.values["seats"]["billing"]["ticket"]["problem"] == "", "what is not shared is each one's own"
-    stored = await team.store.asearch(("adventurer", "sales", "exchanges"))
+    stored = await team.store.asearch(campaign_namespace("adventurer", "agent:sales", "exchanges"))
     assert [item.value["reply"] for item in stored] == ["One moment."]
 
 
-async def test_an_agent_that_is_no_colleague_cannot_be_handed_over_to():
+@pytest.mark.parametrize("whom", ["legal", ["billing"], {"name": "billing"}, None, 1])
+async def test_what_is_no_colleague_cannot_be_handed_over_to(whom):
     team = Team()
-    wrong = say("", call("hand_over", to="legal"))
+    wrong = say("", call("hand_over", to=whom))
     assert await team.say("Sue them", sales=[wrong, say("I cannot.")]) == "I cannot."
     results = [m for m in team.models["sales"].asked("reply")[-1] if m.type == "tool"]
     assert "hand_over to billing" in results[0].text
@@ -151,12 +153,16 @@ async def test_a_tool_may_hand_over_as_langgraph_swarm_does_and_ends_the_agent_a
     assert models["sales"].asked("update") == [], "no notes were taken"
     await app.ainvoke({"messages": [HumanMessage("And a lamp?")]}, config)
     assert models["sales"].asked("reply")[-1][-1].text == "And a lamp?"
+    models["sales"].queue("reply", say("", call("transfer_to_billing")))
+    context = {"max_tool_rounds": 1}
+    told = await app.ainvoke({"messages": [HumanMessage("My refund?")]}, config, context=context)
+    assert told["messages"][-1].text == "I see.", "in the last round that is allowed, too"
 
 
 async def test_settings_of_the_parents_run_are_the_agents_too():
     team = Team()
     await team.app.ainvoke({"messages": [HumanMessage("hi")]}, team.config, context={"user": "ann"})
-    assert len(await team.store.asearch(("ann", "sales", "exchanges"))) == 1
+    assert len(await team.store.asearch(campaign_namespace("ann", "agent:sales", "exchanges"))) == 1
 
 
 async def test_agents_may_hand_a_person_to_and_fro():
@@ -299,6 +305,21 @@ async def test_a_parent_without_seats_and_an_agent_with_a_checkpointer_are_refus
         await builder.compile().ainvoke({"messages": [HumanMessage("go")]})
     with pytest.raises(DeclarationError, match="Agent 'sales': compile it without a checkpointer"):
         as_node(agent.compile(checkpointer=True))
+
+
+@pytest.mark.parametrize("name", [{}, {"name": "sales"}])
+async def test_two_agents_of_one_name_never_share_a_conversation_silently(name):
+    model, builder = AgentModel(), StateGraph(VisitsState)
+    for node in ("sales", "billing"):
+        agent = build_agent([VisitsNotebook], model=model, shared=[VisitsNotebook], **name)
+        builder.add_node(node, as_node(agent.compile()))
+    builder.add_edge(START, "sales").add_edge("sales", "billing")
+    with pytest.raises(
+        DeclarationError, match=r"is the node '\w+': expected one name for both.* build_agent\(…, name='"
+    ):
+        await builder.compile().ainvoke({"messages": [HumanMessage("go")]})
+    with pytest.raises(DeclarationError, match="is the node"):
+        builder.compile().invoke({"messages": [HumanMessage("go")]})
 
 
 def test_a_team_serves_callers_without_an_event_loop():

@@ -23,14 +23,14 @@ def context_of(name: str, model: str | BaseChatModel | None) -> type[Context]:
     """Make the class of an agent's settings.
 
     Args:
-        name: The agent's; its campaign is called so, and each that a caller names is kept apart by it.
+        name: The agent's; its campaign is called "agent:" and so, and each that a caller names is kept apart by that:
+            a game or an assistant of the same name is another one.
         model: Default of the setting `model`; a chat model is used whatever the setting says.
     """
     about = {field: Context.model_fields[field].description for field in ("campaign", "model")}
-    campaign = Annotated[str, AfterValidator(partial(apart, own=name))]
-    fields: dict[str, Any] = {
-        "campaign": (campaign, Field(default=name, max_length=200, description=about["campaign"]))
-    }
+    own = f"agent:{name}"
+    campaign = Annotated[str, AfterValidator(partial(apart, own=own))]
+    fields: dict[str, Any] = {"campaign": (campaign, Field(default=own, max_length=200, description=about["campaign"]))}
     if model is not None:
         called = model if isinstance(model, str) else getattr(model, "model_name", None) or type(model).__name__
         fields["model"] = (str, Field(default=called, min_length=1, description=about["model"]))

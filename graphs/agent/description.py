@@ -128,6 +128,14 @@ class Agent:
         Raises:
             DeclarationError: The message names what is wrong, and what is allowed.
         """
+        if not isinstance(self.name, str) or not self.name.strip() or ":" in self.name:
+            raise DeclarationError(f"name: got {self.name!r:.80}; expected a name without a colon, such as 'desk'.")
+        if not isinstance(self.recall, Recall | None):
+            raise DeclarationError(f"recall: got {self.recall!r:.80}; expected Recall(…), such as Recall(tokens=400).")
+        if self.buffer is not None and (isinstance(self.buffer, type) or not isinstance(self.buffer, BufferPolicy)):
+            raise DeclarationError(
+                f"buffer: got {self.buffer!r:.80}; expected a policy of memory.buffer_policies, such as LastTurns(6)."
+            )
         check_declarations(self.notebooks)
         for channel, page in self.pages.items():
             if channel in {*taken, *NODES, *SECTIONS}:

@@ -56,7 +56,7 @@ def build_agent(
     Args:
         notebooks: What is tracked. Each class says when its page is written (`UPDATE`), where it stands in the prompt
             (`PLACE`) and how long it may be (`LIMIT`).
-        name: Keeps the agent's memories apart from those of others.
+        name: Keeps the agent's memories apart from those of others; no colon. In a team, its node is called so, too.
         instructions: What the model is told.
         modes: What the agent does when; the first that applies counts. Without any, it interviews for the notebooks
             that are filled once, then answers.

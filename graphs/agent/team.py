@@ -49,14 +49,17 @@ def as_node(agent: Any) -> RunnableLambda[Any, Any]:
     `difference` that the agent made: what others have written meanwhile, or write in the same step, is kept, and counts
     add up.
 
+    The node is called as the agent is, and the agent's seat, too: so no two agents of a graph share a conversation.
+
     An agent that hands over ends its own turn first, with its notes taken; then the parent goes on at the other's node.
 
     Args:
-        agent: `build_agent(…).compile()`. It may run many times in one step (`Send`); its own conversation is then
-            what the last of them left.
+        agent: `build_agent(…, name="sales").compile()` for the node "sales". It may run many times in one step
+            (`Send`); its own conversation is then what the last of them left.
 
     Raises:
-        DeclarationError: The agent has a checkpointer of its own, which would not go back with the parent.
+        DeclarationError: The agent has a checkpointer of its own, which would not go back with the parent. When the
+            node runs: it is not called as the agent is.
     """
     if agent.checkpointer is not None:
         raise DeclarationError(f"Agent {agent.builder.state_schema.AGENT.name!r}: compile it without a checkpointer.")
@@ -87,14 +90,26 @@ def as_node(agent: Any) -> RunnableLambda[Any, Any]:
         return Command(update=update, goto=after["handover"]) if after["handover"] else update
 
     def run(state: Any, config: RunnableConfig) -> Any:
+        _check_name(description.name, config)
         message, before = given(state)
         return came_of(state, before, agent.invoke(message, config))
 
     async def arun(state: Any, config: RunnableConfig) -> Any:
+        _check_name(description.name, config)
         message, before = given(state)
         return came_of(state, before, await agent.ainvoke(message, config))
 
     return RunnableLambda(run, arun, name=description.name)
+
+
+def _check_name(name: str, config: RunnableConfig) -> None:
+    """Refuse a node of another name: names of nodes are unique in a graph, so agents' names are, too."""
+    node = config.get("metadata", {}).get("langgraph_node", name)
+    if node != name:
+        raise DeclarationError(
+            f"Agent {name!r} is the node {node!r}: expected one name for both, since an agent's conversation and "
+            f"memories are kept by its name. Build it with build_agent(…, name={node!r}), or rename the node."
+        )
 
 
 def _newest(messages: Any) -> HumanMessage:

@@ -50,8 +50,14 @@ async def update_pages(state: AgentState, runtime: Runtime[Context]) -> dict[str
     update: dict[str, Any] = {"noted": dict(state.noted)}
     notices = list(noted.notes)
     if noted.problems:
-        _log.warning("Turn %d was not noted on every page: %s", state.turn, noted.problems)
-        notices.append(f"Not all was noted; the next turn will catch up. {' '.join(noted.problems)}")
+        _log.warning("Not all was noted of turn %d: %s", state.turn, noted.problems)
+        left = [name for name, page in zip(due, before, strict=True) if type(page).__name__ in noted.refused]
+        what = (
+            f"Not all was noted; the next turn will catch up ({', '.join(left)})."
+            if left
+            else "A call that is no page's was not done; no later turn will come back to it."
+        )
+        notices.append(f"{what} {' '.join(noted.problems)}")
     for name, old, new in zip(due, before, noted.pages, strict=True):
         if type(old).__name__ in noted.refused:
             continue

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import ToolMessage, convert_to_messages
 from langgraph.prebuilt import ToolNode
 from langgraph.runtime import Runtime
 from langgraph.types import Command
@@ -47,7 +48,7 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
             notices += [*notes, *([problem] if problem else [])]
         elif call.problem:
             results[call.id] = answer(call, f"{call.name}: {call.problem}", ok=False)
-        elif call.name == HAND_OVER and call.args.get("to") in agent.handoffs:
+        elif call.name == HAND_OVER and call.args.get("to") in list(agent.handoffs):  # whatever a model sends as "to"
             handover = call.args["to"]
             results[call.id] = answer(call, f"Handed over to {handover}.")
         elif call.name in own:
@@ -76,12 +77,22 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
 
 
 async def _called(state: AgentState, calls: Sequence[Call]) -> tuple[dict[str, ToolMessage], list[Command[Any]]]:
-    """Call the application's own tools; what they answer by call, and what they command."""
+    """Call the application's own tools; what they answer by call, and what else they command."""
     if not calls:
         return {}, []
     node = ToolNode(list(state.AGENT.tools), handle_tool_errors=True)
     asked = [{"type": "tool_call", "name": call.name, "args": call.args, "id": call.id} for call in calls]
     out: Any = await node.ainvoke(asked)
     parts = out if isinstance(out, list) else [out]
-    messages = [message for part in parts if not isinstance(part, Command) for message in part["messages"]]
-    return {message.tool_call_id: message for message in messages}, [p for p in parts if isinstance(p, Command)]
+    answered, commands = dict[str, ToolMessage](), list[Command[Any]]()
+    for part in parts:
+        command = part if isinstance(part, Command) else None
+        update = part if command is None else command.update
+        if isinstance(update, dict) and (command is None or command.graph is None):
+            told = convert_to_messages(update.get("messages", []))
+            answered |= {message.tool_call_id: message for message in told if isinstance(message, ToolMessage)}
+            others = [message for message in told if not isinstance(message, ToolMessage)]
+            update = {**update, "messages": others}  # the answer stands with those of the other calls
+        if command is not None:
+            commands.append(replace(command, update=update))
+    return answered, commands
