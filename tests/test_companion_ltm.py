@@ -11,12 +11,13 @@ from scripted import say
 
 from graphs.companion.context import Context
 from graphs.companion.ltm import ltm_of
+from graphs.dungeon_master.forget import Forgetting
 from graphs.errors import SettingsError
 from memory.characters import MEMORIES, remember_message
 from memory.curation import add, listed
 from memory.embeddings import HashEmbeddings
 from memory.errors import LtmConfigError
-from memory.namespaces import character_namespace
+from memory.namespaces import campaign_namespace, character_namespace
 
 CAT = "My cat is called Miso, she is nine years old, and she always sleeps on my keyboard whenever I want to work."
 TRAIN = "Next week I take the night train to Vienna, because my younger sister is getting married there on Saturday."
@@ -92,6 +93,23 @@ async def test_what_left_the_conversation_is_recalled_and_another_future_is_not(
     await talk.say("How is my cat?")
     assert "Miso" not in system(talk)
     assert ("ann", CAT) in await kept(talk), "the other future still has it"
+
+
+async def test_with_the_campaign_goes_what_the_character_remembers_of_its_talks_and_nothing_else(model):
+    talk = chiharu(model)
+    await add(talk.store, "Chiharu", TRAIN, speaker="Ann", user="ann")
+    other = chiharu(model, store=talk.store, campaign="Miku")
+    await other.say("I have a red bicycle.", say("A fine bicycle that must be."))
+    await talk.say(CAT, say("What a lovely cat that must be!"))
+    own = len(talk.store.search(campaign_namespace("ann", talk.context.campaign), limit=100))
+    removed = await Forgetting(talk.app, talk.config, talk.context).forget_campaign()
+    assert [text for _, text in await kept(talk)] == [TRAIN]
+    assert (removed.threads, removed.items) == (1, own + 2)
+    assert len(await kept(talk, "Miku")) == 2
+    again = chiharu(model, store=talk.store)
+    again.config = talk.config
+    await again.say("Do you know my cat?")
+    assert "Miso" not in system(again)
 
 
 async def test_a_rejected_reply_is_out_of_sight(model):

@@ -113,6 +113,8 @@ class Forgetting:
     async def forget_campaign(self) -> Removed:
         """Remove everything of the campaign: threads, records, head, lines, what was typed in it.
 
+        Also what a character of the user remembers of its talks (`ltm_config`).
+
         Raises:
             ForgettingError: The checkpointer cannot delete threads; the message says what was done.
         """
@@ -152,19 +154,23 @@ class Forgetting:
 
     async def _remove(self, campaigns: Sequence[str]) -> Removed:
         threads, items, typed = 0, 0, 0
+        remembered = [item async for item in self._items_under(characters_namespace(self.context.user))]
         for campaign in campaigns:
             one = self if campaign == self.context.campaign else self._of(campaign)
             own = await one._threads()
             kept = [item async for item in one._items_under(campaign_namespace(one.context.user, campaign))]
+            # What a character remembers of these talks; what was brought over or written by hand names no thread.
+            told = [item for item in remembered if item.value.get("thread") in own]
             # In this order, because what is left names what is to be done: stopped, it can start again.
             said = {str(item.value.get("player", "")) for item in kept} | await one._said(own)
             if self.home is not None:
                 typed += await asyncio.to_thread(remove_entries, self.home.history, said.__contains__)
+            await self._write([PutOp(item.namespace, item.key, None) for item in told])
             threads += await delete_threads(self.graph.checkpointer, own)
             await self._write([PutOp(item.namespace, item.key, None) for item in kept])
             for lock in [self.home.lock_of(thread) for thread in own] if self.home else []:
                 lock.unlink(missing_ok=True)
-            items += len(kept)
+            items += len(kept) + len(told)
         return Removed(list(campaigns), threads, items, typed)
 
     def _of(self, campaign: str) -> Forgetting:
