@@ -167,6 +167,25 @@ async def test_a_wrong_file_is_told_and_the_turn_runs_once_it_is_mended(model, t
     assert talk.values["messages"][0].text == "Hello there."
 
 
+async def test_a_server_reads_no_file_but_that_of_its_own_environment(model, tmp_path, monkeypatch):
+    file = tmp_path / "ltm_config.json"
+    file.write_text('{"password": "swordfish"}')
+    talk = chiharu(model, ltm_config=str(file))
+    talk.config["configurable"]["graph_id"] = "companion"  # as the server does
+    for path in (file, tmp_path / "nothing.json"):
+        with pytest.raises(LtmConfigError, match="give the settings as an object") as refused:
+            await talk.say("Hello there.", ltm_config=str(path))
+        assert "password" not in str(refused.value)
+        assert "cannot be read" not in str(refused.value), "nor is it told whether there is one"
+    await talk.say(None, ltm_config=ALL)
+    assert talk.reply == "I see."
+    monkeypatch.setenv("QUESTBOOK_LTM_CONFIG", str(file))
+    file.write_text(json.dumps(ALL))
+    del talk.settings["ltm_config"]
+    await talk.say(CAT)
+    assert ("ann", CAT) in await kept(talk)
+
+
 async def test_settings_in_the_context_are_checked_when_it_is_made():
     with pytest.raises(SettingsError, match=r"ltm_config.*ltm_writes.min_message_length is -1"):
         Context.of({"ltm_config": {"ltm_writes": {"min_message_length": -1}}})

@@ -7,13 +7,14 @@ memories` shows.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, ServerInfo
 from langgraph.store.base import PutOp
 
 from graphs.companion.context import Context, assistant_name
@@ -36,16 +37,26 @@ SECTION = "character_memories"
 _EVERY = "ltm_config"  # in a directory, the file for characters that have none of their own
 
 
-async def ltm_of(context: Context) -> LtmConfig | None:
+async def ltm_of(context: Context, server: ServerInfo | None = None) -> LtmConfig | None:
     """Return the character's LTM settings, read anew, so that a change of the file takes effect; None without any.
 
+    Args:
+        context: The settings.
+        server: The LangGraph Server that runs the graph. Whoever may call one must not have it read its files, so a
+            path is taken there only from its own environment, QUESTBOOK_LTM_CONFIG.
+
     Raises:
-        LtmConfigError: The file cannot be read, or something in it is wrong; each wrong value is named.
+        LtmConfigError: The file may not or cannot be read, or something in it is wrong; each wrong value is named.
     """
     if isinstance(context.ltm_config, Mapping):
         return LtmConfig.of(context.ltm_config)
     if not context.ltm_config:
         return None
+    if server is not None and context.ltm_config != os.environ.get("QUESTBOOK_LTM_CONFIG"):
+        raise LtmConfigError(
+            f"The setting ltm_config is {context.ltm_config!r:.80}, and a server reads no file that a caller names: "
+            "give the settings as an object, or name the file in the server's environment, QUESTBOOK_LTM_CONFIG."
+        )
     return await asyncio.to_thread(_read, context.ltm_config, assistant_name(context.campaign))
 
 

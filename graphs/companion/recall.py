@@ -36,7 +36,7 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> dict[str, 
     past = await join(state, runtime, lambda _: "")
     core = began if state.turn else CoreNotebook.load(past.pop("core", None) or sections_of(runtime.context.core))
     state = state.model_copy(update={**past, "core": core})
-    await ltm_of(runtime.context)  # settings that are wrong are told before anything is done with them
+    await ltm_of(runtime.context, runtime.server_info)  # settings that are wrong are told before anything is done with them
     opened = open_turn(state, runtime)
     opened |= _clock(state, runtime.context) if opened["turn"] != state.turn else {}
     now = state.model_copy(update=opened)
@@ -58,7 +58,7 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
     """
     context = runtime.context
     shown = conversation(state, context)
-    if (ltm := await ltm_of(context)) is not None:
+    if (ltm := await ltm_of(context, runtime.server_info)) is not None:
         query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
         return await character_memories(state, runtime, ltm, query, [message.text for message in shown])
     return await earlier_exchanges(state, runtime, shown, datetime.now(zone_of(context.timezone)), Recall.of(context))

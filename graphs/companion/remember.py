@@ -27,7 +27,7 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> dict[str
             stored when the thread is run again.
     """
     ltm, archive = (
-        await ltm_of(runtime.context),
+        await ltm_of(runtime.context, runtime.server_info),
         campaign_namespace(runtime.context.user, runtime.context.campaign, "archive"),
     )
 

@@ -25,7 +25,7 @@ async def respond(state: CompanionState, runtime: Runtime[Context]) -> dict[str,
     if state.recalled is None:  # the run was resumed here, and what was recalled is not checkpointed
         state = state.model_copy(update={"recalled": await memories_for(state, runtime)})
     prompt, rounds = assist_prompt(state, runtime.context), runtime.context.max_tool_rounds
-    if (ltm := await ltm_of(runtime.context)) is not None:
+    if (ltm := await ltm_of(runtime.context, runtime.server_info)) is not None:
         prompt = with_memories(prompt, state.recalled or [], ltm, runtime.context)
     said = await reply(state, runtime, prompt, node="respond", tools=tools_for(state), most_rounds=rounds)
     return {"messages": [said]}
