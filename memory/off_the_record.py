@@ -14,22 +14,38 @@ _ALL = r"(?=\s*(?:$|[.,:;!?)\n–—-]|please\b|anywhere\b|(?:in|to)\s+(?:your|t
 _KEEP = (
     rf"(?:(?:remember|memori[sz]e)\s+(?:{_THIS}|what|my|the\s+following)\b"
     rf"|(?:store|save|record|note|keep|log|write\s+down)\s+{_THIS}{_ALL}"
+    rf"|(?:write|note|jot)\s+(?:{_THIS}|what\s+i\s+(?:say|said|tell\s+you|told\s+you))\s+down\b"
     r"|(?:store|save|record|note|keep|log|write\s+down)\s+what\s+i\b"
     rf"|(?:make|keep)\s+(?:a\s+|any\s+)?(?:memory|memories|notes?|records?)\s+of\s+{_THIS}{_ALL})"
+)
+_LETS = r"let['’]?s|let\s+us"
+_MAY_WE = r"(?:can|could|may|shall)\s+(?:we|you|i)"
+_I_WANT = r"i(?:['’]d|\s+would)\s+like\s+to|i\s+want\s+to|i\s+need\s+to|we\s+should|i['’]m|i\s+am|we['’]re|we\s+are"
+_TALK = r"(?:go|going|speak|speaking|talk|talking)"
+_WHAT = r"(?:this|that|it|everything|what\s+i\s+(?:say|said|tell\s+you|told\s+you)|what\s+follows)"
+_OFF = (
+    rf"(?:{_WHAT}(?:\s+(?:is|stays|must\s+stay|should\s+stay)|['’]s)\s+"
+    rf"|(?:(?:{_LETS}|{_MAY_WE}|{_I_WANT})\s+(?:please\s+)?)?(?:(?:keep|keeping)\s+{_WHAT}|{_TALK})\s+)?"
+    # A thing can be off the record player; nobody asks anything by that.
+    r"(?:strictly\s+|all\s+)?off\s+the\s+record\b(?!-|\s+(?:labels?|players?|shel(?:f|ves)|stores?|shops?|compan\w+|charts?)\b)"
 )
 _ASKS = re.compile(
     r"(?:^|[.!?;:,(\n–—-]\s*|\b(?:and|but|so|then|just)\s+)"  # a request begins a clause
     r"(?:(?:please|pls|hey|ok(?:ay)?|oh|also|now|btw|by\s+the\s+way)[\s,]+){0,3}"
     r"(?:"
-    rf"(?:do\s+not|don['’]?t|never|you\s+(?:must\s+not|mustn['’]t|should\s+not|shouldn['’]t)|(?:can|could|would)\s+you"
-    rf"\s+(?:please\s+)?not|i\s+(?:do\s+not|don['’]?t)\s+want\s+you\s+to|i['’]d\s+rather\s+you\s+did(?:n['’]t|\s+not))"
-    rf"\s+(?:please\s+|ever\s+)?{_KEEP}"
-    r"|(?:(?:this|that|it|what\s+follows)(?:\s+is|['’]s)\s+|keep\s+(?:this|that|it)\s+|strictly\s+)?off\s+the\s+record\b"
+    rf"(?:do\s+not|don['’]?t|never|you\s+(?:must\s+not|mustn['’]t|should\s+not|shouldn['’]t)|(?P<polite>can|could|would)"
+    rf"\s+you\s+(?:please\s+)?not|(?:{_LETS})\s+not|i\s+(?:do\s+not|don['’]?t)\s+want\s+you\s+to"
+    rf"|i['’]d\s+rather\s+you\s+did(?:n['’]t|\s+not))\s+(?:please\s+|ever\s+)?{_KEEP}"
+    rf"|(?P<may>(?={_MAY_WE}\b))?(?P<off>{_OFF})"
     r"|forget\s+(?:this|that|it|what)\s+i\s+(?:just\s+)?(?:said|told|wrote|mentioned)\b"
     r"|forget\s+(?:that\s+)?i\s+(?:just\s+)?(?:said|told|wrote|mentioned)\b"
     r"|(?:keep|leave)\s+(?:this|that|it)\s+out\s+of\s+(?:your|the)\s+(?:memory|memories|notes|log)\b"
     r")(?P<rest>[^.!?\n]*[.!?]?)",
     re.IGNORECASE,
+)
+# What is asked behind a request is another question: "off the record, do you like her?", "don't note this: who is it?"
+_NEXT = re.compile(
+    r"\s*[:;–—]|\s*,?\s*(?:ok(?:ay)?|please|all\s*right|alright|understood|got\s+it)\s*\?$", re.IGNORECASE
 )
 
 
@@ -39,7 +55,14 @@ def off_record(message: str) -> bool:
     What stands in quotation marks asks nothing, nor does a question ("don't remember that, do you?"), nor a statement
     ("I don't remember this").
     """
-    return any(not found["rest"].endswith("?") or "you" in found[0][:12].lower() for found in _asks(message))
+    return any(not found["rest"].endswith("?") or _is_request(found) for found in _asks(message))
+
+
+def _is_request(found: re.Match[str]) -> bool:
+    """Whether what ends with a question mark asks for it all the same, and is not about memory only."""
+    if found["polite"] or found["may"] is not None or _NEXT.match(found["rest"]):
+        return True
+    return found["off"] is not None and found["rest"].lstrip().startswith(",")
 
 
 def _asks(message: str) -> list[re.Match[str]]:

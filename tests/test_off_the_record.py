@@ -27,6 +27,21 @@ dont remember this
 Don’t memorize this.
 You should not keep a record of this.
 Don't remember my address.
+don't write this down: my PIN is zwiebel
+Please don't write any of this down.
+Don’t jot that down, please.
+Let's keep this off the record: I hate my boss.
+Let’s not write this down.
+Going off the record, I hate my boss.
+Let's go off the record. I hate my boss.
+Can we go off the record? I hate my boss.
+Could you keep this off the record?
+I'd like to speak off the record: I hate my boss.
+This is off the record, ok?
+This stays off the record!
+Don't remember this, okay?
+Off the record, do you like my boss?
+Don't write this down: who is the killer?
 """
 DO_NOT = """
 I don't remember this place.
@@ -48,6 +63,19 @@ Don't keep my horse waiting.
 Don't save that village.
 Do not store that sword in the barn.
 I can never remember what she said.
+The record player is off.
+It is off the record label.
+Keep it off the record player!
+Can we go off the record shelf?
+He said off the record that the queen is ill.
+Is that off the record?
+I write this down: never trust a goblin.
+Don't write your name down in blood.
+Can we go off the road?
+Let's keep this horse.
+They don't write it down.
+Don't remember that, do you?
+Let's not keep that horse.
 """
 
 
