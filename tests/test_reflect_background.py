@@ -40,7 +40,9 @@ class Client:
     async def get(self, thread):
         return self.thread
 
-    async def list(self, thread, *, status, limit):
+    async def list(self, thread, *, status=None, limit):
+        if status is None:
+            return [{"run_id": f"run {len(self.made)}"}] if self.made else []
         return self.waiting[:limit] if status == "pending" else []
 
 
@@ -115,6 +117,8 @@ async def test_what_the_background_has_to_say_is_told_by_the_next_turn_and_once(
         assert notices(game).count("cited nothing") == 1
     assert (len(client.made), game.values["unreflected"]) == (2, 0)
     await tell(game, "I ask Oda.", MILL)
+    assert len(client.made) == 3, "enough has come together again"
+    assert notices(game).count("cited nothing") == 1
     client.waiting.clear()
     client.thread = {"status": "error", "values": None}  # it broke off, and wrote nothing
     await tell(game, "I wait.")

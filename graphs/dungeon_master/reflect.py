@@ -74,7 +74,7 @@ async def _in_background(given: JSON, state: DungeonState, runtime: Runtime[Cont
     """Start a run of `reflect` on a thread of its own, unless one waits or runs, or has seen to it already.
 
     What a person should know of the last run, that it failed above all, stands in its thread, where nobody looks. It is
-    told here, once: by the first turn after the run's end, which starts the next one or finds that none is due.
+    told here, once: by the first turn after the run's end that may start the next one.
     """
     places = places_of(runtime.context)
     own = runtime.execution_info.thread_id if runtime.execution_info else None
@@ -84,11 +84,13 @@ async def _in_background(given: JSON, state: DungeonState, runtime: Runtime[Cont
         for status in ("pending", "running"):
             if await client.runs.list(thread, status=status, limit=1):
                 return {}
-        notices = _told_by(await client.threads.get(thread), state.turn)
+        last = next((run["run_id"] for run in await client.runs.list(thread, limit=1)), "")  # the newest comes first
+        new = last != state.reflection_told
+        notices = _told_by(await client.threads.get(thread), state.turn) if new else []
         if runtime.store is not None:
             found = await waiting(runtime.store, places.facts, places.reflections, state.timeline, given["through"])
             if found.importance < runtime.context.reflection_importance:
-                return {"unreflected": found.importance, "notices": notices}
+                return {"unreflected": found.importance, "reflection_told": last, "notices": notices}
         await client.runs.create(
             thread,
             "reflect",
@@ -97,7 +99,7 @@ async def _in_background(given: JSON, state: DungeonState, runtime: Runtime[Cont
             after_seconds=_QUIET_SECONDS,
             multitask_strategy="enqueue",
         )
-    return {"notices": notices}
+    return {"reflection_told": last, "notices": notices}
 
 
 def _told_by(thread: Mapping[str, Any], turn: int) -> list[JSON]:

@@ -29,6 +29,7 @@ class DungeonState(TurnState):
         rolls: The last 20 dice rolls, as rolled, each with its turn.
         facts: Facts that were noted and do not stand in the store yet, as `note_facts` keeps them.
         unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
+        reflection_told: Id of the last run in the background whose notices this thread has told; "": none.
         noted: What the last notes changed on the quest's page: {"from", "through", "patch"}, for provenance.
         noted_through: Last turn that `quest` takes account of.
     """
@@ -41,6 +42,7 @@ class DungeonState(TurnState):
     rolls: Annotated[list[JSON], keep_rolls] = Field(default_factory=list)
     facts: list[JSON] = Field(default_factory=list)
     unreflected: int = 0
+    reflection_told: str = ""
     noted: JSON = Field(default_factory=dict)
     noted_through: int = 0
 
