@@ -36,7 +36,7 @@ def test_edits_by_command_stay_and_what_does_not_fit_is_refused(home):
         "/core human add too early",
         "My name is Ann and I like tea",
         "/core HUMAN replace tea => coffee",
-        "/core human add Has a dog\\nand a cat",
+        "/core human add Has a dog, and a cat",
         "/core persona set I am Y.",
         "/core human remove milk",
         "/core humen set x",
@@ -84,6 +84,12 @@ def test_a_shared_section_is_edited_for_both_assistants(home):
     assert "Quiet after ten." in run.stdout
     assert "shared as house" in run.stdout
     assert "No dogs." in chat(home, "/core house", assistant="three").stdout
+
+
+def test_a_backslash_in_a_command_is_one(home):
+    lines = (r"/core to do set Tidy C:\notes\new", r"/core to do replace C:\notes => D:\notes", "/core to do")
+    run = chat(home, "hello", *lines, assistant="five")
+    assert r"Tidy D:\notes\new" in says(run, "to do"), run.stderr
 
 
 def test_at_a_keyboard_a_section_is_put_into_the_line_to_be_changed(tmp_path):

@@ -68,7 +68,6 @@ def _split(page: CoreNotebook, rest: str) -> tuple[str | None, str]:
 
 def _call(edit: str, text: str) -> tuple[str, dict[str, str]] | None:
     """Return the tool that does an edit, and its arguments; None if that is no edit."""
-    text = _unescaped(text)
     if edit == "clear" and not text:
         return "core_memory_rethink", {"new_content": ""}
     if edit == "replace" and _ARROW in text:
@@ -101,10 +100,10 @@ async def _do(table: Table, label: str, tool: str, args: dict[str, str]) -> Outc
 
 
 async def _rewritten(table: Table, label: str, before: str, line: str) -> Outcome:
-    if _unescaped(line) in ("", before):
+    if (text := _unescaped(line)) in ("", before):
         table.screen.say("The section stands as it was.")
         return Then.PROMPT
-    return await _do(table, label, "core_memory_rethink", {"new_content": _unescaped(line)})
+    return await _do(table, label, "core_memory_rethink", {"new_content": text})
 
 
 def _escaped(value: str) -> str:
