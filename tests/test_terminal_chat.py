@@ -53,6 +53,14 @@ def test_the_next_process_goes_on_and_assistants_are_kept_apart(talk):
     assert "We have not talked before" in chat(home, "Hi\n", "--user", "bob").stdout
 
 
+def test_an_assistant_is_called_by_its_name_alone(tmp_path):
+    words = "I like tea\n/branches\n/forget no such thing\n/forget like tea\nno\n"
+    run = chat(tmp_path, words, "--assistant", "Ada")
+    for expected in ("Ada: 1 turn", "Nothing in assistant 'Ada' says", "“like tea” in assistant 'Ada', on every branch"):
+        assert expected in run.stdout + run.stderr
+    assert "companion:" not in run.stdout + run.stderr
+
+
 def test_a_companion_is_no_campaign_of_the_game(talk):
     home, _ = talk
     run = chat(home, "look\n", "--campaign", "companion", door="play")

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from graphs.companion.context import assistant_name, own_campaign
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.forget import Forgetting
 from graphs.dungeon_master.forgotten import Found, Removed
@@ -43,10 +44,8 @@ async def run_forget(game: Game, what: str, confirm: Confirm) -> str:
     if not found.nothing and not await confirm(_lines(found, game.context.campaign)):
         return _DECLINED
     done = await forgetting.forget(what)  # also if nothing holds it: a run that was stopped is completed
-    campaign = one_line(game.context.campaign, 60)
-    told = (
-        f"Nothing in campaign {campaign!r} says “{found.words}”." if found.nothing else f"Forgotten: {_counted(done)}."
-    )
+    campaign = _named(game.context.campaign)
+    told = f"Nothing in {campaign} says “{found.words}”." if found.nothing else f"Forgotten: {_counted(done)}."
     if done.left:
         told += f" These words can still be read in {', '.join(done.left)}: another campaign says them, or the file "
         told += "itself is made of them."
@@ -55,11 +54,11 @@ async def run_forget(game: Game, what: str, confirm: Confirm) -> str:
 
 async def run_forget_campaign(game: Game, confirm: Confirm) -> str:
     """Ask, and remove everything of the game's campaign; return the line that says what was done."""
-    campaign = game.context.campaign
-    question = f"Everything of campaign {one_line(campaign, 60)!r} will be removed: every branch, page and memory."
+    campaign = _named(game.context.campaign)
+    question = f"Everything of {campaign} will be removed: every branch, page and memory."
     if not await confirm([question]):
         return _DECLINED
-    return _removed(await (await _forgetting(game)).forget_campaign(), f"campaign {one_line(campaign, 60)!r}")
+    return _removed(await (await _forgetting(game)).forget_campaign(), campaign)
 
 
 async def run_forget_player(game: Game, confirm: Confirm) -> str:
@@ -168,8 +167,15 @@ async def _forgetting(game: Game) -> Forgetting:
     return Forgetting(await game.load(), game.config, game.context, game.home)
 
 
+def _named(campaign: str) -> str:
+    """Name what a person plays or whom they talk with, as they know it."""
+    if own_campaign(campaign) == campaign:
+        return f"assistant {one_line(assistant_name(campaign), 60)!r}"
+    return f"campaign {one_line(campaign, 60)!r}"
+
+
 def _lines(found: Found, campaign: str) -> list[str]:
-    lines = [f"“{one_line(found.words, 80)}” in campaign {one_line(campaign, 60)!r}, on every branch:"]
+    lines = [f"“{one_line(found.words, 80)}” in {_named(campaign)}, on every branch:"]
     lines += [f"  {_told(value)}" for value in found.records[:_SHOWN]]
     if len(found.records) > _SHOWN:
         lines.append(f"  … and {len(found.records) - _SHOWN} more memories")

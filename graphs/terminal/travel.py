@@ -82,6 +82,7 @@ async def _branch(table: Table, rest: str) -> Outcome:
 
 
 async def _branches(table: Table, rest: str) -> Outcome:  # noqa: ARG001
+    from graphs.companion.context import assistant_name
     from graphs.terminal.roads import draw_roads
 
     history = await table.game.history()
@@ -91,7 +92,8 @@ async def _branches(table: Table, rest: str) -> Outcome:  # noqa: ARG001
         return Then.PROMPT
     branches = len({place.branch for place in places})
     count = f"{_count(len(places), 'turn')} on {_count(branches, 'branch', 'branches')}"
-    title = f"{one_line(table.game.context.campaign, 60)}: {count} (/go NAME goes to a line, a branch or a turn)"
+    name = one_line(assistant_name(table.game.context.campaign), 60)
+    title = f"{name}: {count} (/go NAME goes to a line, a branch or a turn)"
     here = await history.here()
     table.screen.draw(draw_roads(title, places, here, await history.named(), table.game.thread_id))
     return Then.PROMPT
