@@ -42,7 +42,45 @@ def test_a_model_may_note_it_either_way_round(attribute):
 def test_what_is_no_name_is_none_and_three_are_enough():
     assert also_called([known("Goran", "home", "the mill"), known("", "name", "x")], "Who is at the mill?") == []
     captains = [known(f"Oda {n}", "title", "captain") for n in range(5)]
-    assert also_called(captains, "I ask the captain.") == ["Oda 0", "Oda 1", "Oda 2"]
+    assert also_called(captains, "I ask the Captain.") == ["Oda 0", "Oda 1", "Oda 2"]
+
+
+RED, KINGS = known("Goran", "alias", "the Red"), [known(name, "title", "King") for name in ("Oswin", "Aldric")]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who painted the red door?",
+        "Red paint: who has it?",
+        "WHO PAINTED THE RED DOOR?",
+        "Is there a king here?",
+        "What do kings eat?",
+        "Does the king know?",
+    ],
+)
+def test_a_common_word_calls_nobody(question):
+    assert also_called([RED, *KINGS], question) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "question", "names"),
+    [
+        (RED, "What does the Red want?", ["Goran"]),
+        (RED, "The Red is here. Who knows him?", ["Goran"]),
+        (known("Goran", "alias", "red hand"), "Who is the red hand?", ["Goran"]),
+        (known("Goran", "alias", "red hand"), "Who has red paint on his hand?", []),
+        (known("Goran", "nickname", "the one-eyed"), "Where is the one-eyed goat?", []),
+        (known("Goran", "nickname", "Will"), "Will he come?", []),
+        (known("Goran", "nickname", "Will"), "Is Will here?", ["Goran"]),
+        (known("Goran", "title", "King of the Marsh"), "Where is the king of the marsh?", ["Goran"]),
+        (known("I", "name", "Mira"), "What do I know?", []),
+        (known("the king", "name", "Aldric"), "Where does the king live?", ["Aldric"]),
+        (known("Zoé", "alias", "La Rouge"), "Où est la rouge?", ["Zoé"]),
+    ],
+)
+def test_another_name_counts_where_it_stands_as_a_name(record, question, names):
+    assert also_called([record], question) == names
 
 
 async def test_what_is_noted_under_the_name_is_recalled_by_the_other_name(new_game):
