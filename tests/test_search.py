@@ -130,7 +130,7 @@ def test_a_namespace_that_exceeds_the_budget_is_read_from_disk(large):
     with FaissStore.open(large, INDEX) as store, FaissStore.open(large, INDEX, cache_bytes=10_000) as small:
         for n in (5, 77, 1234):
             assert top(small, f"number {n}") == top(store, f"number {n}")
-        assert small.cached_bytes == 0
+        assert small.cached_bytes <= 10_000
 
 
 def test_only_what_is_searched_is_loaded(large):
