@@ -106,10 +106,14 @@ async def test_ten_turns_with_tools_forks_and_a_private_turn(openai, studio):
     assert "BlockingError" not in (studio.state / "log").read_text()
 
 
-async def test_settings_of_the_ltm_extension_are_read_from_a_file_by_the_server(openai, studio, tmp_path):
-    client = studio.start()
+async def test_settings_of_the_ltm_extension_are_read_from_a_file_by_the_server(openai, studio, tmp_path, monkeypatch):
     config = tmp_path / "ltm_config.json"
     config.write_text('{"ltm_reads": {"num_memories_to_fetch": -1}}')
+    monkeypatch.setenv("QUESTBOOK_LTM_CONFIG", str(config))
+    client = studio.start()
+    stranger = await sit(client, openai, campaign="Chiharu", ltm_config=str(tmp_path / "other.json"))
+    refused = await stranger.say("Hello there.")
+    assert "a server reads no file that a caller names" in refused["__error__"]["message"]
     talk = await sit(client, openai, campaign="Chiharu", ltm_config=str(config), buffer="turns", buffer_turns=0)
     refused = await talk.say("Hello there.")
     assert "ltm_reads.num_memories_to_fetch is -1" in refused["__error__"]["message"]
