@@ -139,7 +139,8 @@ async def _live(home: Path, turns: int, reaper: Reaper) -> None:
             async for _ in game.resume():
                 pass
         while (turn := await _turn(game)) < turns:
-            (home / "turn").write_text(str(turn))
+            (home / "turn.new").write_text(str(turn))
+            (home / "turn.new").replace(home / "turn")  # at once: a kill may come at any moment
             async for _ in game.send(WORDS[turn % len(WORDS)]):
                 pass
         (home / "end.json").write_text(json.dumps(await _end(game), default=str, indent=1, sort_keys=True))
