@@ -60,7 +60,7 @@ rest
 who was Pell?
 What did I say is the password of the smugglers?
 """.splitlines()
-CONTEXT = Context.of(None, seed=6, buffer_tokens=300, recall_tokens=400, reflection_importance=12)
+CONTEXT = Context.of(None, seed=6, buffer_tokens=300, recall_tokens=400, reflection_importance=6)
 AIMED = [
     f"{when} {point}"
     for point in ("recall", "run_quest", "ask in update_state", "update_state", "claim in remember", "remember")
@@ -225,7 +225,7 @@ def main(home: Path, turns: int, kills: int, seed: int) -> None:
         aims = frozenset(AIMED) - set(hit)
         seconds, reaper = 0.0, Reaper(home, said.randint(1, 8 if ahead else 30), aims)
         if done % 4 == 3 and not ahead:  # a life by the clock may be many turns long on a fast machine
-            reaper, seconds = Reaper(home), said.uniform(0.05, 0.25)
+            reaper, seconds = Reaper(home, 0, aims), said.uniform(0.05, 0.25)
         if _life(home, turns, reaper, seconds):
             break
         done += 1
