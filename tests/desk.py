@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
-from scripted import ScriptedModel, say
+from scripted import ScriptedModel, call, say
 
 from graphs.agent import build_agent
 from notebooks import Count, Notebook, every, every_turn, on_demand, once
@@ -52,6 +52,14 @@ class CallbackNotebook(Notebook):
 
     day: str = ""
     calls: Count = 0
+
+
+KNOWN = say("", call("CustomerNotebook", name="Ann", product="X100"))
+
+
+def note(**fields: Any) -> Any:
+    """An answer that patches the ticket."""
+    return say("", call("TicketNotebook", **fields))
 
 
 class AgentModel(ScriptedModel):

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numcodecs
 import numpy as np
 import pytest
 from langgraph.store.memory import InMemoryStore
@@ -47,7 +48,6 @@ def test_vectors_are_read_cropped_and_over_several_chunks(tmp_path):
 
 
 def test_blosc_as_the_extension_wrote_it(tmp_path):
-    numcodecs = pytest.importorskip("numcodecs", reason="questbook[ltm]")
     blosc = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
     made = write_vectors(tmp_path, 3, compressor=blosc, encode=numcodecs.get_codec(blosc).encode)
     assert np.array_equal(read_vectors(tmp_path / "long_term_memory_embeddings.zarr"), made)

@@ -1,0 +1,138 @@
+"""How the pages of an agent are written: once, with every turn, every n turns, on demand."""
+
+from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note
+from langchain_core.messages import ToolMessage
+from scripted import call, malformed, say
+
+from memory.buffer_policies import LastTurns
+
+
+async def test_once_an_interview_fills_the_page_and_the_same_turn_goes_on():
+    desk = Desk(CustomerNotebook, TicketNotebook)
+    assert await desk.say("Hello, it leaks") == "Who are you?"
+    assert desk.values["mode"] == "fill_customer"
+    assert "<missing>\nname, product\n</missing>" in desk.prompts("fill")[-1]
+    told = say("And the product?", call("CustomerNotebook", name="Ann"))
+    assert await desk.say("I'm Ann", fill=told) == "And the product?"
+    assert await desk.say("X100", fill=KNOWN, reply=say("Thanks. Where does it leak?")) == "Thanks. Where does it leak?"
+    assert desk.values["customer"] == {"version": 1, "name": "Ann", "product": "X100"}
+    assert "<customer>" in desk.prompts("reply")[-1]
+    assert '"player": "Hello, it leaks"' in desk.model.asked("update")[-1][-1].text, "what was said meanwhile is noted"
+    await desk.say("Below")
+    assert len(desk.model.asked("fill")) == 3, "once means once"
+
+
+async def test_once_what_does_not_fit_is_asked_for_again_and_told():
+    desk = Desk(CustomerNotebook)
+    wrong = say("Hm.", call("CustomerNotebook", surname="Bell"))
+    await desk.say("Ann Bell", fill=[wrong, KNOWN])
+    assert desk.values["customer"]["name"] == "Ann"
+    assert any("surname: there is no such field" in notice for notice in desk.notices)
+
+
+async def test_every_turn_the_page_is_patched_after_the_reply():
+    desk = Desk(TicketNotebook)
+    await desk.say("It leaks", update=note(problem="leaks", steps={"1": "close the tap"}))
+    await desk.say("Done", update=note(steps={"1": None, "2": "call us"}))
+    await desk.say("Thanks")
+    assert desk.values["ticket"] == {"version": 1, "problem": "leaks", "status": "open", "steps": {"2": "call us"}}
+    assert [job for job, _ in desk.model.calls] == ["reply", "update"] * 3
+    assert "<ticket>" in desk.prompts("reply")[1]
+    assert desk.values["noted"] == {"ticket": 3}
+
+
+async def test_every_n_turns_the_page_takes_account_of_all_turns_since():
+    desk = Desk(MoodNotebook, buffer=LastTurns(1))
+    for words in ("one", "two"):
+        await desk.say(words)
+    assert desk.model.asked("update") == []
+    await desk.say("three", update=say("", call("MoodNotebook", mood="tired")))
+    told = desk.model.asked("update")[-1]
+    assert [words in told[-1].text for words in ("one", "two", "three")] == [True] * 3
+    assert "MoodNotebook: page <mood>, turns 1 to 3" in told[0].text
+    assert desk.values["mood"]["mood"] == "tired"
+    assert len(desk.values["messages"]) == 2, "what is noted may leave the buffer, and not before"
+    for words in ("four", "five", "six"):
+        await desk.say(words)
+    assert len(desk.model.asked("update")) == 2
+
+
+async def test_pages_that_are_due_in_the_same_turn_are_one_question():
+    desk = Desk(TicketNotebook, MoodNotebook)
+    await desk.say("one")
+    await desk.say("two")
+    both = say("", call("TicketNotebook", problem="leaks"), call("MoodNotebook", mood="cross"))
+    await desk.say("three", update=both)
+    assert len(desk.model.asked("update")) == 3
+    assert (desk.values["ticket"]["problem"], desk.values["mood"]["mood"]) == ("leaks", "cross")
+    assert (
+        "TicketNotebook: page <ticket>, turns 3 to 3\nMoodNotebook: page <mood>, turns 1 to 3"
+        in desk.prompts("update")[-1]
+    )
+
+
+async def test_on_demand_the_model_writes_with_its_reply():
+    desk = Desk(CallbackNotebook)
+    assert await desk.say("Monday?", reply=say("Monday it is.", call("CallbackNotebook", day="Monday"))) == (
+        "Monday it is."
+    )
+    assert desk.values["callback"]["day"] == "Monday"
+    assert [job for job, _ in desk.model.calls] == ["reply"], "an edit beside the answer costs no second question"
+    silent = say("", call("CallbackNotebook", day="Tuesday"))
+    assert await desk.say("Tuesday", reply=[silent, say("Moved.")]) == "Moved."
+    assert "<callback>" in desk.prompts("reply")[-1].split("- What stands")[0], "its place is before the instructions"
+
+
+async def test_on_demand_a_call_that_does_not_fit_goes_back_and_is_told():
+    desk = Desk(CallbackNotebook)
+    wrong = say("Noted.", call("CallbackNotebook", month="May"))
+    await desk.say("May", reply=[wrong, say("Which day?")])
+    results = [m for m in desk.values["messages"] if isinstance(m, ToolMessage)]
+    assert results[0].status == "error"
+    assert "month: there is no such field" in results[0].text
+    assert ["month: there is no such field" in notice for notice in desk.notices] == [True]
+    assert desk.values["callback"]["day"] == ""
+
+
+async def test_a_patch_that_does_not_fit_twice_keeps_the_page_and_the_next_turn_catches_up():
+    desk = Desk(TicketNotebook, MoodNotebook)
+    await desk.say("one")
+    await desk.say("two")
+    wrong = say("", call("TicketNotebook", colour="red"), call("MoodNotebook", mood="cross"))
+    await desk.say("three", update=[wrong, say("", call("TicketNotebook", colour="blue"))])
+    assert desk.values["ticket"]["problem"] == ""
+    assert desk.values["mood"]["mood"] == "cross", "the other page's patch stands"
+    assert desk.values["noted"] == {"ticket": 2, "mood": 3}
+    assert "the next turn will catch up (ticket). TicketNotebook was left as it is. colour" in desk.notices[-1]
+    await desk.say("four", update=note(problem="leaks"))
+    assert "TicketNotebook: page <ticket>, turns 3 to 4" in desk.prompts("update")[-1]
+    assert desk.values["noted"] == {"ticket": 4, "mood": 3}
+    assert desk.values["ticket"]["problem"] == "leaks"
+
+
+async def test_a_call_that_is_no_pages_is_told_and_nothing_said_of_catching_up():
+    desk = Desk(TicketNotebook)
+    wrong = say("", call("TicketNotebook", problem="leaks"), call("CallbackNotebook", day="Monday"))
+    await desk.say("one", update=[wrong, say("", call("CallbackNotebook", day="Monday"))])
+    assert (desk.values["ticket"]["problem"], desk.values["noted"]) == ("leaks", {"ticket": 1})
+    assert desk.notices == [
+        "A call that is no page's was not done; no later turn will come back to it. There is no tool "
+        "'CallbackNotebook'; the only one is TicketNotebook."
+    ]
+
+
+async def test_an_update_that_fails_never_costs_the_reply():
+    desk = Desk(TicketNotebook)
+    assert await desk.say("It leaks", reply=say("Where?"), update=RuntimeError("the line is down")) == "Where?"
+    assert "The pages (ticket) were not updated; the next turn will catch up." in desk.notices[-1]
+    await desk.say("Below", update=note(problem="leaks below"))
+    assert "turns 1 to 2" in desk.prompts("update")[-1]
+
+
+async def test_a_full_page_and_arguments_that_are_no_json_are_refused():
+    desk = Desk(TicketNotebook)
+    long = note(problem="x" * 400)
+    await desk.say("one", update=[long, malformed("TicketNotebook", '{"prob')])
+    assert desk.values["ticket"]["problem"] == ""
+    assert "no JSON object" in desk.notices[-1]
+    assert "would render to" in desk.model.asked("update")[-1][-1].text
