@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypedDict, Unpack, cast
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
@@ -77,22 +77,37 @@ def spoken(text: str, speaker: str) -> str:
     return text
 
 
+class Origin(TypedDict, total=False):
+    """Whose a message is and where it comes from; everything may be left out.
+
+    Attributes:
+        user: Whose character it is; None: one for all users.
+        said_at: When it was said; the default is now. Without an offset it is taken as UTC.
+        session: Which session it belongs to, as a thread's id; for `visible: next_session`.
+        stamp: Fields that go into the record as they are: `memory.timeline.stamp`, provenance.
+        key: The record's key, if the caller has one by which writing twice is writing once; the default follows from
+            speaker, text and time.
+    """
+
+    user: str | None
+    said_at: datetime | None
+    session: str | None
+    stamp: Mapping[str, Any] | None
+    key: str | None
+
+
 async def remember_message(
     store: BaseStore,
     character: str,
     speaker: str,
     text: str,
     config: LtmConfig | None = None,
-    *,
-    user: str | None = None,
-    said_at: datetime | None = None,
-    session: str | None = None,
-    stamp: Mapping[str, Any] | None = None,
-    key: str | None = None,
+    **origin: Unpack[Origin],
 ) -> str | None:
     """Remember a message, if it is long enough and does not ask to be left out.
 
-    A reply to a message that asks to be left out is the caller's to leave out (`off_record`).
+    A reply to a message that asks to be left out is the caller's to leave out (`off_record`). A record that stands is
+    not written again.
 
     Args:
         store: Any store; its index should cover the field `text`.
@@ -100,18 +115,12 @@ async def remember_message(
         speaker: Who said it.
         text: What was said.
         config: The settings; the default is the extension's example.
-        user: Whose character it is; None: one for all users.
-        said_at: When; the default is now. Without an offset it is taken as UTC.
-        session: Which session it belongs to, as a thread's id; for `visible: next_session`.
-        stamp: Fields that go into the record as they are: `memory.timeline.stamp`, provenance.
-        key: The record's key, if the caller has one by which writing twice is writing once; the default follows from
-            speaker, text and time. A record that stands is not written again.
+        **origin: As `Origin` says.
 
     Returns:
         The key under which it stands; None if it is not remembered.
     """
-    more: dict[str, Any] = {"user": user, "said_at": said_at, "session": session, "stamp": stamp, "key": key}
-    write = memory_op(character, speaker, text, config, **more)
+    write = memory_op(character, speaker, text, config, **origin)
     if write is None:
         return None
     if await store.aget(write.namespace, write.key) is None:
@@ -120,16 +129,7 @@ async def remember_message(
 
 
 def memory_op(
-    character: str,
-    speaker: str,
-    text: str,
-    config: LtmConfig | None = None,
-    *,
-    user: str | None = None,
-    said_at: datetime | None = None,
-    session: str | None = None,
-    stamp: Mapping[str, Any] | None = None,
-    key: str | None = None,
+    character: str, speaker: str, text: str, config: LtmConfig | None = None, **origin: Unpack[Origin]
 ) -> PutOp | None:
     """Make the write by which a message is remembered, to go in one batch with others; None if it is not remembered.
 
@@ -139,11 +139,11 @@ def memory_op(
     text = spoken(text, speaker)
     if not text or len(text) < config.ltm_writes.min_message_length or off_record(text):
         return None
-    when = said_at or datetime.now(UTC)
+    when = origin.get("said_at") or datetime.now(UTC)
     at = (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
-    value = {**(stamp or {}), **memory_record(speaker, text, at, session=session)}
-    place = character_namespace(character, MEMORIES, user=user)
-    return PutOp(place, key or memory_key(speaker, text, at), value, index=["text"])
+    value = {**(origin.get("stamp") or {}), **memory_record(speaker, text, at, session=origin.get("session"))}
+    place = character_namespace(character, MEMORIES, user=origin.get("user"))
+    return PutOp(place, origin.get("key") or memory_key(speaker, text, at), value, index=["text"])
 
 
 async def memories_for(
