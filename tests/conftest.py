@@ -156,6 +156,12 @@ class Game:
         self.model.queue("update", say("", call("StateNotebook", scene="An inn at dusk.", location="The Bent Nail")))
         return await self.play("I'm Mira, a halfling rogue from the docks; I want my sister back.")
 
+    async def walk(self, miles: int) -> None:
+        """Play turns of some length in which nothing happens."""
+        for mile in range(miles):
+            self.model.queue("quest", say(f"Mile {mile}. " + "The road goes on and on. " * 8))
+            await self.play(f"I walk mile {mile}")
+
     @property
     def values(self) -> dict[str, Any]:
         return self.app.get_state(self.config).values

@@ -5,7 +5,6 @@ import json
 import pytest
 from langchain_core.messages import HumanMessage
 from noted_facts import noted
-from scripted import say
 
 from memory.called import also_called
 from memory.recalled import Recalled
@@ -86,9 +85,7 @@ def test_another_name_counts_where_it_stands_as_a_name(record, question, names):
 async def test_what_is_noted_under_the_name_is_recalled_by_the_other_name(new_game):
     game = new_game(buffer_tokens=300, recall_tokens=200)
     await game.begin()
-    for number in range(6):
-        game.model.queue("quest", say(f"Mile {number}. " + "The road goes on and on. " * 8))
-        await game.play(f"I walk mile {number}")
+    await game.walk(6)
     branch = game.values["timeline"][0][0]
     facts = [{"text": "People call Goran the Grey Heron.", "subject": "Goran", "attribute": "nickname"}]
     facts[0]["value"] = "the Grey Heron"

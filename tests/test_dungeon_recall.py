@@ -16,9 +16,7 @@ from memory.timeline import stamp
 async def walked(new_game, **settings):
     game = new_game(buffer_tokens=300, **settings)
     await game.begin()
-    for number in range(8):
-        game.model.queue("quest", say(f"Mile {number}. " + "The road goes on and on. " * 8))
-        await game.play(f"I walk mile {number}")
+    await game.walk(8)
     return game
 
 

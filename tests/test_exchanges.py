@@ -12,9 +12,7 @@ async def test_recall_finds_what_left_the_buffer_and_leaves_out_what_still_stand
     await game.begin()
     game.model.queue("quest", say("Goran whispers: the password is swordfish."))
     await game.play("I ask Goran for the password")
-    for number in range(12):
-        game.model.queue("quest", say(f"Mile {number}. " + "The road goes on and on. " * 8))
-        await game.play(f"I walk mile {number}")
+    await game.walk(12)
     first_kept = game.values["turn"] - sum(isinstance(m, HumanMessage) for m in game.values["messages"]) + 1
     assert first_kept > 3
     await game.play("What was the password that Goran whispered?")
@@ -74,9 +72,7 @@ async def test_campaigns_and_users_do_not_see_each_other(new_game, model):
 async def test_turns_are_folded_into_the_summary_when_the_buffer_is_full(new_game):
     game = new_game(buffer_tokens=400)
     await game.begin()
-    for number in range(10):
-        game.model.queue("quest", say(f"Mile {number}. " + "The road goes on and on. " * 8))
-        await game.play(f"I walk mile {number}")
+    await game.walk(10)
     asked = game.model.asked("condense")
     assert asked
     assert '"player": "I walk mile 0"' in "".join(messages[-1].text for messages in asked)
