@@ -1,16 +1,15 @@
 """An agent that is rewound, forked, killed, retried: its pages are those of the checkpoint it stands on."""
 
 import asyncio
-import json
 
 import pytest
 from desk import CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command, RetryPolicy, interrupt
 from scripted import call, say
+from strict import STRICT, check_plain
 
 from graphs.errors import ModelError
 from graphs.history import History
@@ -159,12 +158,8 @@ async def test_everything_is_there_again_from_the_files_of_a_finished_process(tm
 
 
 async def test_state_holds_json_from_the_first_turn_and_survives_strict_msgpack():
-    strict = JsonPlusSerializer(allowed_msgpack_modules=None)
-    desk = Desk(TicketNotebook, CallbackNotebook, MoodNotebook, saver=InMemorySaver(serde=strict))
+    desk = Desk(TicketNotebook, CallbackNotebook, MoodNotebook, saver=InMemorySaver(serde=STRICT))
     await desk.say("It leaks", update=note(problem="leaks"))
     saved = desk.saver.get(desk.config)["channel_values"]
     assert {"ticket", "callback", "mood", "noted", "messages"} <= set(saved)
-    for name, value in saved.items():
-        assert strict.loads_typed(strict.dumps_typed(value)) == value, name
-        if name != "messages":
-            assert json.loads(json.dumps(value)) == value, name
+    check_plain(saved)
