@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from langgraph.store.base import BaseStore, PutOp
 
-from memory.neighbours import fetch
+from memory.batches import fetch
 from memory.timeline import Segment, branch_of, record_key, stamp
 
 _KEPT = 256  # accesses; older ones have faded like their records

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
+from memory.batches import searched
 from memory.newest import newest
 from memory.timeline import Segment, sees, until, visible
 
@@ -59,7 +60,7 @@ async def candidates(
     """
     either = bool(getattr(store, "filters_any", False))
     asked = [_searches(scope, queries, widths, either=either) for scope in scopes]
-    results = await _batch(store, [op for ops in asked for op in ops])
+    results = await searched(store, [op for ops in asked for op in ops])
     found: list[list[list[SearchItem]]] = []
     again: list[tuple[int, int]] = []
     for number, (scope, ops) in enumerate(zip(scopes, asked, strict=True)):
@@ -113,17 +114,13 @@ async def _search_again(
         for scope, query in again
         for segment in scopes[scope].segments
     ]
-    results = await _batch(store, searches)
+    results = await searched(store, searches)
     for scope, query in again:
         count = len(scopes[scope].segments)
         items = [item for hits in results[:count] for item in hits]
         results = results[count:]
         items.sort(key=lambda item: -(item.score if item.score is not None else -1.0))
         found[scope][query] = items[: widths[query]]
-
-
-async def _batch(store: BaseStore, searches: Sequence[SearchOp]) -> list[list[SearchItem]]:
-    return cast("list[list[SearchItem]]", await store.abatch(searches)) if searches else []
 
 
 def _sees(scope: Scope, item: SearchItem) -> bool:

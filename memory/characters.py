@@ -12,14 +12,16 @@ import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypedDict, Unpack, cast
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
+from memory.batches import searched
 from memory.duplicates import essence, fold, varied
 from memory.embeddings import HashEmbeddings, embedder_of
 from memory.ltm_config import SPELLING_DISTANCE, LtmConfig, LtmReads
 from memory.namespaces import character_namespace
+from memory.newest import newest
 from memory.off_the_record import off_record
 from memory.timeline import Segment, sees
 
@@ -30,7 +32,7 @@ EVERYONE = "*"
 _CANDIDATES = 64  # looked at first: several times what is shown, since what is alike is put together
 _MOST = 4096  # looked at, where most of what is near may not be seen
 _BREAKS = re.compile(r"(?:\r\n?|\n)+")  # all of a length for the embedder, as in the extension
-_UNRANKED = 1000  # taken of a store that makes no vectors
+_UNRANKED = 1000  # the newest, of a store that makes no vectors
 
 _log = logging.getLogger(__name__)
 
@@ -215,7 +217,7 @@ async def _measured(
 ) -> tuple[list[tuple[float, SearchItem]], bool, bool]:
     """Return candidates with their distance, whether there may be more, and whether they are measured by spelling."""
     searches = [SearchOp(place, query=message, limit=limit) for place in places]
-    results = cast("list[list[SearchItem]]", await store.abatch(searches))
+    results = await searched(store, searches)
     items = [item for hits in results for item in hits]
     if any(item.score is not None for item in items):
         measured = [(1.0 - item.score, item) for item in items if item.score is not None]
@@ -224,8 +226,7 @@ async def _measured(
     if not items:
         return [], False, True
     _log.info("%s makes no vectors: memories are measured by spelling", type(store).__name__)
-    searches = [SearchOp(place, limit=_UNRANKED) for place in places]
-    taken = [item for hits in cast("list[list[SearchItem]]", await store.abatch(searches)) for item in hits]
+    taken = [item for place in places for item in await newest(store, place, [{}], _UNRANKED)]
     return await asyncio.to_thread(_by_spelling, taken, message), False, True
 
 

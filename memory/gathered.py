@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
 
+from memory.batches import fetch
 from memory.candidates import WIDTH, Scope, candidates
-from memory.neighbours import Place, fetch, neighbours_of
+from memory.neighbours import Place, neighbours_of
 from memory.pool import Pool
 from memory.timeline import Segment
 

@@ -7,9 +7,7 @@ after it, and a copy of what came before would have to be forgotten with it; bot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
-
-from langgraph.store.base import BaseStore, GetOp, Item
+from typing import Any
 
 from memory.candidates import Scope
 from memory.timeline import Segment, branch_of, record_key
@@ -54,14 +52,6 @@ def is_exchange(place: Place, value: Mapping[str, Any]) -> bool:
     if value.get("kind") != "exchange" or not isinstance(turn, int) or not isinstance(branch, str):
         return False
     return place[1] == record_key(branch, turn, "exchange")
-
-
-async def fetch(store: BaseStore, places: Sequence[Place]) -> dict[Place, Mapping[str, Any]]:
-    """Read records, all in one batch; those that are not there are left out."""
-    if not places:
-        return {}
-    items = cast("list[Item | None]", await store.abatch([GetOp(*place, refresh_ttl=False) for place in places]))
-    return {place: item.value for place, item in zip(places, items, strict=True) if item is not None}
 
 
 def latest_of(scope: Scope, count: int) -> set[Place]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
+
+from memory.batches import searched
 
 _PAGE = 1_000
 
@@ -28,7 +30,7 @@ async def newest(
         offset = 0
         while True:
             search = SearchOp(namespace, filter=dict(only) or None, limit=_PAGE, offset=offset, refresh_ttl=False)
-            (items,) = cast("list[list[SearchItem]]", await store.abatch([search]))
+            (items,) = await searched(store, [search])
             found += items
             offset += len(items)
             if len(items) < _PAGE:

@@ -8,11 +8,12 @@ said, so that noting twice is noting once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
 from memory import marks
+from memory.batches import searched
 from memory.likeness import alike
 from memory.newest import newest
 from memory.settled import Standing, settled
@@ -175,7 +176,7 @@ async def _searched(
     store: BaseStore, namespace: Namespace, texts: Sequence[str], filters: Sequence[JSON], limit: int
 ) -> list[list[SearchItem]]:
     searches = [SearchOp(namespace, filter=only or None, limit=limit, query=text) for text in texts for only in filters]
-    results = cast("list[list[SearchItem]]", await store.abatch(searches))
+    results = await searched(store, searches)
     width = len(filters)
     joined = [[item for items in results[n : n + width] for item in items] for n in range(0, len(results), width)]
     return [sorted(items, key=lambda item: (-(item.score or 0.0), item.key)) for items in joined]

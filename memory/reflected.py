@@ -7,11 +7,12 @@ not been, and a fork from before it reflects for itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
 
 from memory import marks
+from memory.batches import searched
 from memory.facts import USUAL
 from memory.reflection import INSIGHT
 from memory.timeline import Segment, record_key, visible
@@ -87,5 +88,5 @@ def _is_insight(value: Mapping[str, Any]) -> bool:
 
 
 async def _search(store: BaseStore, search: SearchOp) -> list[SearchItem]:
-    [items] = cast("list[list[SearchItem]]", await store.abatch([search]))
+    [items] = await searched(store, [search])
     return items

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
-from langgraph.store.base import BaseStore, Item, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, Item, SearchOp
 
+from memory.batches import searched
 from memory.timeline import Segment, visible
 
 _AT_ONCE = 500
@@ -28,7 +28,7 @@ async def all_seen(
         offset = 0
         while True:
             search = SearchOp(namespace, filter=only, limit=_AT_ONCE, offset=offset)
-            (hits,) = cast("list[list[SearchItem]]", await store.abatch([search]))
+            (hits,) = await searched(store, [search])
             found |= {item.key: item for item in hits}
             if len(hits) < _AT_ONCE:
                 break

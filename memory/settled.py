@@ -9,11 +9,12 @@ hundred facts whether they hold is one batch of reads, and no search.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
 from memory import marks
+from memory.batches import gotten, searched
 from memory.keyed import Keyed
 from memory.timeline import Segment
 
@@ -54,7 +55,7 @@ async def settle(
     keys = {ended: _key(ended, branch) for ended in pairs}
     if not keys:
         return []
-    found = cast("list[Item | None]", await store.abatch([GetOp(place, key) for key in keys.values()]))
+    found = await gotten(store, [GetOp(place, key) for key in keys.values()])
     new = [ended for ended, item in zip(keys, found, strict=True) if item is None]
     writes = [
         PutOp(place, keys[ended], {"ended": ended, "fact": pairs[ended], **stamped}, index=False) for ended in new
@@ -89,7 +90,7 @@ async def settled(
     ]
     if not asked:
         return {}
-    items = cast("list[Item | None]", await store.abatch([op for _, op in asked]))
+    items = await gotten(store, [op for _, op in asked])
     ends: dict[Place, int] = {}
     for (place, _), item in zip(asked, items, strict=True):
         if item is not None and marks.seen(timeline, item.value, before):
@@ -102,7 +103,7 @@ async def _settled_anywhere(store: BaseStore, facts: Mapping[Place, int], before
     if not spaces:
         return {}
     searches = [SearchOp(_place_of(space), limit=_ALL) for space in spaces]
-    results = cast("list[list[SearchItem]]", await store.abatch(searches))
+    results = await searched(store, searches)
     return {
         (space, item.value["ended"]): int(item.value["turn"])
         for space, items in zip(spaces, results, strict=True)

@@ -8,11 +8,12 @@ branch can see. If what the first one rests on is taken away, the other stands i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, Item, PutOp, SearchOp
 
 from memory import marks
+from memory.batches import searched
 from memory.keyed import Keyed
 from memory.timeline import Segment
 
@@ -69,7 +70,7 @@ async def sources(
     asked = list(insights)
     place = (*facts[:-1], SOURCES)
     searches = [SearchOp(place, filter={_SAME: one.key}, limit=_ALL) for one in asked]
-    results = cast("list[list[SearchItem]]", await store.abatch(searches)) if searches else []
+    results = await searched(store, searches)
     found: dict[str, list[str]] = {}
     for one, items in zip(asked, results, strict=True):
         seen = [item.value for item in items if marks.seen(timeline, item.value, before)]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
-from langgraph.store.base import BaseStore, GetOp, Item
+from langgraph.store.base import BaseStore, GetOp
 
+from memory.batches import gotten
 from memory.recalled import Recalled
 from memory.settled import Standing
 from memory.timeline import Segment, record_key
@@ -70,7 +71,7 @@ async def _told(store: BaseStore, exchanges: Sequence[Recalled], facts: Namespac
     }
     if not keys:
         return {}
-    items = cast("list[Item | None]", await store.abatch([GetOp(facts, key, refresh_ttl=False) for key in keys]))
+    items = await gotten(store, [GetOp(facts, key, refresh_ttl=False) for key in keys])
     told: dict[str, list[Standing]] = defaultdict(list)
     for (key, exchange), item in zip(keys.items(), items, strict=True):
         if item is not None:

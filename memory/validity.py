@@ -7,11 +7,12 @@ change sees what was so then, and "what did I believe then?" is the same questio
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from langgraph.store.base import BaseStore, GetOp, Item, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, GetOp, SearchItem, SearchOp
 
 from memory import marks
+from memory.batches import gotten, searched
 from memory.facts import slot_of
 from memory.keyed import Keyed, KeyedT
 from memory.settled import Standing, settled
@@ -134,7 +135,7 @@ async def strengths(
         before: Count only what was said before this turn.
     """
     asked = list(dict.fromkeys(keys))
-    results = await _searched(store, [marks.search(namespace, marks.digest(key), limit=_ALL) for key in asked])
+    results = await searched(store, [marks.search(namespace, marks.digest(key), limit=_ALL) for key in asked])
     return {
         key: sum(item.value["what"] == "again" and marks.seen(timeline, item.value, before) for item in items)
         for key, items in zip(asked, results, strict=True)
@@ -150,7 +151,7 @@ async def holders(
     before: int | None = None,
 ) -> list[list[JSON]]:
     """Return for each slot the marks of the facts that held it and can be seen, the oldest first."""
-    results = await _searched(store, [marks.search(namespace, marks.digest(slot), limit=_ALL) for slot in slots])
+    results = await searched(store, [marks.search(namespace, marks.digest(slot), limit=_ALL) for slot in slots])
     found = [
         [i.value for i in items if i.value["what"] == "holds" and marks.seen(timeline, i.value, before)]
         for items in results
@@ -188,14 +189,14 @@ async def holding(
 
     found: dict[str, JSON | None] = {}
     left = {slot: marks.digest(slot) for slot in slots}
-    results = await _searched(store, [marks.search(namespace, about) for about in left.values()])
+    results = await searched(store, [marks.search(namespace, about) for about in left.values()])
     found |= {slot: last(items) for slot, items in zip(left, results, strict=True) if len(items) < marks.MOST}
     newest = int(at.partition(".")[0]) if at else timeline[-1][1] if timeline else 0
     span = _SPAN if timeline is not None else newest
     while left := {slot: about for slot, about in left.items() if slot not in found}:
         whole = span >= newest
         since = {} if whole else {"at": {"$gt": marks.at(newest - span, 0)}}
-        results = await _searched(store, [marks.search(namespace, about, since, _ALL) for about in left.values()])
+        results = await searched(store, [marks.search(namespace, about, since, _ALL) for about in left.values()])
         held = {slot: last(items) for slot, items in zip(left, results, strict=True)}
         found |= {slot: mark for slot, mark in held.items() if mark or whole}
         span *= 8
@@ -207,7 +208,7 @@ async def records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -
     asked = list(dict.fromkeys(keys))
     if not asked:
         return {}
-    items = cast("list[Item | None]", await store.abatch([GetOp(namespace, key) for key in asked]))
+    items = await gotten(store, [GetOp(namespace, key) for key in asked])
     return {item.key: item.value for item in items if item is not None}
 
 
@@ -221,7 +222,7 @@ async def _ended(
         return marks.search(place.namespace, marks.digest(place.slot), after | only, limit)
 
     ended, crowded = set[_Place](), list[_Place]()
-    for place, items in zip(newest, await _searched(store, [asked(place, {}) for place in newest]), strict=True):
+    for place, items in zip(newest, await searched(store, [asked(place, {}) for place in newest]), strict=True):
         mine = timeline if place.rewinds else None
         if any(marks.seen(mine, item.value, before if place.rewinds else None) for item in items):
             ended.add(place)
@@ -229,17 +230,13 @@ async def _ended(
             crowded.append(place)
     segments = visible(timeline, before) if timeline is not None else []
     narrow = [(place, asked(place, only, 1)) for place in crowded for only in segments]
-    results = await _searched(store, [search for _, search in narrow])
+    results = await searched(store, [search for _, search in narrow])
     return ended | {place for (place, _), items in zip(narrow, results, strict=True) if items}
 
 
 def _place(record: Keyed) -> _Place | None:
     slot = record.value.get("slot")
     return _Place(tuple(record.namespace), str(slot), "branch" in record.value) if slot else None
-
-
-async def _searched(store: BaseStore, searches: Sequence[SearchOp]) -> list[list[SearchItem]]:
-    return cast("list[list[SearchItem]]", await store.abatch(searches)) if searches else []
 
 
 def _at(value: Mapping[str, Any]) -> str:

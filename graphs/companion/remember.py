@@ -26,10 +26,8 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> dict[str
         LtmConfigError: The settings of the character's memory have become wrong; the reply stands, and the turn is
             stored when the thread is run again.
     """
-    ltm, archive = (
-        await ltm_of(runtime.context, runtime.server_info),
-        campaign_namespace(runtime.context.user, runtime.context.campaign, "archive"),
-    )
+    ltm = await ltm_of(runtime.context, runtime.server_info)
+    archive = campaign_namespace(runtime.context.user, runtime.context.campaign, "archive")
 
     def also(timeline: list[Segment], origin: dict[str, Any]) -> list[PutOp]:
         writes: list[PutOp] = []
