@@ -172,7 +172,8 @@ class Database:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    def _connect(self) -> sqlite3.Connection:
+    def connect(self) -> sqlite3.Connection:
+        """Open one more connection to the file, which the caller closes."""
         if self._closed:
             raise StoreClosedError(f"the store {self.path} is closed")
         connection = sqlite3.connect(
@@ -232,7 +233,7 @@ class Database:
             self._begin_process()
         with self._write_lock, self._explained():
             if self._writer is None:
-                self._writer = self._connect()
+                self._writer = self.connect()
             connection = self._writer
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -261,7 +262,7 @@ class Database:
             with self._pool_lock:
                 connection = self._readers.pop() if self._readers else None
             if connection is None:
-                connection = self._connect()
+                connection = self.connect()
             try:
                 connection.execute("BEGIN")
                 yield connection
@@ -282,7 +283,7 @@ class Database:
             StoreUnavailableError: If somebody reads or writes the file and does not stop, or the disk is full.
             StoreClosedError: After `close()`.
         """
-        with self._write_lock, self._explained(), closing(self._connect()) as connection:
+        with self._write_lock, self._explained(), closing(self.connect()) as connection:
             connection.execute("PRAGMA secure_delete = ON")  # pages that are taken anew hold no old bytes either
             connection.execute("VACUUM")
             (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
+from langgraph.store.base import BaseStore, IndexConfig, Op, Result, SearchOp, TTLConfig
 
 from memory.compaction import compact
 from memory.database import Database
@@ -20,6 +20,8 @@ from memory.reading import Reading
 from memory.reembedding import Progress
 from memory.search import Search
 from memory.shard_cache import ShardCache
+from memory.warm import Warm
+from memory.watch import Watch
 from memory.work import Work
 from memory.writing import apply_write, refresh_expiry, sweep
 
@@ -67,7 +69,9 @@ class FaissStore(BaseStore):
         self.ranks_words = bool(settings and settings.columns and self._weights.get("lexical"))
         """Whether a search with a query ranks by words, so that hits without a score are in an order, too."""
         self._cache_bytes, self._exact_limit = cache_bytes, exact_limit
+        self._watch = Watch(self._database.connect)
         self._search = Search(ShardCache(self._database.path, "", 0, (), 0, 0), {})  # until the file is open
+        self._warm = Warm(self._search)
         self._sweeper = Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
         self._opening = threading.Lock()
         self._opened_in: int | None = None  # the process, because neither locks nor connections survive a fork
@@ -150,6 +154,7 @@ class FaissStore(BaseStore):
             weights = self._index.lexical.weights if self._index.lexical else []
             shards = ShardCache(self._database.path, owner, dims, weights, self._cache_bytes, self._exact_limit)
             self._search = Search(shards, self._weights)
+            self._warm, self._watch = Warm(self._search), Watch(self._database.connect)
             self._opened_in = os.getpid()
 
     def close(self) -> None:
@@ -159,6 +164,7 @@ class FaissStore(BaseStore):
             with self._database.reading() as connection:
                 self._search.shards.save(connection)
             self._search.shards.clear()
+            self._watch.close()
         self._opened_in = None
         self._database.close()
 
@@ -272,12 +278,18 @@ class FaissStore(BaseStore):
         writes = work.writes(batch.units(documents) if batch else {})
         asked = batch.units(queries) if batch else {}
         if work.reads:
+            version = self._watch.version()
+            if len(work.ops) == 1 and isinstance(op := work.ops[0], SearchOp):
+                warm = self._warm.find(version, op, asked.get(op.query or ""))
+                if warm is not None:
+                    return [warm]
             reading = Reading(self._search, omit_expired=self._omit_expired)
             with self._database.reading() as connection:
                 if work.asks:
                     self._index.check(connection)
                 for place, found in reading.results(connection, work, asked).items():
                     results[place] = found
+            self._warm.learn(version, reading.spaces)
             if reading.refreshed:
                 with self._database.writing() as connection:
                     refresh_expiry(connection, reading.refreshed)

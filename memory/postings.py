@@ -6,15 +6,17 @@ text usually is are those of the items that the search may find, so that what it
 """
 
 import json
-import math
 import sqlite3
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory.changes import changed_after, last_removed
 from memory.rows import SHIFT, NamespaceRow
-from memory.shards import Allowed
+from memory.scored import Allowed
 from memory.stems import stems
 
 if TYPE_CHECKING:
@@ -28,9 +30,12 @@ _K1, _B = 1.2, 0.75  # as in FTS5 and Lucene
 # A word that occurs more often than this in one namespace costs much and tells nothing; it is passed over.
 _TOO_COMMON = 50_000
 _MOST_WORDS = 8_192  # whose postings are kept
+_OFTEN = 3  # times that words are looked up before all of a small namespace are read
+_SMALL = 16_384  # words in all its texts
 _FEW_NEW = 256  # items that are read to bring the kept postings up to date; with more, they are read anew
 
 _INSTANCES = "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?"
+_ALL_INSTANCES = "SELECT term, doc, col FROM temp.words WHERE term >= ? AND term <= ?"
 
 
 class Having(NamedTuple):
@@ -69,6 +74,8 @@ class Postings:
         self._version = self._epoch = -1
         self._mark = 0
         self._bytes = 0
+        self._asked = 0
+        self._whole = False  # whether the postings of all words are kept
 
     @property
     def size(self) -> int:
@@ -84,7 +91,16 @@ class Postings:
             words: Stems, as `stems` makes them.
         """
         self._refresh(connection, space)
+        self._asked += 1
+        if self._asked == _OFTEN and float(self.sizes.sum()) <= _SMALL:
+            self._read_all(connection)
         return Matches(self.ids, self.sizes, [self._having(connection, word) for word in words])
+
+    def known(self, space: NamespaceRow, words: Sequence[str]) -> Matches | None:
+        """Look up stems in RAM alone; None if they are not all there, or not of this version of the namespace."""
+        if space.version != self._version or not (self._whole or all(word in self._found for word in words)):
+            return None
+        return Matches(self.ids, self.sizes, [self._found.get(word, _nobody()) for word in words])
 
     def _refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
         import numpy as np
@@ -104,7 +120,17 @@ class Postings:
 
     def _forget(self) -> None:
         self._found.clear()
-        self._bytes = 0
+        self._bytes = self._asked = 0
+        self._whole = False
+
+    def _read_all(self, connection: sqlite3.Connection) -> None:
+        """Read the postings of all words at once, which takes less than a word at a time."""
+        sign = f"{self._namespace}x"
+        every = connection.execute(_ALL_INSTANCES, (sign, f"{self._namespace}y")).fetchall()
+        for term, instances in groupby(every, key=itemgetter(0)):
+            self._found[term[len(sign) :]] = found = self._having_of([(doc, column) for _, doc, column in instances])
+            self._bytes += _bytes(found)
+        self._whole = len(self._found) <= _MOST_WORDS
 
     def _replace(self, connection: sqlite3.Connection, changed: Sequence[int]) -> None:
         import numpy as np
@@ -137,17 +163,17 @@ class Postings:
         texts = _texts_after(connection, self._namespace, after)
         for place, columns in enumerate(texts, first):
             for word, often in self._counted(columns).items():
-                if self._found.get(word) is not None:
+                if self._whole or word in self._found:
                     new[word].append((place, often))
         for word, more in new.items():
-            found = self._found[word]
+            found = self._found.get(word, _nobody())
             if found is not None:
                 places, often_ = zip(*more, strict=True)
+                self._bytes += 8 * len(more) if word in self._found else _bytes(found) + 8 * len(more)
                 self._found[word] = Having(
                     np.concatenate([found.places, np.array(places, np.int32)]),
                     np.concatenate([found.often, np.array(often_, np.float32)]),
                 )
-                self._bytes += 8 * len(more)
 
     def _counted(self, columns: Sequence[str]) -> Counter[str]:
         sign = len(f"{self._namespace}x")
@@ -159,30 +185,34 @@ class Postings:
 
     def _having(self, connection: sqlite3.Connection, stem: str) -> Having | None:
         """The items that have a word; None if too many have it."""
-        import numpy as np
-
         if stem in self._found:
             self._found.move_to_end(stem)
             return self._found[stem]
+        if self._whole:
+            return _nobody()
         term = f"{self._namespace}x{stem}"
         instances = connection.execute(_INSTANCES, (term, _TOO_COMMON + 1)).fetchall()
-        found = None
-        if len(instances) <= _TOO_COMMON:
-            documents = np.array([document for document, _ in instances], np.int64)
-            weights = self._weights
-            often = np.array([weights[column] for _, column in instances], np.float32)
-            starts = np.flatnonzero(np.diff(documents, prepend=-1))  # FTS5 lists them by document
-            items = documents[starts]
-            summed = np.add.reduceat(often, starts) if len(items) else often
-            places = np.searchsorted(self.ids, items)
-            inside = places < len(self.ids)
-            inside[inside] = self.ids[places[inside]] == items[inside]
-            found = Having(places[inside].astype(np.int32), summed[inside])
+        found = self._having_of(instances) if len(instances) <= _TOO_COMMON else None
         self._found[stem] = found
         self._bytes += _bytes(found)
         while len(self._found) > _MOST_WORDS:
             self._bytes -= _bytes(self._found.popitem(last=False)[1])
         return found
+
+    def _having_of(self, instances: Sequence[tuple[int, str]]) -> Having:
+        """Count a word's instances, which FTS5 lists by document."""
+        import numpy as np
+
+        counted: dict[int, float] = {}
+        for document, column in instances:
+            counted[document] = counted.get(document, 0.0) + self._weights[column]
+        items = np.fromiter(counted, np.int64, len(counted))
+        often = np.fromiter(counted.values(), np.float32, len(counted))
+        places = np.searchsorted(self.ids, items)
+        if len(items) and (places[-1] >= len(self.ids) or (self.ids[places] != items).any()):
+            inside = np.isin(items, self.ids)
+            places, often = places[inside], often[inside]
+        return Having(places.astype(np.int32), often)
 
 
 def word_scores(among: "Sequence[tuple[Matches, Allowed | None]]") -> "list[Scores]":
@@ -196,32 +226,49 @@ def word_scores(among: "Sequence[tuple[Matches, Allowed | None]]") -> "list[Scor
     """
     import numpy as np
 
-    scores = [np.zeros(len(matches.ids), np.float32) for matches, _ in among]
     masks = [None if allowed is None else allowed.of(matches.ids) for matches, allowed in among]
     sizes = [m.sizes if mask is None else m.sizes[mask] for (m, _), mask in zip(among, masks, strict=True)]
     total = sum(map(len, sizes))
-    if not total:
-        return scores
-    length = max(sum(float(part.sum(dtype=np.float64)) for part in sizes) / total, 1.0)
-    norms = [np.float32(_K1 * (1 - _B)) + np.float32(_K1 * _B / length) * matches.sizes for matches, _ in among]
-    for found in zip(*(matches.found for matches, _ in among), strict=True):
-        parts = []
-        for having, mask in zip(found, masks, strict=True):
-            if having is None:
-                break
-            inside = None if mask is None else mask[having.places]
-            parts.append(having if inside is None else Having(having.places[inside], having.often[inside]))
-        common = sum(len(places) for places, _ in parts)
-        if not common or len(parts) < len(found):
-            continue
-        idf = np.float32(math.log(1 + (total - common + 0.5) / (common + 0.5)) * (_K1 + 1))
-        for score, norm, (places, often) in zip(scores, norms, parts, strict=True):
-            score[places] += idf * often / (often + norm[places])
+    length = max(sum(float(part.sum(dtype=np.float64)) for part in sizes) / max(total, 1), 1.0)
+    telling = [list(found) for found in zip(*(matches.found for matches, _ in among), strict=True) if None not in found]
+    parts = [_among(telling, number, mask) for number, mask in enumerate(masks)]
+    common = np.zeros(len(telling))
+    for words, _, _ in parts:
+        common += np.bincount(words, minlength=len(telling))
+    rarity = np.log(1 + (total - common + 0.5) / (common + 0.5)) * (_K1 + 1)
+    scores = []
+    for (matches, _), (words, places, often) in zip(among, parts, strict=True):
+        long = _K1 * (1 - _B) + _K1 * _B / length * matches.sizes[places]
+        weights = rarity[words] * often / (often + long)
+        scores.append(np.bincount(places, weights, len(matches.ids)).astype(np.float32))
     return scores
 
 
+def _among(
+    telling: "Sequence[Sequence[Having | None]]", number: int, mask: "NDArray[np.bool_] | None"
+) -> "tuple[NDArray[np.intp], NDArray[np.int32], Scores]":
+    """Which words the allowed items of one of the namespaces have, with their places and how often each has it."""
+    import numpy as np
+
+    found = [having for words in telling if (having := words[number]) is not None]
+    words = np.arange(len(found)).repeat([len(having.places) for having in found])
+    places = np.concatenate([np.empty(0, np.int32), *(having.places for having in found)])
+    often = np.concatenate([np.empty(0, np.float32), *(having.often for having in found)])
+    if mask is None:
+        return words, places, often
+    inside = mask[places]
+    return words[inside], places[inside], often[inside]
+
+
+@cache
+def _nobody() -> Having:
+    import numpy as np
+
+    return Having(np.empty(0, np.int32), np.empty(0, np.float32))
+
+
 def _bytes(found: Having | None) -> int:
-    return 100 + (0 if found is None else 8 * len(found.places))
+    return 350 + (0 if found is None else 8 * len(found.places))  # a dictionary's entry, two arrays, a word
 
 
 def _sizes(found: "list[tuple[int, bytes]]") -> "tuple[Ids, Scores]":

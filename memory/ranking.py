@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from memory.shards import Allowed, Scored
+from memory.scored import Allowed, Scored
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,8 +49,12 @@ class Ranking:
         items, cosines, words = merged[0] if len(merged) == 1 else (np.concatenate(one) for one in zip(*merged))  # noqa: B905
         self._items: Ids = items
         self._cosines: Scores = cosines
+        self._sound = not np.isnan(cosines).any()  # whether each has a cosine
         if lexical and any(part.worded is not None for part in parts):
-            fused = np.nan_to_num(dense * _by_maximum(cosines)) + np.float32(lexical) * _by_maximum(words)
+            meaning = np.float32(dense) * _by_maximum(cosines)
+            if not self._sound:
+                np.nan_to_num(meaning, copy=False)
+            fused = meaning + np.float32(lexical) * _by_maximum(words)
         else:
             fused = cosines if dense else np.zeros_like(cosines)
         self._fused: Scores = fused
@@ -64,18 +68,28 @@ class Ranking:
         Yields:
             (item id, cosine), the cosine being None if the item has no vector.
         """
-        import numpy as np
-
         done, width, total = 0, max(1, first), len(self._items)
         while done < total:
-            width = min(width, total)
-            # All that tie at the limit, or pages would differ.
-            chosen = np.flatnonzero(self._fused >= self._limit(width)) if width < total else np.arange(total)
-            order = chosen[np.lexsort((self._items[chosen], -self._fused[chosen]))][done:]
-            cosines = self._cosines[order].tolist()
-            for item, cosine in zip(self._items[order].tolist(), cosines, strict=True):
-                yield item, None if cosine != cosine else cosine  # NaN: no vector
-            done, width = done + len(order), width * 8
+            best = self._best(min(width, total))
+            yield from best[done:]
+            done, width = len(best), width * 8
+
+    def best(self, count: int) -> list[tuple[int, float | None]]:
+        """So many items, best first, with their cosines as `ordered` gives them; fewer if there are no more."""
+        return self._best(count)[:count] if count else []
+
+    def _best(self, width: int) -> list[tuple[int, float | None]]:
+        """The first `width` and all that tie with the last of them, or pages would differ."""
+        import numpy as np
+
+        few = width < len(self._items)
+        chosen = (self._fused >= self._limit(width)).nonzero()[0] if few else np.arange(len(self._items))
+        items = self._items[chosen]
+        order = np.lexsort((items, -self._fused[chosen]))
+        cosines = self._cosines[chosen[order]].tolist()
+        if not self._sound:
+            cosines = [None if cosine != cosine else cosine for cosine in cosines]  # NaN: no vector
+        return list(zip(items[order].tolist(), cosines, strict=True))
 
     def _limit(self, width: int) -> float:
         """A score that at least `width` items reach, and not many more."""
@@ -97,7 +111,7 @@ def _merged(part: Part) -> "tuple[Ids, Scores, Scores]":
     items, cosines = part.scored.items, part.scored.cosines
     if part.worded is None:
         words = np.zeros(1, np.float32).repeat(0)
-    elif np.array_equal(items, part.worded[0]):
+    elif len(items) == len(part.worded[0]) and (items == part.worded[0]).all():
         words = part.worded[1]
     else:
         words = np.zeros(len(items), np.float32)
@@ -131,8 +145,8 @@ def _places(ids: "Ids", wanted: "Ids") -> "tuple[NDArray[np.intp], NDArray[np.bo
 def _by_maximum(scores: "Scores") -> "Scores":
     import numpy as np
 
-    highest = float(np.fmax.reduce(scores)) if len(scores) else 0.0  # passes over NaN
-    return scores / np.float32(highest) if highest > 0 else scores
+    highest = np.fmax.reduce(scores, initial=0.0)  # passes over NaN
+    return scores / highest if highest > 0 else scores.copy()
 
 
 def added(scored: Scored, more: Scored) -> Scored:

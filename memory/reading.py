@@ -4,11 +4,12 @@ import sqlite3
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from langgraph.store.base import GetOp, Item, ListNamespacesOp, Result, SearchItem, SearchOp
+from langgraph.store.base import GetOp, Item, ListNamespacesOp, Result, SearchOp
 
 from memory import rows
 from memory.listing import list_namespaces
-from memory.rows import ItemRow
+from memory.row_cache import as_search_item
+from memory.rows import ItemRow, Namespace, NamespaceRow
 from memory.search import Search
 from memory.work import Work
 
@@ -27,6 +28,8 @@ class Reading:
     def __init__(self, search: Search, *, omit_expired: bool) -> None:
         self._search = search
         self._omit_expired = omit_expired
+        self.spaces: dict[Namespace, list[NamespaceRow]] = {}
+        """The namespaces under each prefix that was searched."""
         self.refreshed: list[int] = []
         """Ids of items that live longer for having been read."""
 
@@ -56,13 +59,19 @@ class Reading:
                     )
                     self._read(op, item)
             elif isinstance(op, SearchOp):
-                hits = self._search.run(connection, op, queries.get(op.query or ""), self._visible)
-                found[place] = [_as_search_item(item, score) for item, score in hits]
+                spaces = self._under(connection, tuple(op.namespace_prefix))
+                hits = self._search.run(connection, spaces, op, queries.get(op.query or ""), self._visible)
+                found[place] = [as_search_item(item, score) for item, score in hits]
                 for item, _ in hits:
                     self._read(op, item)
             elif isinstance(op, ListNamespacesOp):
                 found[place] = list_namespaces(connection, op, omit_expired=self._omit_expired)
         return found
+
+    def _under(self, connection: sqlite3.Connection, prefix: Namespace) -> list[NamespaceRow]:
+        if prefix not in self.spaces:
+            self.spaces[prefix] = rows.namespaces_under(connection, prefix)
+        return self.spaces[prefix]
 
     def _read(self, op: GetOp | SearchOp, item: ItemRow) -> None:
         if op.refresh_ttl and item.expires_at is not None:
@@ -70,7 +79,3 @@ class Reading:
 
     def _visible(self, item: ItemRow) -> bool:
         return not self._omit_expired or item.expires_at is None or item.expires_at > rows.now()
-
-
-def _as_search_item(row: ItemRow, score: float | None) -> SearchItem:
-    return SearchItem(row.namespace, row.key, row.value, row.created_at, row.updated_at, score)

@@ -5,17 +5,20 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langgraph.store.base import SearchItem
+
 from memory import rows
 from memory.changes import changed_after, last_removed
 from memory.rows import SHIFT, ItemRow, NamespaceRow
 
 _MOST = 2_048  # items; a campaign's scene comes by a few hundred
+_OFTEN = 3  # times that items are asked for before all of a small namespace are read
 _LARGEST = 1 << 16  # bytes of an item that is kept; a larger one is read as fast as it is copied
 _ATOMS = (str, int, float, bool, type(None))
 
 
 class RowCache:
-    """The items of a namespace that were read last.
+    """The items of a namespace that were read last; once it is asked often, all of a small one.
 
     Whoever asks gets a value of their own, to do with as they like. Items that expire are not kept: their time
     changes without a new version.
@@ -30,11 +33,28 @@ class RowCache:
         self._bytes = 0
         self._version = self._epoch = -1
         self._mark = 0
+        self._asked = 0
+        self._through = 0  # items up to this one have all been read, but for those that changed since
+        self._changed: list[int] = []
+        self._whole = False
+        self._tried = -1  # the version of which all was read, whether or not all may be kept
 
     @property
     def size(self) -> int:
         """Bytes that it holds, about."""
         return self._bytes
+
+    def whole(self, space: NamespaceRow) -> bool:
+        """Whether it holds all items of a namespace, of this very version."""
+        return self._whole and self._version == space.version
+
+    def search_items(self, found: Sequence[tuple[int, float | None]]) -> list[SearchItem]:
+        """Make search items of ids and scores, of a namespace that is whole."""
+        kept = [(self._items[number][0], score) for number, score in found]
+        return [
+            SearchItem(row.namespace, row.key, _copied(row.value), row.created_at, row.updated_at, score)
+            for row, score in kept
+        ]
 
     def items(self, connection: sqlite3.Connection, space: NamespaceRow, ids: Sequence[int]) -> list[ItemRow]:
         """Return items in the order asked for; those that are gone are left out.
@@ -58,16 +78,30 @@ class RowCache:
                 self._keep(item)
             elif number in self._items:
                 self._items.move_to_end(number)
-                kept, _ = self._items[number]
-                found.append(kept._replace(value=_copied(kept.value)))
+                found.append(_own(self._items[number][0]))
+        self._asked += 1
+        if self._asked >= _OFTEN and self._tried < space.version and space.items <= _MOST:
+            self._complete(connection, space)
         while len(self._items) > _MOST:
             self._bytes -= self._items.popitem(last=False)[1][1]
+            self._through = 0
         return found
+
+    def _complete(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
+        """Read what is not kept yet; once for each version, since some may not be kept at all."""
+        changed = rows.get_items(connection, self._changed, {space.id: space.path}) if self._changed else []
+        for item in (*changed, *rows.all_items(connection, space, self._through)):
+            if item.id not in self._items:
+                self._keep(item)
+            self._through = max(self._through, item.id)
+        self._changed = []
+        self._whole = len(self._items) == space.items
+        self._tried = space.version
 
     def _keep(self, item: ItemRow) -> None:
         size = _size(item.value)
         if item.expires_at is None and size <= _LARGEST:
-            self._items[item.id] = item._replace(value=_copied(item.value)), size
+            self._items[item.id] = _own(item), size
             self._bytes += size
 
     def _refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
@@ -75,14 +109,27 @@ class RowCache:
             return
         if space.epoch != self._epoch:
             self._items.clear()
-            self._bytes = 0
+            self._bytes = self._through = 0
+            self._changed = []
             self._mark = last_removed(connection)
         else:
             self._mark, changed = changed_after(connection, self._namespace, self._mark, (self._namespace + 1) << SHIFT)
+            self._changed += changed
             for number in changed:
                 if number in self._items:
                     self._bytes -= self._items.pop(number)[1]
-        self._version, self._epoch = space.version, space.epoch
+        self._version, self._epoch, self._whole = space.version, space.epoch, False
+
+
+def as_search_item(row: ItemRow, score: float | None) -> SearchItem:
+    """Make of an item what a search returns."""
+    return SearchItem(row.namespace, row.key, row.value, row.created_at, row.updated_at, score)
+
+
+def _own(item: ItemRow) -> ItemRow:
+    return ItemRow(
+        item.id, item.namespace, item.key, _copied(item.value), item.created_at, item.updated_at, item.expires_at
+    )
 
 
 def _copied(value: Mapping[str, Any]) -> dict[str, Any]:

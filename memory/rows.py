@@ -220,10 +220,10 @@ def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Ma
     return [item for number in ids if number in found for item in _sound(found[number], namespaces[number >> SHIFT])]
 
 
-def all_items(connection: sqlite3.Connection, namespace: NamespaceRow) -> Iterator[ItemRow]:
-    """Read the items of one namespace, oldest first."""
+def all_items(connection: sqlite3.Connection, namespace: NamespaceRow, after: int = 0) -> Iterator[ItemRow]:
+    """Read the items of one namespace, or those newer than a given one, oldest first."""
     low = namespace.id << SHIFT
-    for row in connection.execute(_ITEMS_BETWEEN, (low, low + (1 << SHIFT))):
+    for row in connection.execute(_ITEMS_BETWEEN, (max(after + 1, low), low + (1 << SHIFT))):
         yield from _sound(row, namespace.path)
 
 

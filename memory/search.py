@@ -12,9 +12,11 @@ from memory.filters import matches
 from memory.lexical import query_words
 from memory.postings import Matches, word_scores
 from memory.ranking import Part, Ranking, added
+from memory.row_vectors import StreamedShard, compared
 from memory.rows import ItemRow, NamespaceRow
+from memory.scored import Allowed, Scored
 from memory.shard_cache import Loaded, ShardCache
-from memory.shards import Allowed, Scored, Shard, StreamedShard, compared
+from memory.shards import Shard
 from memory.stems import stems
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class Search:
     def run(
         self,
         connection: sqlite3.Connection,
+        spaces: Sequence[NamespaceRow],
         op: SearchOp,
         query: "Vector | None",
         visible: Callable[[ItemRow], bool],
@@ -50,6 +53,7 @@ class Search:
 
         Args:
             connection: In a read transaction.
+            spaces: The namespaces under the prefix, as that transaction sees them.
             op: What is asked for.
             query: The query's vector, if it was embedded.
             visible: Whether an item may be shown at all.
@@ -59,8 +63,7 @@ class Search:
         """
         start = max(op.offset, 0)
         stop = start + max(op.limit, 0)
-        spaces = rows.namespaces_under(connection, tuple(op.namespace_prefix)) if start < stop else []
-        if not spaces:
+        if not spaces or start == stop:
             return []
         ask = _Ask(connection, self.shards, spaces, op.filter or {}, stop, visible)
         if not op.query or (query is None and not self.shards.indexes_words):
@@ -83,8 +86,16 @@ class Search:
             else:
                 yield from ((item, None) for item in rows.all_items(ask.connection, space) if ask.visible(item))
 
+    def words(self, text: str) -> list[str] | None:
+        """The stems that a query's words are looked up by; None if words do not count."""
+        return [stem for stem in dict.fromkeys(stems(query_words(text))) if stem] if self._words else None
+
+    def ranking(self, parts: Sequence[Part]) -> Ranking:
+        """Put what was found in order, as the store's weights say."""
+        return Ranking(parts, self._dense, self._words)
+
     def _ranked(self, ask: "_Ask", text: str, query: "Vector | None") -> "_Ranked":
-        words = [stem for stem in dict.fromkeys(stems(query_words(text))) if stem] if self._words else []
+        words = self.words(text) or []
         found = [self._found(ask, space, query, words) for space in ask.spaces]
         worded: Sequence[tuple[Any, Any] | None] = [None] * len(found)
         if self._words:
@@ -95,7 +106,7 @@ class Search:
             for one, words_ in zip(found, worded, strict=True)
         ]
         covered = {space.id for space, one in zip(ask.spaces, found, strict=True) if one.whole}
-        return _Ranked(ask, Ranking(parts, self._dense, self._words), covered, by_words_alone=query is None)
+        return _Ranked(ask, self.ranking(parts), covered, by_words_alone=query is None)
 
     def _found(self, ask: "_Ask", space: NamespaceRow, query: "Vector | None", words: Sequence[str]) -> "_Found":
         with self.shards.loaded(ask.connection, space) as loaded:

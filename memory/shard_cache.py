@@ -99,6 +99,14 @@ class ShardCache:
                 if evicted.shard is not None:
                     evicted.shard.save(connection)
 
+    def touched(self, number: int) -> Loaded | None:
+        """What is in RAM of a namespace, by its id, if anything is; it counts as used."""
+        with self._lock:
+            if number not in self._loaded:
+                return None
+            self._loaded.move_to_end(number)
+            return self._loaded[number]
+
     def _empty(self, namespace: int) -> Loaded:
         shard = None
         if self.dims:

@@ -1,14 +1,14 @@
 """The vectors of one namespace in RAM: a cache of their rows that can be thrown away at any time."""
 
 import sqlite3
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING
 
-from memory import rows
 from memory.changes import last_removed, removed_after
 from memory.indexes import ExactIndex, InvertedIndex, vectors_in_blocks
-from memory.rows import SHIFT, NamespaceRow
+from memory.row_vectors import exactly
+from memory.rows import NamespaceRow
+from memory.scored import Allowed, Scored
 from memory.snapshots import Snapshot, read_snapshot, write_snapshot
 
 if TYPE_CHECKING:
@@ -24,48 +24,6 @@ _WORTH_A_SNAPSHOT = 20_000  # fewer vectors than this are read from their rows a
 _STALE_SNAPSHOT = 0.1  # part of the vectors that may be newer than the snapshot before it is written anew
 _EMPTY = 4_096  # bytes of a shard without vectors, about
 _OVERHEAD = 17  # bytes beside each vector: its id, its item's id, whether it is alive
-
-
-class Scored(NamedTuple):
-    """Items of one namespace with their cosine to a query."""
-
-    items: "Ids"
-    cosines: "Vector"
-
-    @classmethod
-    def nothing(cls) -> Self:
-        """No items."""
-        import numpy as np
-
-        return cls(np.empty(0, np.int64), np.empty(0, np.float32))
-
-
-class Allowed(NamedTuple):
-    """Items of one namespace that a filter allows.
-
-    Attributes:
-        ids: Ids of all its items, ascending.
-        mask: Which of them are allowed.
-    """
-
-    ids: "Ids"
-    mask: "NDArray[np.bool_]"
-
-    def of(self, items: "Ids") -> "NDArray[np.bool_]":
-        """Which of some items are allowed."""
-        import numpy as np
-
-        if np.array_equal(items, self.ids):
-            return self.mask
-        if not len(self.ids):
-            return np.zeros(len(items), np.bool_)
-        places = np.minimum(np.searchsorted(self.ids, items), len(self.ids) - 1)
-        inside: NDArray[np.bool_] = self.mask[places] & (self.ids[places] == items)
-        return inside
-
-    def chosen(self) -> "Ids":
-        """Ids of those that are allowed."""
-        return self.ids[self.mask]
 
 
 class Shard:
@@ -184,19 +142,30 @@ class Shard:
         import numpy as np
 
         if isinstance(self._index, ExactIndex):
-            scores = self._index.scores(query)
-            places, items, starts = self._pooling()
-            if places is not None:
-                scores = scores[places]
-            if starts is not None:
-                scores = np.maximum.reduceat(scores, starts)
-            return Scored(items, scores)
+            return self._compared(self._index, query)
         alive = self._alive if allowed is None else self._alive & allowed.of(self._items)
         found, scores = self._index.nearest(query, count, alive)
-        scores = _exactly(connection, self._vectors[found], query, scores)
+        scores = exactly(connection, self._vectors[found], query, scores)
         found, scores = found[best := np.argsort(-scores, kind="stable")], scores[best]
         items, first = np.unique(self._items[found], return_index=True)  # best first, so the first is the best
         return Scored(items, scores[first])
+
+    def scored_whole(self, space: NamespaceRow, query: "Vector") -> Scored | None:
+        """All items of a namespace by their cosine, from RAM alone; None if it has not each of this very version."""
+        if self._version != space.version or not isinstance(self._index, ExactIndex) or not self.covers(space.items):
+            return None
+        return self._compared(self._index, query)
+
+    def _compared(self, index: ExactIndex, query: "Vector") -> Scored:
+        import numpy as np
+
+        scores = index.scores(query)
+        places, items, starts = self._pooling()
+        if places is not None:
+            scores = scores[places]
+        if starts is not None:
+            scores = np.maximum.reduceat(scores, starts)
+        return Scored(items, scores)
 
     def _pooling(self) -> "tuple[NDArray[np.intp] | None, Ids, NDArray[np.intp] | None]":
         """Where the living vectors are, whose they are, and where each item's begin."""
@@ -237,68 +206,6 @@ class Shard:
                 self._mark,
             )
             self._saved = count
-
-
-def _exactly(connection: sqlite3.Connection, vectors: "Ids", query: "Vector", scores: "Vector") -> "Vector":
-    """Cosines from the rows; for a row that is gone or damaged, what the index said."""
-    import numpy as np
-
-    known = rows.vectors_by_id(connection, vectors.tolist())
-    read = [(number, blob) for number, blob in known if isinstance(blob, bytes) and len(blob) == 4 * len(query)]
-    if not read:
-        return scores
-    order = np.argsort(vectors)
-    places = order[np.searchsorted(vectors, [number for number, _ in read], sorter=order)]
-    exact = scores.copy()
-    exact[places] = np.frombuffer(b"".join([blob for _, blob in read]), "<f4").reshape(-1, len(query)) @ query
-    return exact
-
-
-def compared(connection: sqlite3.Connection, items: Sequence[int], query: "Vector") -> Scored:
-    """Cosines of given items, from their rows.
-
-    Args:
-        connection: In a read transaction.
-        items: Their ids.
-        query: Unit vector.
-    """
-    import numpy as np
-
-    best: dict[int, float] = {}
-    for item, blob in rows.vectors_of(connection, items):
-        if isinstance(blob, bytes) and len(blob) == 4 * len(query):  # or it is damaged
-            best[item] = max(best.get(item, -2.0), float(np.frombuffer(blob, "<f4") @ query))
-    return Scored(np.array(list(best), np.int64), np.array(list(best.values()), np.float32))
-
-
-class StreamedShard:
-    """A namespace that does not fit into the byte budget: its rows are read at each search.
-
-    Args:
-        connection: In a read transaction.
-        space: The namespace.
-        dims: Length of the vectors.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, space: NamespaceRow, dims: int) -> None:
-        self._connection = connection
-        self._space = space
-        self._dims = dims
-
-    def scored(self, query: "Vector") -> Scored:
-        """All items by their best vector's cosine to a query."""
-        import numpy as np
-
-        owners, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
-        low = self._space.id << SHIFT
-        for _, items, block in vectors_in_blocks(self._connection, self._space.id, low, self._dims):
-            owners.append(items)
-            scores.append(block @ query)
-        items, cosines = np.concatenate(owners), np.concatenate(scores)
-        starts = np.flatnonzero(np.diff(items, prepend=-1))
-        if len(starts) < len(items):
-            cosines, items = np.maximum.reduceat(cosines, starts), items[starts]
-        return Scored(items, cosines)
 
 
 def snapshot_path(database: Path, namespace: int) -> Path:

@@ -1,0 +1,141 @@
+"""Searches that are answered from RAM alone: the same answers, and never old ones."""
+
+import random
+import time
+from contextlib import contextmanager
+
+import pytest
+from letters import Letters
+
+from memory import FaissStore
+
+SPACE = ("campaign", "facts")
+WORDS = ["dragon", "harbour", "lantern", "oath", "ember", "tower", "silver", "wolf"]
+QUERIES = ["the dragon's oath", "a silver lantern at the harbour", "ember and wolf", "nothing of it: zither"]
+
+
+def index(**settings):
+    return {"embed": Letters(), "dims": Letters.dims, "fields": ["text"], **settings}
+
+
+def text(said, number):
+    return f"{number} " + " ".join(said.choices(WORDS, k=6))
+
+
+def found(store, query, **page):
+    return [
+        (item.key, item.value, round(item.score, 6)) for item in store.search(SPACE, query=query, **{"limit": 7} | page)
+    ]
+
+
+def warmed(store):
+    for _ in range(5):
+        store.search(SPACE, query=QUERIES[0])
+
+
+@pytest.fixture(params=[{}, {"lexical": False}, {"weights": {"dense": 0.0, "lexical": 1.0}}], ids=str)
+def settings(request):
+    return request.param
+
+
+@pytest.fixture
+def store(tmp_path, settings):
+    said = random.Random(3)
+    with FaissStore.open(tmp_path / "store.db", index(**settings)) as opened:
+        for number in range(60):
+            opened.put(SPACE, str(number), {"text": text(said, number), "tags": ["a", {"b": number}]})
+        yield opened
+
+
+@pytest.fixture
+def without_the_file(store):
+    def refused():
+        raise AssertionError("the file was asked")
+
+    @contextmanager
+    def closed():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store._database, "reading", refused)
+            yield
+
+    return closed
+
+
+@pytest.mark.parametrize(
+    "page", [{}, {"offset": 5}, {"limit": 60}, {"limit": 100}, {"offset": 58}, {"limit": 0}], ids=str
+)
+def test_a_warm_search_finds_what_a_cold_one_finds_and_does_not_ask_the_file(
+    store, tmp_path, settings, page, without_the_file
+):
+    warmed(store)
+    with FaissStore.open(tmp_path / "store.db", index(**settings)) as other:
+        cold = [found(other, query, **page) for query in QUERIES[:2]]
+    with without_the_file():
+        assert [found(store, query, **page) for query in QUERIES[:2]] == cold
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_what_is_written_here_or_elsewhere_is_seen_at_the_next_search(store, tmp_path, settings, here):
+    said = random.Random(4)
+    with FaissStore.open(tmp_path / "store.db", index(**settings)) as other:
+        writer = store if here else other
+        for number in range(12):
+            warmed(store)
+            key = str(said.randrange(70))
+            if number % 3 == 2:
+                writer.delete(SPACE, key)
+            else:
+                writer.put(SPACE, key, {"text": text(said, 100 + number)})
+            with FaissStore.open(tmp_path / "store.db", index(**settings)) as fresh:
+                for query in QUERIES:
+                    assert found(store, query) == found(fresh, query), (number, query)
+            warmed(store)
+            with FaissStore.open(tmp_path / "store.db", index(**settings)) as fresh:
+                for query in QUERIES:
+                    assert found(store, query) == found(fresh, query), (number, query)
+
+
+def test_a_new_namespace_under_the_prefix_is_searched_too(store):
+    warmed(store)
+    store.put((*SPACE, "below"), "new", {"text": "the dragon's oath"})
+    assert "new" in [item.key for item in store.search(SPACE, query="the dragon's oath", limit=3)]
+
+
+def test_whoever_asks_has_values_of_their_own(store):
+    warmed(store)
+    item = store.search(SPACE, query=QUERIES[1], limit=1)[0]
+    kept = {"text": item.value["text"], "tags": ["a", {"b": int(item.key)}]}
+    item.value["tags"][1]["b"] = "changed"
+    item.value["more"] = True
+    assert store.search(SPACE, query=QUERIES[1], limit=1)[0].value == kept
+
+
+def test_what_expires_is_never_answered_from_ram_alone(tmp_path):
+    with FaissStore.open(tmp_path / "store.db", index(), ttl={"omit_expired": True}) as store:
+        store.put(SPACE, "soon", {"text": "the dragon's oath"}, ttl=0.0005)
+        store.put(SPACE, "stays", {"text": "an oath"})
+        warmed(store)
+        time.sleep(0.05)
+        assert [item.key for item in store.search(SPACE, query=QUERIES[0])] == ["stays"]
+
+
+def test_an_item_without_a_vector_follows_those_that_have_one(store):
+    store.put(SPACE, "unseen", {"text": "the dragon's oath"}, index=False)
+    warmed(store)
+    assert [item.key for item in store.search(SPACE, query=QUERIES[0], limit=100)][-1] == "unseen"
+
+
+async def test_asynchronous_searches_are_warm_too(store, without_the_file):
+    warmed(store)
+    with without_the_file():
+        assert len(await store.asearch(SPACE, query=QUERIES[0], limit=4)) == 4
+
+
+def test_more_is_kept_only_within_the_budget(tmp_path):
+    said = random.Random(5)
+    with FaissStore.open(tmp_path / "store.db", index(), cache_bytes=20_000) as store:
+        for number in range(200):
+            store.put(SPACE, str(number), {"text": text(said, number)})
+        warmed(store)
+        assert len(store.search(SPACE, query=QUERIES[0], limit=5)) == 5
+        assert store.cached_bytes <= 20_000
