@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
 from memory.batches import searched
 from memory.newest import newest
-from memory.timeline import Segment, sees, until, visible
+from memory.timeline import Segment, until, visible
 
 WIDTH = 64  # candidates of a query: several times what is shown, so that the order made of them has a choice
 _NARROW = 32  # candidates more, of the time that the question names
@@ -65,7 +66,7 @@ async def candidates(
     again: list[tuple[int, int]] = []
     for number, (scope, ops) in enumerate(zip(scopes, asked, strict=True)):
         hits, results = results[: len(ops)], results[len(ops) :]
-        kept = [[item for item in items if _sees(scope, item)] for items in hits]
+        kept = hits if either or len(scope.segments) <= 1 else [_seen(scope, items) for items in hits]
         for query, width in enumerate(widths if ops else ()):
             if ops[query].limit > width and len(kept[query]) < width and len(hits[query]) >= ops[query].limit:
                 again.append((number, query))
@@ -123,11 +124,11 @@ async def _search_again(
         found[scope][query] = items[: widths[query]]
 
 
-def _sees(scope: Scope, item: SearchItem) -> bool:
-    if scope.timeline is None:
-        return True  # the filter has seen to `before`
-    branch, turn = item.value["branch"], item.value["turn"]
-    return (scope.before is None or turn < scope.before) and sees(scope.timeline, branch, turn)
+def _seen(scope: Scope, items: Sequence[SearchItem]) -> list[SearchItem]:
+    """Return those that may be seen of what no filter has gone through."""
+    through = dict(scope.timeline or ())
+    last = math.inf if scope.before is None else scope.before - 1
+    return [item for item in items if item.value["turn"] <= min(through.get(item.value["branch"], -1), last)]
 
 
 async def _rankable(store: BaseStore, scope: Scope, best: list[list[SearchItem]]) -> list[list[SearchItem]]:

@@ -60,8 +60,9 @@ class Columns:
         """
         import numpy as np
 
-        self._refresh(connection, space, _keys(wanted))
         written = json.dumps(wanted, sort_keys=True, default=repr)
+        if self.version < space.version or written not in self._masks:
+            self._refresh(connection, space, _keys(wanted))
         if (mask := self._masks.get(written)) is None:
             mask = np.zeros(len(self.ids), np.bool_)
             mask[self._places(wanted)] = True

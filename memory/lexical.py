@@ -126,6 +126,11 @@ def query_words(query: str) -> list[str]:
     return ([word for word in words if word not in STOP_WORDS] or words)[:_MOST_WORDS]
 
 
+def spaced(text: str) -> str:
+    """Return the words of a text, as `split_words` gives them, with one blank or several between them."""
+    return text.translate(_ASCII) if text.isascii() else " ".join(split_words(text))
+
+
 def split_words(text: str) -> list[str]:
     """Split text into lower-case words, and scripts without spaces into pairs of characters.
 

@@ -174,22 +174,25 @@ _ITEMS_BETWEEN = (
 
 
 def _item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
-    item, key, value, created, updated, expires = row
+    item, key, value, created_at, updated_at, expires = row
     try:
         content = json.loads(value)
     except (ValueError, TypeError) as error:
         raise CorruptStoreError(
             f"the item {key!r} in {namespace} is damaged: expected JSON, but {error}; put or delete it"
         ) from error
-    return ItemRow(item, namespace, decode_key(key), content, _moment(created), _moment(updated), expires)
+    created = _moment(created_at)
+    updated = created if updated_at == created_at else _moment(updated_at)
+    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires)
 
 
-def _sound(row: tuple[Any, ...], namespace: Namespace) -> Iterator[ItemRow]:
+def _sound(row: tuple[Any, ...], namespace: Namespace) -> ItemRow | None:
     """The item of a row, unless it is damaged: one bad row must not stop every search beside it."""
     try:
-        yield _item(row, namespace)
+        return _item(row, namespace)
     except CorruptStoreError:
         _log.exception("left out of a search")
+        return None
 
 
 def get_by_keys(connection: sqlite3.Connection, namespace: Namespace, keys: Sequence[str]) -> dict[str, ItemRow]:
@@ -217,14 +220,16 @@ def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Ma
     """
     asked = ids if len(ids) <= _FEW_ITEMS else (json.dumps(list(ids)),)
     found = {row[0]: row for row in connection.execute(_items_by_id(len(ids)), asked)}
-    return [item for number in ids if number in found for item in _sound(found[number], namespaces[number >> SHIFT])]
+    rows = [found[number] for number in ids if number in found]
+    return [item for row in rows if (item := _sound(row, namespaces[row[0] >> SHIFT])) is not None]
 
 
 def all_items(connection: sqlite3.Connection, namespace: NamespaceRow, after: int = 0) -> Iterator[ItemRow]:
     """Read the items of one namespace, or those newer than a given one, oldest first."""
     low = namespace.id << SHIFT
     for row in connection.execute(_ITEMS_BETWEEN, (max(after + 1, low), low + (1 << SHIFT))):
-        yield from _sound(row, namespace.path)
+        if (item := _sound(row, namespace.path)) is not None:
+            yield item
 
 
 def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[int, int, bytes]]:
@@ -280,4 +285,5 @@ def items_without_vector(connection: sqlite3.Connection, space: NamespaceRow) ->
     """Read a namespace's items that have no vector, oldest first."""
     low = space.id << SHIFT
     for row in connection.execute(_WITHOUT_VECTOR, (low, low + (1 << SHIFT))):
-        yield from _sound(row, space.path)
+        if (item := _sound(row, space.path)) is not None:
+            yield item

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from bisect import bisect_left
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from langgraph.store.base import BaseStore
@@ -41,9 +43,9 @@ def branch_of(timeline: Sequence[Segment], turn: int) -> str:
     Raises:
         ValueError: The timeline does not reach that turn.
     """
-    for branch, through in timeline:
-        if turn <= through:
-            return branch
+    place = bisect_left(timeline, turn, key=itemgetter(1))
+    if place < len(timeline):
+        return timeline[place][0]
     raise ValueError(f"Turn {turn} lies beyond the timeline {list(timeline)!r}; open the turn first.")
 
 

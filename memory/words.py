@@ -7,11 +7,12 @@ less and a word that most records share still counts a little.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memory.lexical import query_words, split_words
+from memory.lexical import query_words
 from memory.stems import stems
+from memory.word_scan import LONGEST_HEAD, scan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,35 +64,33 @@ async def scored_apart(
     return await asyncio.to_thread(word_scores, texts, queries, near, shares)
 
 
-def _counted(texts: Sequence[str], rows: dict[str, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _counted(texts: Sequence[str], rows: Mapping[str, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return how often each stem occurs in each text, and each text's words; the last, for -1, is an empty text."""
     import numpy as np
 
-    heads, split = heads_of(rows), [split_words(text) for text in texts]
-    some = [_with_heads(words, heads, plain=text.isascii()) for text, words in zip(texts, split, strict=True)]
-    known = list(set().union(*some))
+    found = scan(texts, heads_of(rows))
+    known = list(dict.fromkeys(found.words))
     row_of = {word: rows[stem] for word, stem in zip(known, stems(known), strict=True) if stem in rows}
-    counts = np.zeros((len(rows), len(texts) + 1))
-    for number, words in enumerate(some):
-        for word in words:
-            if word in row_of:
-                counts[row_of[word], number] += 1
-    return counts, np.array([*map(len, split), 0], np.float64)
+    which = np.array([row_of.get(word, -1) for word in found.words], np.intp)
+    width = len(texts) + 1
+    cells = (which * width + found.places)[which >= 0]
+    counts = np.bincount(cells, minlength=len(rows) * width).reshape(len(rows), width)
+    return counts.astype(np.float64), np.append(found.sizes, 0).astype(np.float64)
 
 
 def heads_of(found: Iterable[str]) -> set[str]:
-    """Return with what words begin that may have some stems, a letter or two: stemming changes ends.
+    """Return with what words begin that may have some stems, at most four letters: stemming changes ends.
 
-    Of the first two it changes only a y, to i ("eyed" becomes "ei"); "o" is all that is left of "oing".
+    It may make an i of a y at the end ("happi" of "happy") or put an e there ("file" of "filing"); what comes before
+    the last letter of a stem stands at the beginning of each of its words.
     """
-    return {stem[:1] + second for stem in found for second in ("iy" if stem[1:2] in ("i", "y") else (stem[1:2],))}
-
-
-def _with_heads(words: Iterable[str], heads: set[str], *, plain: bool) -> list[str]:
-    """Leave out what cannot have the stems, before a stem is made of each; what has accents is kept."""
-    if plain and all(len(head) == 2 for head in heads):
-        return [word for word in words if word[:2] in heads]
-    return [word for word in words if word[:2] in heads or word[0] in heads or not word.isascii()]
+    heads = set()
+    for stem in found:
+        if len(stem) > 2:
+            heads.add(stem[:-1][:LONGEST_HEAD])
+        else:
+            heads.update({stem, stem[:1] + "y"} if stem[1:] == "i" else {stem})
+    return heads
 
 
 def content_words(query: str, names: frozenset[str]) -> list[str]:

@@ -32,14 +32,16 @@ class Work:
         self.ops = list(ops)
         self._index = index
         self._puts: dict[tuple[Namespace, str], PutOp] = {}
+        checked = set[int]()  # filters: searches of one batch often share one, and a timeline's may be long
         for op in self.ops:
             if not isinstance(op, GetOp | PutOp | SearchOp | ListNamespacesOp):
                 raise ValueError(f"Unknown operation type: {type(op)}")
             validate_op_namespace(op)
             if isinstance(op, PutOp):
                 self._puts[tuple(op.namespace), op.key] = op
-            elif isinstance(op, SearchOp):
-                check_filter(op.filter or {})
+            elif isinstance(op, SearchOp) and op.filter and id(op.filter) not in checked:
+                check_filter(op.filter)
+                checked.add(id(op.filter))
         kept = {place: put for place, put in self._puts.items() if put.value is not None}
         self._values = {place: encode_value(put.value or {}, *place) for place, put in kept.items()}
         self._texts = {place: index.texts(put.value or {}, put.index) for place, put in kept.items()}
