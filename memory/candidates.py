@@ -54,10 +54,10 @@ async def candidates(
     Returns:
         For each scope and each query what was found, best first.
 
-    With one segment a filter says it all. With more, a store that takes "$or" (its attribute `filters_any`) is asked
-    for all of them at once. For others one search without a filter, in which what lies elsewhere is left out, costs
-    least while most is visible: stores look at each record to apply a filter, and again for each segment. Where that
-    finds too little, each segment is searched by itself.
+    A store that takes "$or" (its attribute `filters_any`) is asked for all segments at once. With others, what lies
+    elsewhere is left out of one search afterwards, which costs least while most is visible: they look at each record
+    to apply a filter, and again for each condition. With one segment its branch is the filter, with more there is none.
+    Where that finds too little, each segment is searched by itself.
     """
     either = bool(getattr(store, "filters_any", False))
     asked = [_searches(scope, queries, widths, either=either) for scope in scopes]
@@ -66,7 +66,7 @@ async def candidates(
     again: list[tuple[int, int]] = []
     for number, (scope, ops) in enumerate(zip(scopes, asked, strict=True)):
         hits, results = results[: len(ops)], results[len(ops) :]
-        kept = hits if either or len(scope.segments) <= 1 else [_seen(scope, items) for items in hits]
+        kept = hits if either or scope.timeline is None else [_seen(scope, items) for items in hits]
         for query, width in enumerate(widths if ops else ()):
             if ops[query].limit > width and len(kept[query]) < width and len(hits[query]) >= ops[query].limit:
                 again.append((number, query))
@@ -84,19 +84,17 @@ def _searches(scope: Scope, queries: Sequence[str], widths: Sequence[int], *, ei
     segments, space = scope.segments, scope.namespace
     if not segments:
         return []
-    more = 1
-    if len(segments) == 1:
-        whole = segments[0]
-    elif either:
-        whole = {"$or": segments}
+    said = either or scope.timeline is None  # whether a filter says all
+    if said:
+        whole = segments[0] if len(segments) == 1 else {"$or": segments}
     else:
-        whole, more = {}, 2
+        whole = {"branch": segments[0]["branch"]} if len(segments) == 1 else {}
     searches = [
-        SearchOp(space, filter=whole or None, limit=more * width, query=query)
+        SearchOp(space, filter=whole or None, limit=width if said else 2 * width, query=query)
         for query, width in zip(queries, widths, strict=True)
     ]
     for condition in scope.narrow:
-        parts = [whole] if whole else segments
+        parts = [whole] if said else segments
         searches += [SearchOp(space, filter={**one, **condition}, limit=_NARROW, query=queries[0]) for one in parts]
     return searches
 
