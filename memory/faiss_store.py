@@ -71,7 +71,7 @@ class FaissStore(BaseStore):
         self._cache_bytes, self._exact_limit = cache_bytes, exact_limit
         self._watch = Watch(self._database.connect)
         self._search = Search(ShardCache(self._database.path, "", 0, (), 0, 0), {})  # until the file is open
-        self._warm = Warm(self._search)
+        self._warm = Warm(self._search, self._watch, self._database.reading)
         self._sweeper = Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
         self._opening = threading.Lock()
         self._opened_in: int | None = None  # the process, because neither locks nor connections survive a fork
@@ -154,7 +154,8 @@ class FaissStore(BaseStore):
             weights = self._index.lexical.weights if self._index.lexical else []
             shards = ShardCache(self._database.path, owner, dims, weights, self._cache_bytes, self._exact_limit)
             self._search = Search(shards, self._weights)
-            self._warm, self._watch = Warm(self._search), Watch(self._database.connect)
+            self._watch = Watch(self._database.connect)
+            self._warm = Warm(self._search, self._watch, self._database.reading)
             self._opened_in = os.getpid()
 
     def close(self) -> None:

@@ -36,20 +36,18 @@ class RowCache:
         self._asked = 0
         self._through = 0  # items up to this one have all been read, but for those that changed since
         self._changed: list[int] = []
-        self._whole = False
-        self._tried = -1  # the version of which all was read, whether or not all may be kept
+        self._complete_at = -1  # the version of which all was read
 
     @property
     def size(self) -> int:
         """Bytes that it holds, about."""
         return self._bytes
 
-    def whole(self, space: NamespaceRow) -> bool:
-        """Whether it holds all items of a namespace, of this very version."""
-        return self._whole and self._version == space.version
-
-    def search_items(self, found: Sequence[tuple[int, float | None]]) -> list[SearchItem]:
-        """Make search items of ids and scores, of a namespace that is whole."""
+    def search_items(self, space: NamespaceRow, found: Sequence[tuple[int, float | None]]) -> list[SearchItem] | None:
+        """Make search items of ids and scores; None if not all are kept, or they are not of this very version."""
+        self._asked += 1
+        if self._version != space.version or not all(number in self._items for number, _ in found):
+            return None
         kept = [(self._items[number][0], score) for number, score in found]
         return [
             SearchItem(row.namespace, row.key, _copied(row.value), row.created_at, row.updated_at, score)
@@ -80,7 +78,7 @@ class RowCache:
                 self._items.move_to_end(number)
                 found.append(_own(self._items[number][0]))
         self._asked += 1
-        if self._asked >= _OFTEN and self._tried < space.version and space.items <= _MOST:
+        if self._asked >= _OFTEN and self._complete_at < space.version and space.items <= _MOST:
             self._complete(connection, space)
         while len(self._items) > _MOST:
             self._bytes -= self._items.popitem(last=False)[1][1]
@@ -88,15 +86,14 @@ class RowCache:
         return found
 
     def _complete(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
-        """Read what is not kept yet; once for each version, since some may not be kept at all."""
+        """Read what was not read yet."""
         changed = rows.get_items(connection, self._changed, {space.id: space.path}) if self._changed else []
         for item in (*changed, *rows.all_items(connection, space, self._through)):
             if item.id not in self._items:
                 self._keep(item)
             self._through = max(self._through, item.id)
         self._changed = []
-        self._whole = len(self._items) == space.items
-        self._tried = space.version
+        self._complete_at = space.version
 
     def _keep(self, item: ItemRow) -> None:
         size = _size(item.value)
@@ -118,7 +115,7 @@ class RowCache:
             for number in changed:
                 if number in self._items:
                     self._bytes -= self._items.pop(number)[1]
-        self._version, self._epoch, self._whole = space.version, space.epoch, False
+        self._version, self._epoch = space.version, space.epoch
 
 
 def as_search_item(row: ItemRow, score: float | None) -> SearchItem:

@@ -1,18 +1,22 @@
-"""Warm: searches that are answered from RAM alone, because nobody has written since their namespace was last read.
+"""Warm: searches that are answered from RAM, because nobody has written since their namespace was last read.
 
 A transaction, the namespaces under a prefix and ten rows cost several times what comparing a thousand vectors does.
 """
 
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
 from langgraph.store.base import SearchItem, SearchOp
 
 from memory.postings import word_scores
 from memory.ranking import Part
+from memory.row_cache import as_search_item
 from memory.rows import Namespace, NamespaceRow
 from memory.search import Search
 from memory.shard_cache import Loaded
+from memory.watch import Watch
 
 if TYPE_CHECKING:
     from memory.embedding_batch import Vector
@@ -26,14 +30,20 @@ class _Known(NamedTuple):
 
 
 class Warm:
-    """What may be answered without the file: searches without a filter in one namespace that is whole in RAM.
+    """What may be answered from RAM: searches without a filter in one namespace whose vectors and words are there.
 
     Args:
         search: Whose shards are looked into; it makes the same order of the same items.
+        watch: Says which version the file has.
+        reading: Begins a read transaction, for items that were not read lately.
     """
 
-    def __init__(self, search: Search) -> None:
+    def __init__(
+        self, search: Search, watch: Watch, reading: Callable[[], AbstractContextManager[sqlite3.Connection]]
+    ) -> None:
         self._search = search
+        self._watch = watch
+        self._reading = reading
         self._known = _Known(-1, {})
 
     def learn(self, version: int, spaces: Mapping[Namespace, Sequence[NamespaceRow]]) -> None:
@@ -71,19 +81,31 @@ class Warm:
         start = max(op.offset, 0)
         with loaded.lock:
             best = self._best(loaded, space, query, words, start + max(op.limit, 0))
-            return None if best is None else loaded.rows.search_items(best[start:])
+            if best is None:
+                return None
+            found = loaded.rows.search_items(space, best[start:])
+        return self._read(version, space, best[start:]) if found is None else found
 
     def _best(
         self, loaded: Loaded, space: NamespaceRow, query: "Vector", words: Sequence[str] | None, stop: int
     ) -> list[tuple[int, float | None]] | None:
-        """Rank the items of a namespace; None if some of it is not in RAM, or not of this version."""
-        if loaded.shard is None or not loaded.rows.whole(space):
-            return None
+        """Rank the items of a namespace; None if its vectors or words are not in RAM, or not of this version."""
         worded = None
         if words is not None:
             matches = None if loaded.postings is None else loaded.postings.known(space, words)
             if matches is None:
                 return None
             worded = matches.ids, word_scores([(matches, None)])[0]
-        scored = loaded.shard.scored_whole(space, query)
+        scored = None if loaded.shard is None else loaded.shard.scored_whole(space, query)
         return None if scored is None else self._search.ranking([Part(scored, worded, None)]).best(stop)
+
+    def _read(
+        self, version: int, space: NamespaceRow, page: Sequence[tuple[int, float | None]]
+    ) -> list[SearchItem] | None:
+        """Read the items of a page; None if somebody has written meanwhile, or one of them may have expired."""
+        with self._reading() as connection, self._search.shards.loaded(connection, space) as loaded:
+            found = loaded.rows.items(connection, space, [item for item, _ in page])
+        lasting = len(found) == len(page) and all(row.expires_at is None for row in found)
+        if not lasting or self._watch.version() != version:
+            return None
+        return [as_search_item(row, score) for row, (_, score) in zip(found, page, strict=True)]

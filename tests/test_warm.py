@@ -29,8 +29,8 @@ def found(store, query, **page):
 
 
 def warmed(store):
-    for _ in range(5):
-        store.search(SPACE, query=QUERIES[0])
+    for number in range(6):
+        store.search(SPACE, query=QUERIES[number % 3], limit=20 + number)
 
 
 @pytest.fixture(params=[{}, {"lexical": False}, {"weights": {"dense": 0.0, "lexical": 1.0}}], ids=str)
