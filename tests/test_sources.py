@@ -12,6 +12,7 @@ from stored_bytes import files_saying
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.forget import Forgetting
 from graphs.dungeon_master.graph import build_graph
+from graphs.dungeon_master.provenance import why
 from graphs.dungeon_master.retract import retract
 from graphs.engine import open_game
 from graphs.history import History
@@ -73,6 +74,15 @@ async def test_each_branch_knows_the_sources_of_its_own_past(story):
     assert seen == insight
     assert set((await sources(story.store, FACTS, [insight]))[insight.key]) >= {*insight.value["cites"]}
     assert len((await sources(story.store, FACTS, [insight]))[insight.key]) == 3, "without a timeline all are seen"
+
+
+async def test_why_tells_all_that_an_insight_was_drawn_from_and_no_secret(story):
+    await think(story, "I ask Oda.", MILL)
+    [cause] = await why(story.app, story.config, CONTEXT, "avoids the river")
+    assert set(cause.drawn_from) == {DEBT["text"], MILL["text"]}
+    await think(story, "I look.", {**FAIR, "kind": "secret"})
+    [cause] = await why(story.app, story.config, CONTEXT, "avoids the river")
+    assert set(cause.drawn_from) == {DEBT["text"], MILL["text"]}
 
 
 async def test_a_reflection_that_broke_off_before_it_was_done_adds_no_source_twice(new_game):

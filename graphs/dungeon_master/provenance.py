@@ -22,7 +22,8 @@ from graphs.settings import Settings
 from memory import marks
 from memory.facts import hidden
 from memory.namespaces import campaign_namespace, player_namespace
-from memory.timeline import Segment, sees
+from memory.sources import sources
+from memory.timeline import Segment, record_key, sees
 from memory.validity import valid
 from notebooks import StateNotebook
 
@@ -48,6 +49,7 @@ class Cause(NamedTuple):
         thread: The thread that played it.
         checkpoint: The checkpoint at which it was noted.
         said_at: When, ISO 8601 in UTC.
+        drawn_from: What an insight rests on, as far as this line knows it: texts of facts and exchanges, no secrets.
     """
 
     field: str
@@ -61,6 +63,7 @@ class Cause(NamedTuple):
     thread: str
     checkpoint: str
     said_at: str
+    drawn_from: tuple[str, ...] = ()
 
 
 async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str) -> list[Cause]:
@@ -107,8 +110,13 @@ async def _facts_that_say(
     store: Any = graph.store
     told = {(record["branch"], record["turn"]): record for record in records}
     by_message = {message: record for record in records for message in record["messages"]}
-    found = [item for item in await facts_of(store, context) if phrase.is_in(str(item.value.get("text", "")))]
-    seen = [i for i in found if not hidden(i.value) and marks.seen(timeline if "branch" in i.value else None, i.value)]
+    known = [one for one in await facts_of(store, context) if not hidden(one.value) and _seen(one, timeline)]
+    seen = [item for item in known if phrase.is_in(str(item.value.get("text", "")))]
+    texts = {record_key(record["branch"], record["turn"], "exchange"): str(record.get("text")) for record in records}
+    texts |= {item.key: str(item.value.get("text")) for item in known}
+    insights = [item for item in seen if item.value.get("cites")]
+    place = campaign_namespace(context.user, context.campaign, FACTS)
+    grounds = await sources(store, place, insights, timeline=timeline)
     holding = {item.key for item in await valid(store, seen, timeline=timeline)}
     causes = []
     for item in sorted(seen, key=lambda item: (item.value["turn"], str(item.value.get("at"))), reverse=True):
@@ -116,8 +124,13 @@ async def _facts_that_say(
         said = told.get((fact.get("branch"), fact["turn"]))
         said = said or next((by_message[m] for m in fact.get("messages") or [] if m in by_message), {})
         words = {"player": said.get("player"), "reply": said.get("reply")}
-        causes.append(_cause({"branch": ""} | fact | words, FACT, fact["text"], stands=item.key in holding))
+        cause = _cause({"branch": ""} | fact | words, FACT, fact["text"], stands=item.key in holding)
+        causes.append(cause._replace(drawn_from=tuple(texts[key] for key in grounds.get(item.key, ()) if key in texts)))
     return causes
+
+
+def _seen(item: SearchItem, timeline: Sequence[Segment]) -> bool:
+    return marks.seen(timeline if "branch" in item.value else None, item.value)
 
 
 async def facts_of(store: BaseStore, context: Settings) -> list[SearchItem]:

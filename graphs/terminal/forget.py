@@ -115,6 +115,7 @@ async def run_why(game: Game, what: str) -> list[tuple[str, str, str, str]]:
         noted += "" if cause.stands else " (changed since)"
         turn = str(last) if first == last else f"{first}–{last}"
         rows.append((turn, cause.said_at, one_line(noted, _WIDTH), one_line(cause.player, _WIDTH)))
+        rows += [("", "", one_line(f"drawn from: {text}", _WIDTH), "") for text in cause.drawn_from]
     return rows
 
 
