@@ -1,23 +1,19 @@
 """The word index of one namespace in RAM: which items have a word, and how often. A cache of what FTS5 holds.
 
-FTS5 knows one collection, a store has many namespaces, and a search with a filter is about a part of one. BM25
-(Robertson and Zaragoza 2009) is therefore reckoned here, from the postings of FTS5: how rare a word is and how long a
-text usually is are those of the items that the search may find, so that what it may not find changes nothing.
+`bm25` makes scores of it. A word is read when it is first asked for; once a small namespace is asked often, all are.
 """
 
 import json
 import sqlite3
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from memory.bm25 import Having, Matches
 from memory.changes import changed_after, last_removed
 from memory.rows import SHIFT, NamespaceRow
-from memory.scored import Allowed
 from memory.stems import stems
+from memory.word_table import WordTable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +22,6 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
     Scores = NDArray[np.float32]
 
-_K1, _B = 1.2, 0.75  # as in FTS5 and Lucene
 # A word that occurs more often than this in one namespace costs much and tells nothing; it is passed over.
 _TOO_COMMON = 50_000
 _MOST_WORDS = 8_192  # whose postings are kept
@@ -36,27 +31,6 @@ _FEW_NEW = 256  # items that are read to bring the kept postings up to date; wit
 
 _INSTANCES = "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?"
 _ALL_INSTANCES = "SELECT term, doc, col FROM temp.words WHERE term >= ? AND term <= ?"
-
-
-class Having(NamedTuple):
-    """The items that have a word."""
-
-    places: "NDArray[np.int32]"
-    often: "Scores"  # how often, each column with its weight
-
-
-class Matches(NamedTuple):
-    """The items of one namespace that have some words.
-
-    Attributes:
-        ids: Ids of all its items that are in the word index, ascending.
-        sizes: How many words each has.
-        found: For each word who has it; None if it is too common to tell anything.
-    """
-
-    ids: "Ids"
-    sizes: "Scores"
-    found: "list[Having | None]"
 
 
 class Postings:
@@ -75,12 +49,13 @@ class Postings:
         self._mark = 0
         self._bytes = 0
         self._asked = 0
-        self._whole = False  # whether the postings of all words are kept
+        self._table: WordTable | None = None  # all words, but for what `_found` has of some of them
 
     @property
     def size(self) -> int:
         """Bytes that it holds."""
-        return (12 * len(self.ids) if self._version >= 0 else 0) + self._bytes
+        table = 0 if self._table is None else self._table.size
+        return (12 * len(self.ids) if self._version >= 0 else 0) + self._bytes + table
 
     def matches(self, connection: sqlite3.Connection, space: NamespaceRow, words: Sequence[str]) -> Matches:
         """Look up stems.
@@ -93,14 +68,21 @@ class Postings:
         self._refresh(connection, space)
         self._asked += 1
         if self._asked == _OFTEN and float(self.sizes.sum()) <= _SMALL:
-            self._read_all(connection)
+            sign = f"{self._namespace}x"
+            instances = connection.execute(_ALL_INSTANCES, (sign, f"{self._namespace}y")).fetchall()
+            self._table = WordTable(instances, len(sign), self.ids, self._weights)
         return Matches(self.ids, self.sizes, [self._having(connection, word) for word in words])
 
     def known(self, space: NamespaceRow, words: Sequence[str]) -> Matches | None:
         """Look up stems in RAM alone; None if they are not all there, or not of this version of the namespace."""
-        if space.version != self._version or not (self._whole or all(word in self._found for word in words)):
+        if space.version != self._version or (self._table is None and any(word not in self._found for word in words)):
             return None
-        return Matches(self.ids, self.sizes, [self._found.get(word, _nobody()) for word in words])
+        return Matches(self.ids, self.sizes, [self._kept(word) for word in words])
+
+    def _kept(self, word: str) -> Having | None:
+        if word in self._found or self._table is None:
+            return self._found[word]
+        return self._table.having(word)
 
     def _refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
         import numpy as np
@@ -121,16 +103,7 @@ class Postings:
     def _forget(self) -> None:
         self._found.clear()
         self._bytes = self._asked = 0
-        self._whole = False
-
-    def _read_all(self, connection: sqlite3.Connection) -> None:
-        """Read the postings of all words at once, which takes less than a word at a time."""
-        sign = f"{self._namespace}x"
-        every = connection.execute(_ALL_INSTANCES, (sign, f"{self._namespace}y")).fetchall()
-        for term, instances in groupby(every, key=itemgetter(0)):
-            self._found[term[len(sign) :]] = found = self._having_of([(doc, column) for _, doc, column in instances])
-            self._bytes += _bytes(found)
-        self._whole = len(self._found) <= _MOST_WORDS
+        self._table = None
 
     def _replace(self, connection: sqlite3.Connection, changed: Sequence[int]) -> None:
         import numpy as np
@@ -154,7 +127,7 @@ class Postings:
             return
         first = len(self.ids)
         self.ids, self.sizes = np.concatenate([self.ids, ids]), np.concatenate([self.sizes, sizes])
-        if not self._found:
+        if not self._found and self._table is None:
             return
         if len(ids) > _FEW_NEW:
             self._forget()
@@ -163,17 +136,19 @@ class Postings:
         texts = _texts_after(connection, self._namespace, after)
         for place, columns in enumerate(texts, first):
             for word, often in self._counted(columns).items():
-                if self._whole or word in self._found:
+                if self._table is not None or word in self._found:
                     new[word].append((place, often))
         for word, more in new.items():
-            found = self._found.get(word, _nobody())
+            found = self._kept(word)
             if found is not None:
                 places, often_ = zip(*more, strict=True)
-                self._bytes += 8 * len(more) if word in self._found else _bytes(found) + 8 * len(more)
+                self._bytes += 8 * len(more) + (0 if word in self._found else _bytes(found))
                 self._found[word] = Having(
                     np.concatenate([found.places, np.array(places, np.int32)]),
                     np.concatenate([found.often, np.array(often_, np.float32)]),
                 )
+        if len(self._found) > _MOST_WORDS:
+            self._table = None
 
     def _counted(self, columns: Sequence[str]) -> Counter[str]:
         sign = len(f"{self._namespace}x")
@@ -188,8 +163,8 @@ class Postings:
         if stem in self._found:
             self._found.move_to_end(stem)
             return self._found[stem]
-        if self._whole:
-            return _nobody()
+        if self._table is not None:
+            return self._table.having(stem)
         term = f"{self._namespace}x{stem}"
         instances = connection.execute(_INSTANCES, (term, _TOO_COMMON + 1)).fetchall()
         found = self._having_of(instances) if len(instances) <= _TOO_COMMON else None
@@ -213,58 +188,6 @@ class Postings:
             inside = np.isin(items, self.ids)
             places, often = places[inside], often[inside]
         return Having(places.astype(np.int32), often)
-
-
-def word_scores(among: "Sequence[tuple[Matches, Allowed | None]]") -> "list[Scores]":
-    """BM25 of the items of several namespaces as one collection.
-
-    Args:
-        among: The matches of the same words in each, and what a filter allows of it.
-
-    Returns:
-        For each namespace an array aligned to `Matches.ids`: 0 where no word occurs, and where nothing is allowed.
-    """
-    import numpy as np
-
-    masks = [None if allowed is None else allowed.of(matches.ids) for matches, allowed in among]
-    sizes = [m.sizes if mask is None else m.sizes[mask] for (m, _), mask in zip(among, masks, strict=True)]
-    total = sum(map(len, sizes))
-    length = max(sum(float(part.sum(dtype=np.float64)) for part in sizes) / max(total, 1), 1.0)
-    telling = [list(found) for found in zip(*(matches.found for matches, _ in among), strict=True) if None not in found]
-    parts = [_among(telling, number, mask) for number, mask in enumerate(masks)]
-    common = np.zeros(len(telling))
-    for words, _, _ in parts:
-        common += np.bincount(words, minlength=len(telling))
-    rarity = np.log(1 + (total - common + 0.5) / (common + 0.5)) * (_K1 + 1)
-    scores = []
-    for (matches, _), (words, places, often) in zip(among, parts, strict=True):
-        long = _K1 * (1 - _B) + _K1 * _B / length * matches.sizes[places]
-        weights = rarity[words] * often / (often + long)
-        scores.append(np.bincount(places, weights, len(matches.ids)).astype(np.float32))
-    return scores
-
-
-def _among(
-    telling: "Sequence[Sequence[Having | None]]", number: int, mask: "NDArray[np.bool_] | None"
-) -> "tuple[NDArray[np.intp], NDArray[np.int32], Scores]":
-    """Which words the allowed items of one of the namespaces have, with their places and how often each has it."""
-    import numpy as np
-
-    found = [having for words in telling if (having := words[number]) is not None]
-    words = np.arange(len(found)).repeat([len(having.places) for having in found])
-    places = np.concatenate([np.empty(0, np.int32), *(having.places for having in found)])
-    often = np.concatenate([np.empty(0, np.float32), *(having.often for having in found)])
-    if mask is None:
-        return words, places, often
-    inside = mask[places]
-    return words[inside], places[inside], often[inside]
-
-
-@cache
-def _nobody() -> Having:
-    import numpy as np
-
-    return Having(np.empty(0, np.int32), np.empty(0, np.float32))
 
 
 def _bytes(found: Having | None) -> int:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langgraph.store.base import SearchOp
 
 from memory import rows
+from memory.bm25 import Matches, word_scores
 from memory.filters import matches
 from memory.lexical import query_words
-from memory.postings import Matches, word_scores
 from memory.ranking import Part, Ranking, added
 from memory.row_vectors import StreamedShard, compared
 from memory.rows import ItemRow, NamespaceRow

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from langgraph.store.base import SearchItem, SearchOp
 
-from memory.postings import word_scores
+from memory.bm25 import word_scores
 from memory.ranking import Part
 from memory.row_cache import as_search_item
 from memory.rows import Namespace, NamespaceRow
