@@ -45,7 +45,7 @@ from memory.weights import Weights  # noqa: E402
 
 AT = (5, 10, 20)
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
-PARTS = ("neighbours", "named", "time", "answers", "meaning", "spread", "recency", "importance")
+PARTS = ("neighbours", "named", "phrase", "time", "answers", "meaning", "spread", "recency", "importance")
 Find = Callable[[str], Awaitable[list[Any]]]
 
 

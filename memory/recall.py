@@ -24,6 +24,7 @@ from memory.fit import fit, utc_date
 from memory.gathered import Gathered, gather
 from memory.lexical import split_words
 from memory.named import bonus, named_in, without
+from memory.names import holds, names_of
 from memory.neighbours import Place, latest_of
 from memory.off_the_record import WITHHELD
 from memory.pool import Pool
@@ -122,6 +123,8 @@ async def recall(
     scopes += [Scope(space) for space in lasting]
     callers = frozenset(word for words in named_in(question, speakers).values() for word in words)
     texts = [(without(text, callers), weight) for text, weight in asked]
+    names = names_of(question, callers)
+    texts += [(name, 0.0) for name in names]  # which bring what has them, and order nothing
     texts += [(when.anchor, heaviest)] if when.anchor else []
 
     def known(value: Mapping[str, Any]) -> bool:
@@ -133,8 +136,10 @@ async def recall(
         accessed = await last_accesses(store, accesses, timeline, before or timeline[-1][1] + 1) if accesses else {}
         for scope in scopes[: len(scopes) - len(lasting)]:
             besides |= {(scope.namespace, key) for key in accessed} | latest_of(scope, _LATEST)
-    gathered = await gather(store, scopes, texts, besides=besides, timeline=timeline, before=before, known=known)
-    evidence = await _evidence(gathered, question, texts, when, weights, speakers)
+    gathered = await gather(
+        store, scopes, texts, names=names, besides=besides, timeline=timeline, before=before, known=known
+    )
+    evidence = await _evidence(gathered, question, texts, names, when, weights, speakers)
     order = Order(evidence._replace(accessed=accessed, worth=_worth(store)), weights)
     found: Iterable[Recalled] = _told(evidence, order, max_cosine_distance)
     if valid is not None:
@@ -147,6 +152,7 @@ async def _evidence(
     gathered: Gathered,
     question: str,
     texts: Sequence[tuple[str, float]],
+    names: Sequence[str],
     when: When,
     weights: Weights,
     speakers: Sequence[str],
@@ -155,11 +161,12 @@ async def _evidence(
     import numpy as np
 
     pool, near = gathered.pool, gathered.pool.near()
-    names = {str(value["speaker"]) for value in pool.values if value.get("speaker")} | set(speakers)
-    speaking = named_in(question, sorted(names))
+    voices = {str(value["speaker"]) for value in pool.values if value.get("speaker")} | set(speakers)
+    speaking = named_in(question, sorted(voices))
     about = named_in(question, sorted({str(value["subject"]) for value in pool.values if value.get("subject")}))
     out = frozenset(word for words in speaking.values() for word in words)
-    words = await scored_apart(pool.texts(), [content_words(text, out) for text, _ in texts], near, weights.neighbours)
+    told = pool.texts()
+    words = await scored_apart(told, [content_words(text, out) for text, _ in texts], near, weights.neighbours)
     cosines = np.full((len(texts), len(pool)), np.nan)
     for row, found in zip(cosines, gathered.cosines, strict=True):
         row[list(found)] = list(found.values())
@@ -172,6 +179,7 @@ async def _evidence(
         cosines=cosines[:count],
         queries=[weight for _, weight in texts[:count]],
         named=np.array([bonus(value, speaking, about) for value in pool.values]),
+        phrases=np.array([float(holds(text, names)) for text in told]) if names else np.zeros(len(pool)),
         times=np.array([fit(when, value, anchor) for value in pool.values]) if when.said else np.zeros(len(pool)),
         asks_when=_WHEN.search(question) is not None,
     )

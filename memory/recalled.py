@@ -16,6 +16,7 @@ class Reason(NamedTuple):
         named: 1 if the query names its speaker or subject, -1 if it names somebody else's, else 0.
         by_meaning: Its rank among the candidates by cosine, from 1; None if the store gave it none.
         by_words: Its rank by words, from 1; None if it and its neighbours share no word with the query.
+        phrase: Whether it has a name of several words that the query names, word for word.
     """
 
     relevance: float = 0.0
@@ -25,6 +26,7 @@ class Reason(NamedTuple):
     named: float = 0.0
     by_meaning: int | None = None
     by_words: int | None = None
+    phrase: bool = False
 
     def __str__(self) -> str:
         told = [
@@ -33,6 +35,7 @@ class Reason(NamedTuple):
             f"meaning #{self.by_meaning}" if self.by_meaning else "",
             f"time {self.time:.2f}" if self.time else "",
             f"named {self.named:+.0f}" if self.named else "",
+            "name word for word" if self.phrase else "",
             f"importance {self.importance:.1f}" if self.importance else "",
             f"recency {self.recency:.2f}" if self.recency else "",
         ]

@@ -37,6 +37,7 @@ class Evidence(NamedTuple):
         cosines: Cosines, shape (queries, candidates); NaN where the store gave none.
         queries: The weight of each query.
         named: Whether the query names their speaker or subject, from -1 to 1.
+        phrases: Whether they have a name of the query's word for word, 0 or 1.
         times: How well their time fits, 0 to 1.
         asks_when: Whether the query asks when something was.
         accessed: When each was used last, by key.
@@ -49,6 +50,7 @@ class Evidence(NamedTuple):
     cosines: Scores
     queries: Sequence[float]
     named: Scores
+    phrases: Scores
     times: Scores
     asks_when: bool = False
     accessed: Mapping[str, str] = {}
@@ -83,6 +85,7 @@ class Order:
             self.totals = (
                 relevance
                 + weights.named * found.named
+                + weights.phrase * found.phrases
                 + weights.time * found.times
                 + weights.importance * self._importance
                 + weights.recency * self._recency
@@ -104,6 +107,7 @@ class Order:
             importance=float(self._importance[number]),
             time=float(self._found.times[number]),
             named=float(self._found.named[number]),
+            phrase=bool(self._found.phrases[number]),
             by_meaning=self._by_meaning.get(number),
             by_words=self._by_words.get(number),
         )

@@ -36,6 +36,9 @@ class Weights(BaseModel):
         default=(0.2, 0.1), description="Share of the cosines of the neighbours, at distance one and two."
     )
     named: float = Field(default=0.3, ge=0, description="The query names the record's speaker or subject.")
+    phrase: float = Field(
+        default=0.3, ge=0, description="The record has a name of several words that the query names, word for word."
+    )
     time: float = Field(default=1.0, ge=0, description="The record's time fits the time that the query names.")
     answers: float = Field(
         default=0.1,

@@ -27,13 +27,17 @@ _ENDINGS = (("ies", "y", 2), ("ied", "y", 2), ("sses", "ss", 2), ("ing", "", 3),
             ("s", "", 3), ("ly", "", 3))  # fmt: skip
 
 
+def folded(text: str) -> str:
+    """Return a text in small letters without accents."""
+    small = text.casefold()
+    if small.isascii():
+        return small
+    return "".join(c for c in unicodedata.normalize("NFKD", small) if not unicodedata.combining(c))
+
+
 def words_of(text: str) -> list[str]:
     """Split text into lower-case words without accents; numbers up to twelve become digits."""
-    folded = text.casefold()
-    if not folded.isascii():
-        folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
-    found = _WORD.findall(folded)
-    return [_NUMBERS.get(word, word) for word in found]
+    return [_NUMBERS.get(word, word) for word in _WORD.findall(folded(text))]
 
 
 @lru_cache(maxsize=_REMEMBERED)

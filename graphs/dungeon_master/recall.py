@@ -108,7 +108,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     scene = (state.quest.scene, _SCENE_WEIGHT)
     best = await search(query=[(query, 1.0), scene])
     if names := also_called(known, query):  # "the Heron" of the question is known as Goran, and so is most of him
-        best = await search(query=[(" ".join([query, *names]), 1.0), scene])
+        best = await search(query=[("\n".join([query, *names]), 1.0), scene])
     return sorted([*hidden, *map(told, best)], key=lambda memory: memory["turn"] or 0)
 
 
