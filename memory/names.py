@@ -19,7 +19,7 @@ _MOST = 3  # names of one question
 _LONGEST = 5  # words of a name; what is longer is a headline
 _WORD = re.compile(r"[^\W_]+")
 _WITHIN = re.compile(r"[^\S\n]+|[-‐'’]")  # what stands between two words of a name
-_BEGINNING = re.compile(r"(?:^|\n|[.!?:;…\"“”„«»])\s*$")  # before a word that is capitalised whatever it is
+_OPENS = frozenset('.!?:;…"“”„«»\n')  # what follows is capitalised whatever it is
 
 
 def names_of(question: str, but: Iterable[str] = ()) -> list[str]:
@@ -39,12 +39,14 @@ def names_of(question: str, but: Iterable[str] = ()) -> list[str]:
     for run in _capitalised(question):
         words = [folded(word[0]) for word in run]
         kept = [number for number, word in enumerate(words) if word not in out]
-        first, last = (kept[0], kept[-1] + 1) if kept else (0, 0)
-        if last - first > 2 and _BEGINNING.search(question, 0, run[first].start()):
-            first += 1
-        if 2 <= last - first <= _LONGEST:
-            found[" ".join(words[first:last])] = None
-    return list(found)[:_MOST]
+        if len(kept) > 2 and _begins(question, run[kept[0]].start()):
+            del kept[0]
+        name = words[kept[0] : kept[-1] + 1] if len(kept) > 1 else []
+        if 0 < len(name) <= _LONGEST:
+            found[" ".join(name)] = None
+        if len(found) == _MOST:
+            break
+    return list(found)
 
 
 def holds(text: str, names: Iterable[str]) -> bool:
@@ -57,6 +59,12 @@ def holds(text: str, names: Iterable[str]) -> bool:
 def _pattern(name: str) -> re.Pattern[str]:
     words = r"[\W_]+".join(map(re.escape, name.split()))
     return re.compile(rf"(?<![^\W_]){words}(?![^\W_])")
+
+
+def _begins(question: str, place: int) -> bool:
+    """Whether a sentence begins at a place."""
+    before = question[:place].rstrip(" \t")
+    return not before or before[-1] in _OPENS
 
 
 def _capitalised(question: str) -> list[list[re.Match[str]]]:

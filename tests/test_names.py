@@ -1,0 +1,122 @@
+"""Names of several words: how they are told from other words, and what they bring and move up."""
+
+import pytest
+from stores import opened
+
+from memory import HashEmbeddings
+from memory.names import holds, names_of
+from memory.recall import recall
+from memory.weights import Weights
+
+FACTS = ("u", "c", "facts")
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("What does the Quiet Anvil fear?", ["quiet anvil"]),
+        ("the Merry Nail has a dog. Is it the Quiet Anvil's?", ["merry nail", "quiet anvil"]),
+        ("Did Zoé Ironfist go?", ["zoe ironfist"]),
+        ("Did Zoe\u0301 Ironfist go?", ["zoe ironfist"]),
+        ("What of The Grey Heron?", ["grey heron"]),
+        ("Where is Jean-Luc?", ["jean luc"]),
+        ("Grey Heron lives where?", ["grey heron"]),
+        ("Tell Oda Stone of it.", ["oda stone"]),
+        ("Old Grey Heron\nPale The Moth Queen", ["grey heron", "moth queen"]),
+        ("Who sang “A Boat In The Fog”?", ["boat in the fog"]),
+        ("I met the Grey Heron. Red Otter, too; and Old Moth, Pale Owl", ["grey heron", "red otter", "old moth"]),
+        ("Where is the Merry Nail\nGardric", ["merry nail"]),
+        ("Goran, Oda: where?", []),
+        ("Did Goran go? Oda did.", []),
+        ("Should the Heron I met go?", []),
+        ("Why The Heron?", []),
+        ("what does the quiet anvil fear?", []),
+        ("WHAT DOES THE QUIET ANVIL FEAR?", []),
+        ("Read “One Hundred Grey Herons Under Ten Bridges”", []),
+        ("静かな鉄床は何を恐れる", []),
+        ("", []),
+    ],
+)
+def test_a_name_is_two_capitals_in_a_row_beside_what_begins_a_sentence(question, names):
+    assert names_of(question) == names
+
+
+def test_words_of_those_who_speak_are_no_part_of_a_name():
+    assert names_of("What did Melanie Grey Heron say?", ["melanie"]) == ["grey heron"]
+    assert names_of("Has Melanie Stone said so?", ["melanie", "stone"]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("People call Goran the Quiet Anvil.", True),
+        ("“quiet\nanvil”", True),
+        ("the _Quiet_ Anvil's hound", True),
+        ("Quiét-Anvil", True),
+        ("The anvil is quiet; an anvil.", False),
+        ("Disquiet Anvil", False),
+        ("Quiet Anvils", False),
+        ("", False),
+    ],
+)
+def test_a_text_has_a_name_word_for_word_or_not(text, has):
+    assert holds(text, ["merry nail", "quiet anvil"]) is has
+
+
+@pytest.fixture(params=["faiss", "memory"])
+def store(request, tmp_path):
+    with opened(request.param, tmp_path, HashEmbeddings()) as store:
+        yield store
+
+
+async def told(store, *texts):
+    for number, text in enumerate(texts):
+        await store.aput(FACTS, f"{number:03}", {"text": text})
+
+
+async def texts(store, question, **settings):
+    return [one.value["text"] for one in await recall(store, FACTS, question, **settings)]
+
+
+CALLED = "People call Gardric the Merry Nail."
+ALIASES = (("Al", "Broken Nail"), ("Bo", "Merry Thorn"), ("Cy", "Tall Nail"), ("Di", "Merry Owl"))
+CRYPTS = [
+    f"The amulet of {who}{n}, called the {alias}, lies in the {who} crypt." for n in range(20) for who, alias in ALIASES
+]
+HOUNDS = [f"{who}{n}, called the {alias}, has a hound." for n in range(40) for who, alias in ALIASES]
+
+
+async def test_a_name_of_common_words_brings_what_has_it_though_hundreds_share_its_words(store):
+    await told(store, *CRYPTS, *HOUNDS, CALLED)
+    question = "In which crypt does the amulet of the Merry Nail lie?"
+    assert (await texts(store, question))[0] == CALLED
+    assert CALLED not in await texts(store, question.lower(), limit=1000), "not even a candidate"
+
+
+async def test_what_has_a_name_word_for_word_comes_before_what_has_its_words_scattered(store):
+    whole, scattered = (
+        "Ask the Grey Heron, there by the water, of that.",
+        "Grey, grey: a heron, grey, by the grey water.",
+    )
+    await told(store, whole, scattered, "A boat.")
+    (best, other) = await recall(store, FACTS, "Was the Grey Heron by the grey water?", limit=2)
+    assert best.value["text"] == whole
+    assert "name word for word" in str(best.reason)
+    assert "name" not in str(other.reason)
+    assert (await texts(store, "Was the Grey Heron by the grey water?", weights=Weights(phrase=0)))[0] == scattered
+    assert (await texts(store, "was the grey heron by the grey water?"))[0] == scattered
+
+
+async def test_a_name_that_no_record_has_changes_nothing(store):
+    await told(store, *CRYPTS, CALLED)
+    question = "Does the amulet of the Quiet Anvil or the Pale Nail lie in a crypt?"
+    found = await texts(store, question, limit=1000)
+    assert found == await texts(store, question.lower(), limit=1000)
+
+
+async def test_each_of_two_names_brings_what_has_it(store):
+    other = "People call Oda the Broken Thorn."
+    await told(store, *CRYPTS, *HOUNDS, CALLED, other)
+    question = "Whose amulet lies in the crypt, the Merry Nail's or the Broken Thorn's?"
+    assert {CALLED, other} <= set(await texts(store, question))
+    assert not {CALLED, other} & set(await texts(store, question.lower()))
