@@ -36,7 +36,6 @@ async def gather(
     scopes: Sequence[Scope],
     queries: Sequence[tuple[str, float]],
     *,
-    names: Sequence[str] = (),
     besides: set[Place],
     timeline: Sequence[Segment] | None,
     before: int | None,
@@ -47,8 +46,8 @@ async def gather(
     Args:
         store: Any store.
         scopes: What may be seen.
-        queries: What is looked for, with weights; the less a query weighs, the fewer records it brings.
-        names: Those of the queries that are names (`names_of`): they bring only what has them word for word.
+        queries: What is looked for, with weights; the less a query weighs, the fewer records it brings. One of
+            weight 0 is a name (`memory.names`), and brings only what has it word for word.
         besides: Where records are kept that are wanted whatever they say.
         timeline: As in `recall`.
         before: As in `recall`.
@@ -60,9 +59,9 @@ async def gather(
     found = Gathered(Pool(one_line=timeline is not None), [{} for _ in queries])
     wanted = set(besides)
     for scope, hits in zip(scopes, await candidates(store, scopes, [text for text, _ in queries], widths), strict=True):
-        for (text, _), cosines, share, items in zip(queries, found.cosines, shares, hits, strict=True):
+        for (text, weight), cosines, share, items in zip(queries, found.cosines, shares, hits, strict=True):
             for rank, item in enumerate(items):
-                if not known(item.value) or (text in names and not holds(str(item.value.get("text", "")), [text])):
+                if not known(item.value) or not (weight or holds(str(item.value.get("text", "")), [text])):
                     continue
                 place = (scope.namespace, item.key)
                 number = found.pool.add(place, item.value)

@@ -124,7 +124,7 @@ async def recall(
     callers = frozenset(word for words in named_in(question, speakers).values() for word in words)
     texts = [(without(text, callers), weight) for text, weight in asked]
     names = names_of(question, callers)
-    texts += [(name, 0.0) for name in names]  # which bring what has them, and order nothing
+    texts += [(name, 0.0) for name in names]  # they bring what has them, and order nothing
     texts += [(when.anchor, heaviest)] if when.anchor else []
 
     def known(value: Mapping[str, Any]) -> bool:
@@ -136,9 +136,7 @@ async def recall(
         accessed = await last_accesses(store, accesses, timeline, before or timeline[-1][1] + 1) if accesses else {}
         for scope in scopes[: len(scopes) - len(lasting)]:
             besides |= {(scope.namespace, key) for key in accessed} | latest_of(scope, _LATEST)
-    gathered = await gather(
-        store, scopes, texts, names=names, besides=besides, timeline=timeline, before=before, known=known
-    )
+    gathered = await gather(store, scopes, texts, besides=besides, timeline=timeline, before=before, known=known)
     evidence = await _evidence(gathered, question, texts, names, when, weights, speakers)
     order = Order(evidence._replace(accessed=accessed, worth=_worth(store)), weights)
     found: Iterable[Recalled] = _told(evidence, order, max_cosine_distance)
