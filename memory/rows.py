@@ -49,6 +49,7 @@ class ItemRow(NamedTuple):
     created_at: datetime
     updated_at: datetime
     expires_at: int | None
+    size: int  # characters of its value as JSON
 
 
 def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> str:
@@ -183,7 +184,7 @@ def _item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
         ) from error
     created = _moment(created_at)
     updated = created if updated_at == created_at else _moment(updated_at)
-    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires)
+    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires, len(value))
 
 
 def _sound(row: tuple[Any, ...], namespace: Namespace) -> ItemRow | None:
