@@ -15,7 +15,7 @@ from memory.facts import hidden
 from notebooks import CharacterNotebook, StateNotebook
 
 JSON = dict[str, Any]
-_BEHIND = frozenset({"noted", "known_by"})  # of a memory: patches of pages, and who else knows
+_BEHIND = frozenset({"noted", "taught", "known_by"})  # of a memory: what was noted with it, and who else knows
 
 
 def _quest(page: Any) -> JSON:

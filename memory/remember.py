@@ -43,7 +43,8 @@ async def remember(
         store: Any store.
         namespace: Where the records go.
         exchange: One exchange or several in a row. Useful fields: `text` (or `player` and `reply`), `speaker`,
-            `said_at` (ISO 8601), `session` (from 1), `day` (of the story).
+            `said_at` (ISO 8601), `session` (from 1), `day` (of the story), `taught` (what else is written of the turn:
+            a text that differs wherever that does).
         turn: Number of the first one, from 1.
         timeline: The timeline of who writes; it reaches the last turn. None: one branch, without forks.
         claims: Where turns are claimed; a turn that another future has taken goes on a branch of its own.
@@ -128,7 +129,10 @@ async def _stands_already(
     """Whether an earlier turn's exchange was written on this timeline, though its writer does not know.
 
     It was killed between the store's write and its own checkpoint, and has gone on with another message. Where the
-    story stood when it was written is past, so the exchange alone is compared.
+    story stood when it was written is past, so the exchange alone is compared, and what it taught: the facts of another
+    attempt with the same words lie beside that one's exchange.
     """
     found = await store.aget(namespace, record_key(branch_of(timeline, turn), turn, "exchange"))
-    return found is not None and all(found.value.get(name) == content.get(name) for name in ("text", "messages"))
+    return found is not None and all(
+        found.value.get(name) == content.get(name) for name in ("text", "messages", "taught")
+    )

@@ -1,7 +1,7 @@
 """Facts that cannot be written stay in state until they are, and on their own timeline."""
 
 import pytest
-from fact_play import CONTEXT, notices, play, stored
+from fact_play import CONTEXT, facts, known, notices, play, stored
 from faulty_stores import Refusing
 from langchain_core.messages import HumanMessage
 from noted_facts import home
@@ -58,6 +58,24 @@ async def test_a_new_thread_writes_no_fact_of_a_turn_that_was_retracted(refused)
     other = {"configurable": {"thread_id": "another"}}
     await refused.app.ainvoke({"messages": [HumanMessage("I go on.")]}, other, context=refused.settings)
     assert await stored(refused) == {}
+
+
+@pytest.mark.parametrize("first", ["written", "refused"])
+async def test_a_turn_that_is_noted_anew_while_it_cannot_be_written_is_another_future(game, first):
+    game.keep_in(Refusing())
+    await game.begin()
+    game.store.refused = "exchange" if first == "refused" else ""
+    await play(game, "I ask.", home("the mill"), reply="He shrugs.")
+    one = game.app.get_state(game.config).config
+    reply = next(state.config for state in game.app.get_state_history(game.config) if state.next == ("update_state",))
+    game.store.refused = "exchange"
+    game.model.queue("update", facts(home("the crypt")))
+    await game.app.ainvoke(None, reply, context=game.settings, durability="sync")
+    other = game.app.get_state(game.config).config
+    game.store.refused = ""
+    for future, where in ((one, "the mill"), (other, "the crypt")):
+        await game.app.ainvoke({"messages": [HumanMessage("I wait.")]}, future, context=game.settings)
+        assert await known(game) == [f"Goran lives at {where}."]
 
 
 async def test_without_a_store_facts_do_not_pile_up(game):

@@ -6,7 +6,6 @@ timeline. What cannot be written stays in the channel, and the next turn writes 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import re
@@ -47,12 +46,10 @@ class Gathered(NamedTuple):
 
     Attributes:
         facts: All facts that wait to be written, those of earlier turns first.
-        digest: Tells these new facts from every other; "" if there are none.
         notices: What was odd about them.
     """
 
     facts: list[JSON]
-    digest: str
     notices: list[str]
 
 
@@ -79,9 +76,13 @@ def gather(
     left = max(0, len(state.facts) + len(new) - _WAITING)
     if left:
         notices.append(f"{left} facts were left out: {_WAITING} wait to be written already.")
-    told_new = json.dumps([entry["fact"] for entry in new], sort_keys=True) if new else ""
-    digest = hashlib.sha256(told_new.encode()).hexdigest()[:16] if new else ""
-    return Gathered([*state.facts, *new][:_WAITING], digest, [f"{TOOL}: {line}" for line in notices])
+    return Gathered([*state.facts, *new][:_WAITING], [f"{TOOL}: {line}" for line in notices])
+
+
+def taught(state: DungeonState, turn: int) -> str:
+    """Tell the facts that wait of a turn from those of every other attempt at it; "" if there are none."""
+    waiting = [entry["fact"] for entry in state.facts if entry["turns"][1] == turn]
+    return marks.digest(json.dumps(waiting, sort_keys=True)) if waiting else ""
 
 
 async def note_facts(

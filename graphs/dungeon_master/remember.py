@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.note_facts import note_facts
+from graphs.dungeon_master.note_facts import note_facts, taught
 from graphs.dungeon_master.sections import transcript
 from graphs.dungeon_master.state import DungeonState
 from graphs.exchanges import origin_of, write_turns
@@ -20,9 +20,10 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
     """
 
     def content(told: dict[str, Any]) -> dict[str, Any]:
-        now = told["turn"] == state.turn
+        turn = told["turn"]
         where = {"location": state.quest.location, "day": state.quest.clock.day}
-        return where | {"noted": state.noted if now else {}}
+        # Two attempts at a turn that differ in their facts alone are two futures.
+        return where | {"noted": state.noted if turn == state.turn else {}, "taught": taught(state, turn)}
 
     turns = transcript(state, state.remembered_through + 1, state.turn)
     update = await write_turns(state, runtime, turns, content)

@@ -52,8 +52,6 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
     given = [call.args for call in said.besides]
     gathered = gather(state, turns, given, recalled)
     noted = {"from": turns[0]["turn"], "through": turns[-1]["turn"], "patch": patch}
-    if gathered.digest:  # two attempts at a turn that differ in their facts alone are two futures
-        noted["facts"] = gathered.digest
     through = state.turn if len(turns) == len(due) else turns[-1]["turn"]  # what is withheld behind them needs no notes
     update: dict[str, Any] = {"noted_through": through, "noted": noted}
     if given:
