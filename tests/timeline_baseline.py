@@ -11,8 +11,10 @@ from langchain_core.messages import AnyMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime
-from timeline_model import WORDS, CrashError, Exchange, Place
+from langgraph.store.base import SearchItem
+from timeline_model import WORDS, CrashError, Place
 from timeline_moves import World
+from timeline_records import exchanges_of
 
 from memory.buffer import spoken, turns_of
 
@@ -32,7 +34,7 @@ class PlainWorld(World):
             return {}
 
         async def run_quest(state: PlainState) -> dict[str, Any]:
-            return {"messages": [self._reply(None).model_copy(update={"id": str(uuid.uuid4())})]}
+            return {"messages": [self._reply().model_copy(update={"id": str(uuid.uuid4())})]}
 
         async def update_state(state: PlainState) -> dict[str, Any]:
             return {"quest": {"location": self.random.choice(WORDS)}}
@@ -79,16 +81,16 @@ class PlainWorld(World):
             builder.add_edge(one, other)
         return builder.compile(checkpointer=self.saver, store=self.store)
 
-    async def seen(self, place: Place) -> list[Exchange]:
-        items = await self.store.asearch(self.exchanges, limit=1000)
-        return sorted((item.value["turn"], item.value["player"], item.value["reply"]) for item in items)
+    async def seen(self, place: Place) -> list[SearchItem]:
+        return await self.store.asearch(self.exchanges, limit=1000)
 
     async def recalled(self, place: Place, query: str) -> list[str]:
         return [item.key for item in await self.store.asearch(self.exchanges, query=query, limit=12)]
 
     async def faults(self, place: Place) -> Counter[str]:
         """As for ours, but turns are not numbered alike in a thread without a past: what was told is compared."""
-        seen, due = Counter(e[1:] for e in await self.seen(place)), {e[1:] for e in place.stored}
+        seen = Counter((item.value["player"], item.value["reply"]) for item in await self.seen(place))
+        due = {(one.player, one.reply) for one in exchanges_of(place.stored)}
         return Counter(
             leaked=sum(1 for told in seen if told not in due),
             missing=sum(1 for told in due if told not in seen),

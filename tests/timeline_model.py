@@ -1,7 +1,8 @@
 """The timeline model: a campaign that is played, and for each of its places a list of what that place knows.
 
 The lists are kept by the moves alone (`timeline_moves`), without a look at the timeline or the store: a place's list is
-that of the place it was played from and one exchange more. What the game may see from there must be that list, exactly.
+that of the place it was played from, one exchange more, and the facts of that turn. What the game may see from there
+must be that list, exactly, and so must what the next turn's prompt tells of it (`timeline_prompt`).
 """
 
 from __future__ import annotations
@@ -10,41 +11,66 @@ import asyncio
 import itertools
 import random
 from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from faulty_stores import Hooked
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, SearchItem, SearchOp
 from scripted import ScriptedModel, call, say
+from timeline_prompt import faults_of
+from timeline_records import Exchange, Fact, Record, exchanges_of, holding, learnt, read, teach
 
 from graphs.dungeon_master.graph import build_graph
 from memory.namespaces import campaign_namespace
 from memory.recall import recall
-from memory.timeline import visible
+from memory.timeline import Segment, visible
+from memory.validity import valid
 
-Exchange = tuple[int, str, str]
 WORDS = ["heron", "lamp", "door", "sister", "gold", "keeper", "ring", "sea", "tower", "song", "rope", "cat", "ferry"]
 OPENING = ("recall", "run_quest")
 """Nodes before the reply: run again, they make a new one."""
+ANSWERED = ("update_state", "remember")
+WRITES = ("claims", "exchanges", "facts")
+"""Namespaces that `remember` writes to, in this order."""
 
 
 class Place(NamedTuple):
     """The end of a turn: its checkpoint, what is stored of its past, and what could not be stored yet."""
 
     config: Any
-    stored: tuple[Exchange, ...] = ()
-    pending: tuple[Exchange, ...] = ()
+    stored: tuple[Record, ...] = ()
+    pending: tuple[Record, ...] = ()
+
+    @property
+    def turn(self) -> int:
+        """Number of the next turn."""
+        return len(exchanges_of((*self.stored, *self.pending))) + 1
+
+    @property
+    def late(self) -> tuple[Record, ...]:
+        """What is pending of turns that stand: whoever plays on from here writes it where this place sees it."""
+        written = len(exchanges_of(self.stored))
+        return tuple(one for one in self.pending if one.turn <= written)
+
+    def after(self, told: Sequence[Record], written: tuple[type, ...] = (Exchange, Fact), config: Any = None) -> Place:
+        """The place one turn on, if of it and of what was pending so much could be written."""
+        known = (*self.pending, *told)
+        stored = tuple(one for one in known if isinstance(one, written))
+        return Place(config, (*self.stored, *stored), tuple(one for one in known if not isinstance(one, written)))
 
 
 class Middle(NamedTuple):
-    """A checkpoint within a turn: the node that is next, where the turn began, what was said, what was answered."""
+    """A checkpoint within a turn: the node that is next, where the turn began, what was said, answered and taught."""
 
     config: Any
     node: str
     base: Place
     said: str
     reply: str
+    taught: Sequence[Fact]
 
 
 class Promise(NamedTuple):
@@ -70,18 +96,23 @@ class Campaign:
 
     def __init__(self, store: BaseStore, seed: int = 0, campaign: str = "default") -> None:
         self.store, self.saver, self.random = Hooked(store), InMemorySaver(), random.Random(seed)
-        self.exchanges = campaign_namespace("adventurer", campaign, "exchanges")
-        self.context: Any = {"model": "scripted", "seed": 7, "buffer_tokens": 200, "campaign": campaign}
+        self.exchanges, self.facts = (campaign_namespace("adventurer", campaign, of) for of in ("exchanges", "facts"))
+        # Few turns stand in a prompt, and all that is recalled has room in it.
+        room = {"buffer_tokens": 200, "recall_tokens": 8000}
+        self.context: Any = {"model": "scripted", "seed": 7, "campaign": campaign, **room}
         self.places: list[Place] = []
         self.middles: list[Middle] = []
         self.promises: list[Promise] = []
-        self.head: tuple[Exchange, ...] = ()
+        self.prompts = Counter[str]()
+        self.head = Place(None)
         self.counter = itertools.count(1)
         self.replies: list[str] = []
+        self.taught: Sequence[Fact] = ()
+        self.base = Place(None)
         self.fault: tuple[str, str, str] | None = None
         self.task: asyncio.Task[Any] | None = None
         self.model = ScriptedModel()
-        self.model._stock |= {"quest": self._reply, "update": self._notes}
+        self.model._stock |= {"quest": self._answer, "update": self._notes}
         self.app = self.compiled()
 
     def compiled(self) -> Any:
@@ -96,20 +127,21 @@ class Campaign:
 
     # What must hold
 
-    async def seen(self, place: Place) -> list[Exchange]:
+    async def seen(self, place: Place) -> list[SearchItem]:
         """What can be seen from a place, by the filters of its timeline."""
-        state = self._values(place)
-        timeline = [(branch, turn) for branch, turn in state["timeline"]]
-        found = []
-        for segment in visible(timeline, _through(state) + 1):
-            items = await self.store.asearch(self.exchanges, filter=segment, limit=1000)
-            found += [(item.value["turn"], item.value["player"], item.value["reply"]) for item in items]
-        return sorted(found)
+        timeline, before = self._reach(place)
+        spaces = (self.exchanges, self.facts)
+        found = await self.store.abatch(
+            [SearchOp(space, filter=only, limit=1000) for only in visible(timeline, before) for space in spaces]
+        )
+        return [item for items in found for item in items]
 
     async def recalled(self, place: Place, query: str) -> list[str]:
-        state = self._values(place)
-        timeline = [(branch, turn) for branch, turn in state["timeline"]]
-        found = await recall(self.store, self.exchanges, [(query, 1.0)], timeline=timeline, before=_through(state) + 1)
+        timeline, before = self._reach(place)
+        spaces, holds = (self.exchanges, self.facts), partial(valid, self.store, timeline=timeline, before=before)
+        found = await recall(
+            self.store, spaces, [(query, 1.0)], timeline=timeline, before=before, secrets=True, valid=holds
+        )
         return [record.key for record in found]
 
     async def timeline(self, place: Place) -> list[Any]:
@@ -117,12 +149,17 @@ class Campaign:
         return found
 
     async def faults(self, place: Place) -> Counter[str]:
-        """Count what a place sees and should not, does not see and should, and sees more than once."""
-        seen, due = Counter(await self.seen(place)), Counter(place.stored)
+        """Count what a place sees and should not, does not see and should, sees twice, and sees though it is over."""
+        timeline, before = self._reach(place)
+        items = await self.seen(place)
+        seen, due = Counter(read(item.value) for item in items), Counter(place.stored)
+        facts = [item for item in items if item.namespace == self.facts]
+        holds = {read(item.value) for item in await valid(self.store, facts, timeline=timeline, before=before)}
         return Counter(
-            leaked=sum(1 for told in seen if told not in due),
+            leaked=sum(1 for told in seen if told not in due and told not in place.late),
             missing=sum(1 for told in due if told not in seen),
-            doubled=sum(count - 1 for count in seen.values()),
+            doubled=seen.total() - len(seen),
+            outdated=0 if place.late else len(holds ^ holding(place.stored)),
         )
 
     async def broken(self) -> int:
@@ -136,12 +173,19 @@ class Campaign:
         assert found is not None
         return found.checkpoint["channel_values"]
 
-    async def _run(self, given: Any, config: Any) -> list[dict[str, Any]]:
+    def _reach(self, place: Place) -> tuple[list[Segment], int]:
+        """The place's timeline, and the first turn of it that is not written."""
+        state = self._values(place)
+        return [(branch, turn) for branch, turn in state["timeline"]], int(state.get("remembered_through", 0)) + 1
+
+    async def _run(self, given: Any, config: Any, base: Place) -> list[dict[str, Any]]:
+        """Run from a checkpoint; `base` is the past that its prompt may tell."""
+
         async def events() -> list[dict[str, Any]]:
             stream = self.app.astream(given, config, context=self.context, stream_mode="checkpoints", durability="sync")
             return [event async for event in stream]
 
-        self.store.hook = self._at_write
+        self.base, self.store.hook = base, self._at_write
         self.model.calls.clear()  # it grows for ever, and tracing writes it out at each call
         self.task = asyncio.create_task(events())
         try:
@@ -149,29 +193,42 @@ class Campaign:
         finally:
             self.store.hook = None
 
-    def _arrive(self, events: list[Any], base: Place, told: Exchange, *, resumed: bool = False) -> None:
-        stored = (*base.stored, *base.pending, told)
-        self.places.append(Place(_checkpoint(events[-1]), stored))
-        self.head = stored
+    def _arrive(self, events: list[Any], base: Place, told: Sequence[Record], *, resumed: bool = False) -> None:
+        self.head = base.after(told, config=checkpoint_of(events[-1]))
+        self.places.append(self.head)
         if not resumed:
-            _, said, reply = told
-            middles = [Middle(_checkpoint(e), e["next"][0], base, said, reply) for e in events if e["next"]]
-            self.middles += [middle for middle in middles if middle.node != "__start__"]
+            self._enter(events, base, told)
 
-    def _told(self, base: Place, said: str, middle: Middle | None = None) -> Exchange:
-        reply = self.replies[-1] if middle is None or middle.node in (*OPENING, "build_character") else middle.reply
-        return (len(base.stored) + len(base.pending) + 1, said, reply)
+    def _enter(self, events: list[Any], base: Place, told: Sequence[Record]) -> None:
+        """Keep the checkpoints within a turn."""
+        [(_, said, reply)] = exchanges_of(told)
+        within = [Middle(checkpoint_of(e), e["next"][0], base, said, reply, self.taught) for e in events if e["next"]]
+        self.middles += [middle for middle in within if middle.node != "__start__"]
+
+    def _told(self, base: Place, said: str, middle: Middle | None = None, *, noted: bool = True) -> list[Record]:
+        """What the turn after a place leaves behind, begun anew or gone on with from within."""
+        reply = middle.reply if middle and middle.node in ANSWERED else self.replies[-1]
+        if middle and middle.node == "remember":
+            self.taught = middle.taught
+        facts = learnt((*base.stored, *base.pending), self.taught, base.turn) if noted else []
+        return [Exchange(base.turn, said, reply), *facts]
 
     def _say(self) -> str:
         return f"I say {next(self.counter)}: {' '.join(self.random.choices(WORDS, k=4))}"
 
-    def _reply(self, _: Any) -> AIMessage:
+    def _answer(self, prompt: list[BaseMessage]) -> AIMessage:
+        self.prompts += faults_of(prompt, self.base.stored, self.base.late)
+        return self._reply()
+
+    def _reply(self) -> AIMessage:
         told = " ".join(self.random.choices(WORDS, k=30))
         self.replies.append(f"Reply {next(self.counter)}: {told}.")
         return say(self.replies[-1])
 
     def _notes(self, _: Any) -> AIMessage:
-        return say("", call("StateNotebook", location=self.random.choice(WORDS)))
+        self.taught = teach(self.random, next(self.counter))
+        facts = [call("Facts", facts=[fact.handed() for fact in self.taught])] if self.taught else []
+        return say("", call("StateNotebook", location=self.random.choice(WORDS)), *facts)
 
     def _faulty(self, name: str, function: Any) -> Any:
         async def node(state: Any, runtime: Any) -> Any:
@@ -183,7 +240,7 @@ class Campaign:
         return node
 
     async def _at_write(self, when: str, written: set[str]) -> None:
-        for what in ("claims", "exchanges"):
+        for what in WRITES:
             if what in written:
                 await self._at(what, when)
 
@@ -198,10 +255,6 @@ class Campaign:
         await asyncio.sleep(60)
 
 
-def _through(state: Any) -> int:
-    return int(state["remembered_through"])
-
-
-def _checkpoint(event: dict[str, Any]) -> Any:
+def checkpoint_of(event: dict[str, Any]) -> Any:
     where = event["config"]["configurable"]
     return {"configurable": {name: where[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id")}}

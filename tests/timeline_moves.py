@@ -11,16 +11,24 @@ from typing import Any
 from conftest import MIRA
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from scripted import call, say
-from timeline_model import OPENING, WORDS, Campaign, CrashError, Middle, Place, Promise
-
-from memory.buffer import spoken, turns_of
+from timeline_model import OPENING, WORDS, WRITES, Campaign, CrashError, Middle, Place, Promise, checkpoint_of
+from timeline_records import Exchange, Fact
 
 CRASHES = [
     (node, when)
-    for node in ("recall", "run_quest", "update_state", "remember", "condense", "claims", "exchanges")
+    for node in ("recall", "run_quest", "update_state", "remember", "condense", *WRITES)
     for when in ("before", "after")
 ]
 """Where a turn can be cut short: about a node, or about a write of `remember`."""
+LEFT = {
+    ("exchanges", "after"): (Exchange,),
+    ("facts", "before"): (Exchange,),
+    ("facts", "after"): (Exchange, Fact),
+    ("remember", "after"): (Exchange, Fact),
+    ("condense", "before"): (Exchange, Fact),
+    ("condense", "after"): (Exchange, Fact),
+}
+"""What a turn that was cut short there has written."""
 
 
 class World(Campaign):
@@ -29,26 +37,25 @@ class World(Campaign):
     async def begin(self) -> None:
         self.model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
         config = {"configurable": {"thread_id": str(uuid.uuid4())}}
-        events = await self._run({"messages": [HumanMessage("I'm Mira.")]}, config)
-        _, messages = turns_of(events[-1]["values"]["messages"], 1)[-1]
-        self._arrive(events, Place(None), (1, *spoken(messages)))
+        events = await self._run({"messages": [HumanMessage("I'm Mira.")]}, config, Place(None))
+        self._arrive(events, Place(None), self._told(Place(None), "I'm Mira."))
 
     async def turn(self, place: Place) -> None:
         """Play on from any place: at a tip that is a turn, elsewhere a fork."""
         said = self._say()
-        events = await self._run({"messages": [HumanMessage(said)]}, place.config)
+        events = await self._run({"messages": [HumanMessage(said)]}, place.config, place)
         self._arrive(events, place, self._told(place, said))
 
     async def undo(self, place: Place) -> None:
         """Go back by a copy of a checkpoint, as `/undo` does, and play on."""
         await self.app.aupdate_state(place.config, None, as_node="__copy__")
         said = self._say()
-        events = await self._run({"messages": [HumanMessage(said)]}, _thread(place.config))
+        events = await self._run({"messages": [HumanMessage(said)]}, _thread(place.config), place)
         self._arrive(events, place, self._told(place, said))
 
     async def replay(self, middle: Middle) -> None:
         """Run on from within a turn."""
-        events = await self._run(None, middle.config)
+        events = await self._run(None, middle.config, middle.base)
         self._arrive(events, middle.base, self._told(middle.base, middle.said, middle))
 
     async def edit(self, middle: Middle) -> None:
@@ -66,7 +73,7 @@ class World(Campaign):
         opened = "__start__" if isinstance(messages[-1], HumanMessage) else "build_character"
         before = {"recall": opened, "run_quest": "recall", "update_state": "run_quest", "remember": "update_state"}
         config = await self.app.aupdate_state(middle.config, {"messages": [change]}, as_node=before[middle.node])
-        events = await self._run(None, config)
+        events = await self._run(None, config, middle.base)
         edited = middle._replace(said=said, reply=reply)
         self._arrive(events, middle.base, self._told(middle.base, said, edited))
 
@@ -80,17 +87,17 @@ class World(Campaign):
         """Edit the quest's page after the reply and before it is remembered, and run on."""
         page = {"quest": {"location": self.random.choice(WORDS), "gold": next(self.counter)}}
         config = await self.app.aupdate_state(middle.config, page, as_node="update_state")
-        events = await self._run(None, config)
+        events = await self._run(None, config, middle.base)
         self._arrive(events, middle.base, self._told(middle.base, middle.said, middle))
 
     async def crash(self, place: Place, where: tuple[str, str], *, cancel: bool, resume: bool) -> None:
         """Play a turn that is cut short; then run it on, or say something else instead."""
         said = self._say()
         known = len(self.replies)
-        self.fault = (*where, "cancel" if cancel or where[0] in ("claims", "exchanges") else "raise")
+        self.fault = (*where, "cancel" if cancel or where[0] in WRITES else "raise")
         given = {"messages": [HumanMessage(said)]}
         try:
-            events = await self._run(given, place.config)
+            events = await self._run(given, place.config, place)
         except (CrashError, asyncio.CancelledError):
             events = []
         self.fault, finished = None, bool(events)
@@ -98,42 +105,47 @@ class World(Campaign):
         if finished:  # the turn never came to that node
             self._arrive(events, place, self._told(place, said))
             return
-        # Exactly one batch holds the records, and the head moves with it.
-        first = self._told(place, said) if answered else None
-        if first and where in (
-            ("remember", "after"),
-            ("exchanges", "after"),
-            ("condense", "before"),
-            ("condense", "after"),
-        ):
-            self.head = (*place.stored, *place.pending, first)
+        first = self._told(place, said, noted=where[0] != "update_state") if answered else None
+        if first and where in LEFT:  # the head moves with the exchange
+            self.head = place.after(first, LEFT[where])
         if resume:
-            events = await self._run(None, _thread(place.config))
+            events = await self._run(None, _thread(place.config), place)
             self._arrive(events, place, self._told(place, said), resumed=True)
             return
         more = self._say()
-        events = await self._run({"messages": [HumanMessage(more)]}, _thread(place.config))
+        # The checkpoint knows what is written only once `remember` has returned.
+        between = place.after(first, LEFT[where] if where[0] == "condense" else ()) if first else place
+        events = await self._run({"messages": [HumanMessage(more)]}, _thread(place.config), between)
         if first and where != ("run_quest", "after"):
-            between = Place(None, (*place.stored, *place.pending, first))
             self._arrive(events, between, self._told(between, more), resumed=True)
         else:
             self._arrive(events, place, self._told(place, f"{said}\n{more}"), resumed=True)
 
-    async def store_fails(self, place: Place) -> None:
-        """Play a turn whose record cannot be written; a later turn must write it too."""
-        said = self._say()
-        self.fault = ("exchanges", "before", "raise")
-        events = await self._run({"messages": [HumanMessage(said)]}, place.config)
-        self.fault = None
-        told = self._told(place, said)
-        self.places.append(Place(events[-1]["config"], place.stored, (*place.pending, told)))
+    async def store_fails(self, start: Place | Middle, what: str) -> None:
+        """Play a turn, or run on from within one, of which the exchange or the facts have to wait for a later turn."""
+        self.fault = (what, "before", "raise")
+        if isinstance(start, Middle):
+            base, said, within = start.base, start.said, start
+            events = await self._run(None, start.config, base)
+        else:
+            base, said, within = start, self._say(), None
+            events = await self._run({"messages": [HumanMessage(said)]}, start.config, base)
+        failed, self.fault = self.fault is None, None
+        told = self._told(base, said, within)
+        if not failed:  # there was no fact to write
+            self._arrive(events, base, told)
+            return
+        self._enter(events, base, told)
+        self.places.append(base.after(told, (Exchange,) if what == "facts" else (), checkpoint_of(events[-1])))
+        if what == "facts":
+            self.head = self.places[-1]
 
     async def new_thread(self) -> None:
         """Begin a thread on the campaign: it goes on from the head."""
         said = self._say()
         config = {"configurable": {"thread_id": str(uuid.uuid4())}}
-        events = await self._run({"messages": [HumanMessage(said)]}, config)
-        head = Place(None, self.head)
+        head = self.head
+        events = await self._run({"messages": [HumanMessage(said)]}, config, head)
         self._arrive(events, head, self._told(head, said))
 
     async def first_message_again(self, middle: Middle) -> None:
@@ -157,7 +169,9 @@ class World(Campaign):
         await self.turn(place._replace(config={"configurable": where}))
 
     async def promise(self, place: Place) -> None:
-        """Recall something from a place, and hold the place to it."""
+        """Recall something from a place, and hold the place to it, unless it waits for facts that may come to stand."""
+        if place.late:
+            return
         query = " ".join(self.random.choices(WORDS, k=3))
         self.promises.append(Promise(place, query, await self.recalled(place, query)))
 
@@ -181,7 +195,9 @@ class World(Campaign):
             lambda: self.crash(
                 place, choice.choice(CRASHES), cancel=choice.random() < 0.5, resume=choice.random() < 0.5
             ),
-            lambda: self.store_fails(place),
+            lambda: self.store_fails(
+                choice.choice([place, choice.choice(inside)]), choice.choice(["exchanges", "facts"])
+            ),
             self.new_thread,
             lambda: self.first_message_again(choice.choice(first)) if first else self.turn(place),
             lambda: self.copy_thread(place),
