@@ -7,6 +7,7 @@ from langchain_core.messages import HumanMessage
 from noted_facts import home
 
 from graphs.dungeon_master.retract import retract
+from memory.namespaces import campaign_namespace
 
 
 @pytest.fixture
@@ -50,6 +51,17 @@ async def test_a_new_thread_writes_what_the_last_one_could_not(refused):
     other = {"configurable": {"thread_id": "another"}}
     await refused.app.ainvoke({"messages": [HumanMessage("I go on.")]}, other, context=refused.settings)
     assert [value["turn"] for value in (await stored(refused)).values()] == [2]
+
+
+async def test_sessions_of_one_turn_hand_on_no_fact_that_is_written(game):
+    await game.begin()
+    for session in range(3):
+        game.model.queue("update", facts({"text": f"The stone number {session} is grey."}))
+        thread = {"configurable": {"thread_id": f"session {session}"}}
+        await game.app.ainvoke({"messages": [HumanMessage("I go on.")]}, thread, context=game.settings)
+        head = await game.store.aget(campaign_namespace("adventurer", "default", "head"), "head")
+        assert head.value["facts"] == []
+        assert len(await stored(game)) == session + 1
 
 
 async def test_a_new_thread_writes_no_fact_of_a_turn_that_was_retracted(refused):

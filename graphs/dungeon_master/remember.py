@@ -11,6 +11,7 @@ from graphs.dungeon_master.note_facts import note_facts, taught
 from graphs.dungeon_master.sections import transcript
 from graphs.dungeon_master.state import DungeonState
 from graphs.exchanges import origin_of, write_turns
+from graphs.session import move_head
 
 
 async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -32,4 +33,11 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
     if "remembered_through" not in update:
         return update
     timeline = [(branch, turn) for branch, turn in update["timeline"]]
-    return update | await note_facts(state, runtime, timeline, origin_of(runtime))
+    origin = origin_of(runtime)
+    update |= await note_facts(state, runtime, timeline, origin)
+    if update.get("facts", state.facts) != state.facts:
+        # The head was moved with the exchange, before the facts were written, lest a crash lose them. Left as it is, it
+        # would hand all of them on, and sessions of one turn would note them again and again instead of their own.
+        left = {"timeline": timeline, "facts": update["facts"], "unreflected": update["unreflected"]}
+        await move_head(state.model_copy(update=left), runtime.store, runtime.context, origin["thread"])
+    return update
