@@ -2,7 +2,7 @@
 
 import pytest
 from fact_play import CONTEXT, facts, known, notices, play, stored
-from faulty_stores import Refusing
+from faulty_stores import Headstrong, Refusing
 from langchain_core.messages import HumanMessage
 from noted_facts import home
 
@@ -62,6 +62,15 @@ async def test_sessions_of_one_turn_hand_on_no_fact_that_is_written(game):
         head = await game.store.aget(campaign_namespace("adventurer", "default", "head"), "head")
         assert head.value["facts"] == []
         assert len(await stored(game)) == session + 1
+
+
+async def test_the_reply_outlives_a_head_that_cannot_be_moved(game):
+    game.keep_in(Headstrong())
+    await game.begin()
+    game.store.refuses = True
+    await play(game, "I look.", {"text": "The stone is grey."}, reply="It is grey.")
+    assert [value["text"] for value in (await stored(game)).values()] == ["The stone is grey."]
+    assert "A new session will note" in notices(game)
 
 
 async def test_a_new_thread_writes_no_fact_of_a_turn_that_was_retracted(refused):

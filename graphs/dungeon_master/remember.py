@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -12,6 +13,9 @@ from graphs.dungeon_master.sections import transcript
 from graphs.dungeon_master.state import DungeonState
 from graphs.exchanges import origin_of, write_turns
 from graphs.session import move_head
+from graphs.turn import notice
+
+_log = logging.getLogger(__name__)
 
 
 async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -39,5 +43,10 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
         # The head was moved with the exchange, before the facts were written, lest a crash lose them. Left as it is, it
         # would hand all of them on, and sessions of one turn would note them again and again instead of their own.
         left = {"timeline": timeline, "facts": update["facts"], "unreflected": update["unreflected"]}
-        await move_head(state.model_copy(update=left), runtime.store, runtime.context, origin["thread"])
+        try:
+            await move_head(state.model_copy(update=left), runtime.store, runtime.context, origin["thread"])
+        except Exception as error:  # noqa: BLE001 (any store may stand behind this; the reply must outlive its failure)
+            _log.warning("The head of turn %d hands on facts that are written: %s", state.turn, error, exc_info=True)
+            text = f"A new session will note the facts of this turn once more. {error}"
+            update["notices"] = [*update.get("notices", []), notice(state.turn, "remember", text)]
     return update
