@@ -11,6 +11,7 @@ from memory.listing import list_namespaces
 from memory.row_cache import as_search_item
 from memory.rows import ItemRow, Namespace, NamespaceRow
 from memory.search import Search
+from memory.together import Together
 from memory.work import Work
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Reading:
             What each operation found, by its place in the batch; nothing for what found nothing and for puts.
         """
         found: dict[int, Result] = {}
+        together = _together(work, queries)
         gotten = {space: rows.get_by_keys(connection, space, keys) for space, keys in work.gets().items()}
         for place, op in enumerate(work.ops):
             if isinstance(op, GetOp):
@@ -59,8 +61,9 @@ class Reading:
                     )
                     self._read(op, item)
             elif isinstance(op, SearchOp):
-                spaces = self._under(connection, tuple(op.namespace_prefix))
-                hits = self._search.run(connection, spaces, op, queries.get(op.query or ""), self._visible)
+                prefix, query = tuple(op.namespace_prefix), queries.get(op.query or "")
+                spaces, others = self._under(connection, prefix), together.get(prefix)
+                hits = self._search.run(connection, spaces, op, query, self._visible, others)
                 found[place] = [as_search_item(item, score) for item, score in hits]
                 for item, _ in hits:
                     self._read(op, item)
@@ -79,3 +82,12 @@ class Reading:
 
     def _visible(self, item: ItemRow) -> bool:
         return not self._omit_expired or item.expires_at is None or item.expires_at > rows.now()
+
+
+def _together(work: Work, queries: "Mapping[str, Vector]") -> dict[Namespace, Together]:
+    """The queries that a batch asks under each prefix."""
+    asked: dict[Namespace, dict[str, Vector]] = {}
+    for op in work.ops:
+        if isinstance(op, SearchOp) and op.query is not None and op.query in queries:
+            asked.setdefault(tuple(op.namespace_prefix), {})[op.query] = queries[op.query]
+    return {prefix: Together(list(vectors.values())) for prefix, vectors in asked.items()}

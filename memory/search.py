@@ -18,6 +18,7 @@ from memory.scored import Allowed, Scored
 from memory.shard_cache import Loaded, ShardCache
 from memory.shards import Shard
 from memory.stems import stems
+from memory.together import Together
 
 if TYPE_CHECKING:
     from memory.embedding_batch import Vector
@@ -48,6 +49,7 @@ class Search:
         op: SearchOp,
         query: "Vector | None",
         visible: Callable[[ItemRow], bool],
+        together: Together | None = None,
     ) -> list[Hit]:
         """Find items.
 
@@ -57,6 +59,7 @@ class Search:
             op: What is asked for.
             query: The query's vector, if it was embedded.
             visible: Whether an item may be shown at all.
+            together: Queries that are asked with this one, if it is one of several.
 
         Returns:
             The page, best first; without a query the oldest first.
@@ -65,7 +68,7 @@ class Search:
         stop = start + max(op.limit, 0)
         if not spaces or start == stop:
             return []
-        ask = _Ask(connection, self.shards, spaces, op.filter or {}, stop, visible)
+        ask = _Ask(connection, self.shards, spaces, op.filter or {}, stop, visible, together)
         if not op.query or (query is None and not self.shards.indexes_words):
             return list(islice(self._unranked(ask), start, stop))
         ranked = self._ranked(ask, op.query, query)
@@ -126,7 +129,7 @@ class Search:
     def _scored(ask: "_Ask", shard: Shard, allowed: Allowed | None, query: "Vector") -> Scored:
         if not shard.exact and allowed is not None and allowed.mask.sum() <= _READ_EXACTLY:
             return compared(ask.connection, allowed.chosen().tolist(), query)
-        return shard.scored(ask.connection, query, ask.width, allowed)
+        return shard.scored(ask.connection, query, ask.width, allowed, ask.together)
 
     @staticmethod
     def _widened(ask: "_Ask", found: "_Found", worded: "tuple[Any, Any] | None", query: "Vector | None") -> Scored:
@@ -162,6 +165,7 @@ class _Ask:
         wanted: Mapping[str, Any],
         stop: int,
         visible: Callable[[ItemRow], bool],
+        together: Together | None,
     ) -> None:
         self.connection = connection
         self.shards = shards
@@ -169,6 +173,7 @@ class _Ask:
         self.filter = wanted
         self.stop = stop
         self.visible = visible
+        self.together = together
         self._newer = False  # whether what is in RAM of a namespace is newer than what this transaction sees
 
     @property

@@ -10,6 +10,7 @@ from memory.row_vectors import exactly
 from memory.rows import NamespaceRow
 from memory.scored import Allowed, Scored
 from memory.snapshots import Snapshot, read_snapshot, write_snapshot
+from memory.together import Together
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,7 +127,12 @@ class Shard:
             self._alive = np.concatenate([self._alive, np.ones(new, np.bool_)])
 
     def scored(
-        self, connection: sqlite3.Connection, query: "Vector", count: int, allowed: "Allowed | None" = None
+        self,
+        connection: sqlite3.Connection,
+        query: "Vector",
+        count: int,
+        allowed: "Allowed | None" = None,
+        together: Together | None = None,
     ) -> Scored:
         """Items by their best vector's cosine to a query.
 
@@ -135,6 +141,7 @@ class Shard:
             query: Unit vector.
             count: How many of the best are needed; an exact shard gives all it has.
             allowed: If given, the only items that are wanted from an approximate shard.
+            together: Queries that are asked with this one, if it is one of several.
 
         Returns:
             Each item once, in no particular order.
@@ -142,7 +149,7 @@ class Shard:
         import numpy as np
 
         if isinstance(self._index, ExactIndex):
-            return self._compared(self._index, query)
+            return self._compared(self._index, query, together)
         alive = self._alive if allowed is None else self._alive & allowed.of(self._items)
         found, scores = self._index.nearest(query, count, alive)
         scores = exactly(connection, self._vectors[found], query, scores)
@@ -156,10 +163,10 @@ class Shard:
             return None
         return self._compared(self._index, query)
 
-    def _compared(self, index: ExactIndex, query: "Vector") -> Scored:
+    def _compared(self, index: ExactIndex, query: "Vector", together: Together | None = None) -> Scored:
         import numpy as np
 
-        scores = index.scores(query)
+        scores = (together or Together([query])).scores(index, query)
         places, items, starts = self._pooling()
         if places is not None:
             scores = scores[places]
