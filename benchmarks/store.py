@@ -184,6 +184,7 @@ IN_MANY = {  # what is told of one of many namespaces; "alone": in a store that 
     "one / alone": (("ours", P50), ("alone", P50)),
     "first search, one / alone": (("ours", FIRST), ("alone", FIRST)),
     "InMemoryStore / ours, one": (("inmemory", P50), ("ours", P50)),
+    "InMemoryStore / our dense search, one": (("inmemory", P50), ("ours-dense", P50)),
     "SqliteStore / ours, one": (("sqlite", P50), ("ours", P50)),
 }
 
