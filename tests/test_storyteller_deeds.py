@@ -107,6 +107,21 @@ def test_a_sentence_holds_two_deeds_only_if_each_half_is_one(words, verb, then):
     assert (intent.verb, intent.then) == (verb, then)
 
 
+@pytest.mark.parametrize(
+    ("words", "verb", "what"),
+    [
+        ("I attack again", "attack", ""),
+        ("attack the troll once more!", "attack", "troll"),
+        ("I search the shed one more time", "search", "shed"),
+        ("search again", "search", ""),
+        ("take the rope against the wall", "take", "rope against the wall"),
+    ],
+)
+def test_what_is_done_again_is_done_to_the_same(words, verb, what):
+    intent = read(words)
+    assert (intent.verb, intent.what or intent.whom) == (verb, what)
+
+
 def test_whoever_is_called_for_where_they_are_not_is_said_to_be_elsewhere():
     game = Game(luck=15).start("lamp")
     for words in ("persuade Tobb", "give 1 gold to Tobb", "attack Tobb", "look at Tobb", "talk to Tobb"):

@@ -119,6 +119,7 @@ _WHOLE = {"search", "look", "rest", "wait", "listen", "flee"}
 """Verbs that say enough without a thing, a place or a person."""
 _READ = 600
 """Characters that are read for a meaning; patterns stay fast, and nobody plays by the page."""
+_ONCE_MORE = re.compile(r"(?:^|\s+)(?:(?:yet |once )?again|(?:once|one) more(?: time)?)$", re.IGNORECASE)
 _SUBJECT = re.compile(r"^(?:about|of|that|if|whether|what|who|where|when|how)\s+", re.IGNORECASE)
 
 
@@ -217,5 +218,5 @@ def _match(half: str) -> Intent | None:
 
 
 def _bare(text: str | None) -> str:
-    bare = (text or "").strip(" .!?,;\"“”'")
+    bare = _ONCE_MORE.sub("", (text or "").strip(" .!?,;\"“”'"))
     return re.sub(r"^(?:the|a|an|my|some|his|her|their|that|this|at)\s+", "", bare, flags=re.IGNORECASE)
