@@ -231,7 +231,7 @@ class Database:
         """
         if os.getpid() != self._process:
             self._begin_process()
-        with self._write_lock, self._explained():
+        with self._write_lock, self.explained():
             if self._writer is None:
                 self._writer = self.connect()
             connection = self._writer
@@ -258,7 +258,7 @@ class Database:
         """
         if os.getpid() != self._process:
             self._begin_process()
-        with self._explained():
+        with self.explained():
             with self._pool_lock:
                 connection = self._readers.pop() if self._readers else None
             if connection is None:
@@ -283,7 +283,7 @@ class Database:
             StoreUnavailableError: If somebody reads or writes the file and does not stop, or the disk is full.
             StoreClosedError: After `close()`.
         """
-        with self._write_lock, self._explained(), closing(self.connect()) as connection:
+        with self._write_lock, self.explained(), closing(self.connect()) as connection:
             connection.execute("PRAGMA secure_delete = ON")  # pages that are taken anew hold no old bytes either
             connection.execute("VACUUM")
             (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -291,7 +291,8 @@ class Database:
                 raise sqlite3.OperationalError("another program is reading it")
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained(self) -> Iterator[None]:
+        """Turn SQLite's errors into this package's, which say what to do."""
         try:
             yield
         except sqlite3.DatabaseError as error:

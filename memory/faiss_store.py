@@ -69,7 +69,7 @@ class FaissStore(BaseStore):
         self.ranks_words = bool(settings and settings.columns and self._weights.get("lexical"))
         """Whether a search with a query ranks by words, so that hits without a score are in an order, too."""
         self._cache_bytes, self._exact_limit = cache_bytes, exact_limit
-        self._watch = Watch(self._database.connect)
+        self._watch = Watch(self._database)
         self._search = Search(ShardCache(self._database.path, "", 0, (), 0, 0), {})  # until the file is open
         self._warm = Warm(self._search, self._watch, self._database.reading)
         self._sweeper = Sweeper(self.sweep_ttl, ttl.get("sweep_interval_minutes") if ttl else None)
@@ -154,7 +154,7 @@ class FaissStore(BaseStore):
             weights = self._index.lexical.weights if self._index.lexical else []
             shards = ShardCache(self._database.path, owner, dims, weights, self._cache_bytes, self._exact_limit)
             self._search = Search(shards, self._weights)
-            self._watch = Watch(self._database.connect)
+            self._watch = Watch(self._database)
             self._warm = Warm(self._search, self._watch, self._database.reading)
             self._opened_in = os.getpid()
 
@@ -279,7 +279,7 @@ class FaissStore(BaseStore):
         writes = work.writes(batch.units(documents) if batch else {})
         asked = batch.units(queries) if batch else {}
         if work.reads:
-            version = self._watch.version()
+            version = self._watch.version() if work.asks else 0
             if len(work.ops) == 1 and isinstance(op := work.ops[0], SearchOp):
                 warm = self._warm.find(version, op, asked.get(op.query or ""))
                 if warm is not None:
@@ -290,7 +290,8 @@ class FaissStore(BaseStore):
                     self._index.check(connection)
                 for place, found in reading.results(connection, work, asked).items():
                     results[place] = found
-            self._warm.learn(version, reading.spaces)
+            if work.asks:
+                self._warm.learn(version, reading.spaces)
             if reading.refreshed:
                 with self._database.writing() as connection:
                     refresh_expiry(connection, reading.refreshed)

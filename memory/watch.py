@@ -2,26 +2,33 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable
+
+from memory.database import Database
 
 
 class Watch:
     """A connection that only ever asks for SQLite's `data_version`, which changes with every commit of another one.
 
     Args:
-        connect: Opens a connection to the file.
+        database: The file.
     """
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._connect = connect
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
 
     def version(self) -> int:
-        """Return a number: as long as it is the same, so is what is in the file."""
-        with self._lock:
+        """Return a number: as long as it is the same, so is what is in the file.
+
+        Raises:
+            StoreUnavailableError: If the file cannot be read.
+            CorruptStoreError: If SQLite finds it damaged.
+            StoreClosedError: After the database was closed.
+        """
+        with self._lock, self._database.explained():
             if self._connection is None:
-                self._connection = self._connect()
+                self._connection = self._database.connect()
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         return int(version)
 
