@@ -1,11 +1,11 @@
-"""Batches: several reads of a store at once, with the types that they have."""
+"""Batches: several reads of a store at once, with the types that they have, and writes that every store takes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from langgraph.store.base import BaseStore, GetOp, Item, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 
 
 async def searched(store: BaseStore, searches: Sequence[SearchOp]) -> list[list[SearchItem]]:
@@ -22,3 +22,23 @@ async def fetch(store: BaseStore, places: Sequence[tuple[tuple[str, ...], str]])
     """Read records by namespace and key, all in one batch; those that are not there are left out."""
     items = await gotten(store, [GetOp(*place, refresh_ttl=False) for place in places])
     return {place: item.value for place, item in zip(places, items, strict=True) if item is not None}
+
+
+async def put(store: BaseStore, puts: Sequence[PutOp]) -> None:
+    """Write, all in one batch; where two records have the same text, the second follows in another.
+
+    LangGraph's InMemoryStore refuses a batch that embeds one text twice (1.2: "does not match number of indices").
+    `FaissStore` takes it as one.
+    """
+    batches: list[list[PutOp]] = [[]]
+    seen: dict[str, int] = {}
+    for one in puts:
+        number = 0
+        text = (one.value or {}).get("text")
+        if isinstance(text, str) and one.index is not False and not getattr(store, "filters_any", False):
+            number = seen[text] = seen.get(text, -1) + 1
+        if number == len(batches):
+            batches.append([])
+        batches[number].append(one)
+    for batch in batches:
+        await store.abatch(batch)

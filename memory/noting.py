@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
 from memory import marks
-from memory.batches import searched
+from memory.batches import put, searched
 from memory.likeness import alike
 from memory.newest import newest
 from memory.settled import Standing, settled
@@ -69,8 +69,8 @@ async def note(
         timeline: What the turn sees; None: everything.
 
     Returns:
-        What became of them. All writes are one batch: whatever the store or its embedder raises, nothing was written
-        by a store that writes a batch as a whole, and with any other store the same call completes it.
+        What became of them. All writes are one batch (`memory.batches.put`): whatever the store or its embedder raises,
+        nothing was written by a store that writes a batch as a whole, and with any other the same call completes it.
     """
     standing = await records(store, namespace, [one.key for one in notes])
     fresh = sorted((one for one in notes if one.key not in standing), key=lambda one: str(one.value["at"]))
@@ -104,7 +104,7 @@ async def note(
                 done.ended.append(holder[0])
             held[slot] = (one.key, one.value)
     # Marks first: a fact that stands is passed over when this is called again, so its mark must stand by then.
-    await store.abatch([*marked, *written])
+    await put(store, [*marked, *written])
     return done
 
 

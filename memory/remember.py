@@ -10,6 +10,7 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, PutOp
 
+from memory.batches import put
 from memory.fit import moment, utc_date
 from memory.timeline import Segment, branch_of, claim, record_key, stamp
 
@@ -84,7 +85,7 @@ async def remember(
         record.setdefault("session", session_of(past, record))
         writes.append(PutOp(namespace, key, record))
         past = record
-    await store.abatch([*writes, *also(line)])
+    await put(store, [*writes, *also(line)])
     return line
 
 
