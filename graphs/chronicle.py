@@ -18,6 +18,7 @@ from graphs.settings import Settings
 from graphs.turn_state import TurnState
 from memory.buffer import ASIDE, spoken, turns_of
 from memory.namespaces import campaign_namespace
+from memory.paging import items_under
 from memory.timeline import Segment, sees
 
 _PAGE = 500
@@ -114,12 +115,8 @@ class Chronicle:
 
     async def places(self) -> list[Place]:
         """Return every finished turn of the campaign, of all branches, the earliest first."""
-        found: list[Place] = []
-        for kept in _KEPT:
-            offset = 0
-            while items := await self._store().asearch(self._namespace(kept), limit=_PAGE, offset=offset):
-                found += [Place.of(item.value) for item in items]
-                offset += len(items)
+        spaces = [self._namespace(kept) for kept in _KEPT]
+        found = [Place.of(item.value) for space in spaces async for item in items_under(self._store(), space)]
         return sorted(found, key=lambda place: (place.turn, place.age))
 
     async def here(self) -> Segment | None:

@@ -25,20 +25,20 @@ async def fetch(store: BaseStore, places: Sequence[tuple[tuple[str, ...], str]])
 
 
 async def put(store: BaseStore, puts: Sequence[PutOp]) -> None:
-    """Write, all in one batch; where two records have the same text, the second follows in another.
+    """Write in this order, all in one batch; where a text comes a second time, another batch begins.
 
     LangGraph's InMemoryStore refuses a batch that embeds one text twice (1.2: "does not match number of indices").
     `FaissStore` takes it as one.
     """
     batches: list[list[PutOp]] = [[]]
-    seen: dict[str, int] = {}
+    texts = set[str]()
     for one in puts:
-        number = 0
         text = (one.value or {}).get("text")
         if isinstance(text, str) and one.index is not False and not getattr(store, "filters_any", False):
-            number = seen[text] = seen.get(text, -1) + 1
-        if number == len(batches):
-            batches.append([])
-        batches[number].append(one)
+            if text in texts:
+                batches.append([])
+                texts.clear()
+            texts.add(text)
+        batches[-1].append(one)
     for batch in batches:
         await store.abatch(batch)

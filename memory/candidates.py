@@ -14,7 +14,6 @@ from memory.timeline import Segment, until, visible
 
 WIDTH = 64  # candidates of a query: several times what is shown, so that the order made of them has a choice
 _NARROW = 32  # candidates more, of the time that the question names
-_UNRANKED = 1000  # the newest items of a store that cannot rank, so that words can be looked for in them
 
 
 class Scope(NamedTuple):
@@ -134,5 +133,5 @@ async def _rankable(store: BaseStore, scope: Scope, best: list[list[SearchItem]]
     scored = any(item.score is not None for items in best for item in items)
     if scored or getattr(store, "ranks_words", False) or not any(best):
         return best
-    every = await newest(store, scope.namespace, scope.segments, _UNRANKED)
+    every = await newest(store, scope.namespace, scope.segments)
     return [every if items else items for items in best]

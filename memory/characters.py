@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
+from memory import marks
 from memory.batches import searched
 from memory.duplicates import essence, fold, varied
 from memory.embeddings import HashEmbeddings, embedder_of
@@ -23,7 +24,7 @@ from memory.ltm_config import SPELLING_DISTANCE, LtmConfig, LtmReads
 from memory.namespaces import character_namespace
 from memory.newest import newest
 from memory.off_the_record import off_record
-from memory.timeline import Segment, sees
+from memory.timeline import Segment
 
 MEMORIES = "memories"
 EVERYONE = "*"
@@ -32,7 +33,6 @@ EVERYONE = "*"
 _CANDIDATES = 64  # looked at first: several times what is shown, since what is alike is put together
 _MOST = 4096  # looked at, where most of what is near may not be seen
 _BREAKS = re.compile(r"(?:\r\n?|\n)+")  # all of a length for the embedder, as in the extension
-_UNRANKED = 1000  # the newest, of a store that makes no vectors
 
 _log = logging.getLogger(__name__)
 
@@ -179,7 +179,7 @@ async def memories_for(
     shown = {essence(text) for text in (*besides, message)}
 
     def visible(value: Mapping[str, Any]) -> bool:
-        if timeline is not None and "branch" in value and not sees(timeline, value["branch"], value["turn"]):
+        if not marks.seen(timeline, value):
             return False
         if reads.visible == "next_session" and session is not None and value.get("session") == session:
             return False
@@ -226,7 +226,7 @@ async def _measured(
     if not items:
         return [], False, True
     _log.info("%s makes no vectors: memories are measured by spelling", type(store).__name__)
-    taken = [item for place in places for item in await newest(store, place, [{}], _UNRANKED)]
+    taken = [item for place in places for item in await newest(store, place, [{}])]
     return await asyncio.to_thread(_by_spelling, taken, message), False, True
 
 

@@ -70,7 +70,7 @@ async def grouped(store: BaseStore, namespace: tuple[str, ...], timeline: Sequen
         timeline: On which they hold or not; None: all branches together.
     """
     items = await listed(store, namespace)
-    here = [item for item in items if marks.seen(timeline if "branch" in item.value else None, item.value)]
+    here = [item for item in items if marks.seen(timeline, item.value)]
     known, holding = {item.key for item in here}, {item.key for item in await valid(store, here, timeline=timeline)}
     insights = {item.key for item in here if item.value.get("cites")}
     return Grouped(

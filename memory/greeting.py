@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from langgraph.store.base import BaseStore
 
+from memory import marks
 from memory.age import phrase_age
 from memory.characters import MEMORIES
 from memory.namespaces import character_namespace
 from memory.paging import items_under
-from memory.timeline import Segment, sees
+from memory.timeline import Segment
 
 SESSIONS = "sessions"
 
@@ -90,7 +91,7 @@ async def last_talk(
         if memory is None:  # deleted since
             continue
         value = memory.value
-        if timeline is None or "branch" not in value or sees(timeline, value["branch"], value["turn"]):
+        if marks.seen(timeline, value):
             return talk._replace(speaker=str(value["speaker"]), text=str(value["text"]))
     return talk
 

@@ -17,16 +17,17 @@ from typing import Any, Literal, NamedTuple
 
 from langgraph.store.base import BaseStore, PutOp
 
+from memory.batches import put
 from memory.documents import Piece, documents_in, read_bytes, read_document
 from memory.errors import UnknownLoreError, UnreadableDocumentError
 from memory.namespaces import campaign_namespace
+from memory.paging import items_under
 
 LORE = "lore"
 """Value of the field `kind`, and last label of the namespace."""
 
 _FILES = "lore_files"
 _READING = b"questbook lore 1\n"  # raise the number when files are read otherwise: they are then read anew
-_PAGE = 500
 
 Outcome = Literal["added", "replaced", "unchanged", "unreadable"]
 
@@ -109,16 +110,15 @@ async def add_lore(
         writes = [PutOp(records, _piece_key(key, n), _record(after, piece)) for n, piece in enumerate(pieces)]
         old = range(len(pieces), before.pieces if before else 0)
         writes += [PutOp(records, _piece_key(key, n), None) for n in old]
-        await store.abatch([*writes, PutOp(place, key, _noted(after), index=False)])
+        await put(store, [*writes, PutOp(place, key, _noted(after), index=False)])
         known[key] = after
         yield Added(file, "replaced" if before else "added", file=after)
 
 
 async def list_lore(store: BaseStore, user: str, campaign: str) -> list[LoreFile]:
     """Return the files whose text is the campaign's lore, by name."""
-    place, found = campaign_namespace(user, campaign, _FILES), list[LoreFile]()
-    while items := await store.asearch(place, limit=_PAGE, offset=len(found)):
-        found += [LoreFile(item.key, **item.value) for item in items]
+    place = campaign_namespace(user, campaign, _FILES)
+    found = [LoreFile(item.key, **item.value) async for item in items_under(store, place)]
     return sorted(found, key=lambda file: file.name)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from langgraph.store.base import BaseStore, GetOp, PutOp
 
+from memory.batches import put
 from memory.characters import EVERYONE, MEMORIES, memory_key, memory_record
 from memory.errors import ImportFailedError
 from memory.greeting import SESSIONS
@@ -83,7 +84,7 @@ async def _bring(store: BaseStore, source: Source, user: str | None, character: 
         there = await store.abatch([GetOp(place, key) for key in batch])
         new = [key for key, item in zip(batch, there, strict=True) if item is None]
         if new:
-            await store.abatch([PutOp(place, key, _record(records[key]), index=["text"]) for key in new])
+            await put(store, [PutOp(place, key, _record(records[key]), index=["text"]) for key in new])
         added += len(new)
     if character != EVERYONE:
         await _note_talks(store, character, user, records)

@@ -8,7 +8,7 @@ so that each place stays small: a store reads one place to answer, not the campa
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -67,8 +67,8 @@ def at_time(moment: datetime, turn: int, ordinal: int) -> str:
     return f"{max(0, int(moment.timestamp())):011}.{turn % 100:02}{min(ordinal, 999):03}"
 
 
-def seen(timeline: Sequence[Segment] | None, value: JSON, before: int | None = None) -> bool:
-    """Whether a record can be seen; without a timeline, everything can."""
+def seen(timeline: Sequence[Segment] | None, value: Mapping[str, Any], before: int | None = None) -> bool:
+    """Whether a record can be seen; without a timeline everything can, and what names no branch belongs to none."""
     if before is not None and int(value.get("turn", 0)) >= before:
         return False
-    return timeline is None or sees(timeline, str(value.get("branch", "")), int(value.get("turn", 0)))
+    return timeline is None or "branch" not in value or sees(timeline, value["branch"], int(value.get("turn", 0)))

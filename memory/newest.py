@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langgraph.store.base import BaseStore, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, SearchItem
 
-from memory.batches import searched
+from memory.paging import items_under
 
-_PAGE = 1_000
+MOST = 1_000
+"""Records of a store that cannot rank that are looked at besides."""
 
 
 async def newest(
-    store: BaseStore, namespace: tuple[str, ...], filters: Sequence[Mapping[str, Any]], most: int
+    store: BaseStore, namespace: tuple[str, ...], filters: Sequence[Mapping[str, Any]], most: int = MOST
 ) -> list[SearchItem]:
     """Return the newest records that meet one of some filters, oldest first; no query is embedded.
 
@@ -25,16 +26,7 @@ async def newest(
         filters: Store filters, of which no record meets two.
         most: How many are returned.
     """
-    found: list[SearchItem] = []
-    for only in filters:
-        offset = 0
-        while True:
-            search = SearchOp(namespace, filter=dict(only) or None, limit=_PAGE, offset=offset, refresh_ttl=False)
-            (items,) = await searched(store, [search])
-            found += items
-            offset += len(items)
-            if len(items) < _PAGE:
-                break
+    found = [item for only in filters async for item in items_under(store, namespace, only, refresh_ttl=False)]
     found.sort(key=_when)
     return found[-most:]
 

@@ -26,7 +26,6 @@ Namespace = tuple[str, ...]
 
 _NEAR = 8  # records that are compared with each fact
 _WIDE = 32  # records that are looked through for such, before each branch is searched by itself
-_UNRANKED = 1000  # records that are compared if the store cannot rank
 
 
 class Note(NamedTuple):
@@ -166,7 +165,7 @@ async def _candidates(
             found[n] = items
     ranked = getattr(store, "ranks_words", False) or any(item.score is not None for items in found for item in items)
     if any(found) and not ranked:
-        every = await newest(store, namespace, segments, _UNRANKED)
+        every = await newest(store, namespace, segments)
         ranked = [{item.key: item for item in [*items, *every]} for items in found]
         found = [list(items.values()) for items in ranked]
     return found

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 from langgraph.store.base import BaseStore, SearchItem
 
 _PAGE = 500
 
 
-async def items_under(store: BaseStore, namespace: tuple[str, ...]) -> AsyncIterator[SearchItem]:
+async def items_under(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    only: Mapping[str, Any] | None = None,
+    *,
+    refresh_ttl: bool | None = None,
+) -> AsyncIterator[SearchItem]:
     """Go through everything that a store has under a namespace, whatever is deeper in it too.
 
     What is deleted meanwhile moves the rest up: whoever deletes collects first.
+
+    Args:
+        store: Any store.
+        namespace: Where the items are.
+        only: A store filter; None: all of them.
+        refresh_ttl: Whether items live longer for it; None: as the store is set.
     """
     offset = 0
-    while items := await store.asearch(namespace, limit=_PAGE, offset=offset):
+    more = True
+    while more:
+        wanted = dict(only) if only else None
+        items = await store.asearch(namespace, filter=wanted, limit=_PAGE, offset=offset, refresh_ttl=refresh_ttl)
         for item in items:
             yield item
         offset += len(items)
+        more = len(items) == _PAGE

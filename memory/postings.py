@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from memory.bm25 import Having, Matches
 from memory.changes import changed_after, last_removed
+from memory.row_cache import OFTEN
 from memory.rows import SHIFT, NamespaceRow
 from memory.stems import stems
 from memory.word_table import WordTable
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 # A word that occurs more often than this in one namespace costs much and tells nothing; it is passed over.
 _TOO_COMMON = 50_000
 _MOST_WORDS = 8_192  # whose postings are kept
-_OFTEN = 3  # times that words are looked up before all of a small namespace are read
 _SMALL = 16_384  # words in all its texts
 _FEW_NEW = 256  # items that are read to bring the kept postings up to date; with more, they are read anew
 
@@ -67,7 +67,7 @@ class Postings:
         """
         self._refresh(connection, space)
         self._asked += 1
-        if self._asked == _OFTEN and float(self.sizes.sum()) <= _SMALL:
+        if self._asked == OFTEN and float(self.sizes.sum()) <= _SMALL:
             sign = f"{self._namespace}x"
             instances = connection.execute(_ALL_INSTANCES, (sign, f"{self._namespace}y")).fetchall()
             self._table = WordTable(instances, len(sign), self.ids, self._weights)
@@ -162,9 +162,8 @@ class Postings:
         """The items that have a word; None if too many have it."""
         if stem in self._found:
             self._found.move_to_end(stem)
-            return self._found[stem]
-        if self._table is not None:
-            return self._table.having(stem)
+        if stem in self._found or self._table is not None:
+            return self._kept(stem)
         term = f"{self._namespace}x{stem}"
         instances = connection.execute(_INSTANCES, (term, _TOO_COMMON + 1)).fetchall()
         found = self._having_of(instances) if len(instances) <= _TOO_COMMON else None

@@ -64,7 +64,7 @@ class Reading:
                 prefix, query = tuple(op.namespace_prefix), queries.get(op.query or "")
                 spaces, others = self._under(connection, prefix), together.get(prefix)
                 hits = self._search.run(connection, spaces, op, query, self._visible, others)
-                found[place] = [as_search_item(item, score) for item, score in hits]
+                found[place] = [as_search_item(item, item.value, score) for item, score in hits]
                 for item, _ in hits:
                     self._read(op, item)
             elif isinstance(op, ListNamespacesOp):

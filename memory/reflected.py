@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from langgraph.store.base import BaseStore, Item, PutOp, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, Item, PutOp
 
 from memory import marks
-from memory.batches import searched
 from memory.facts import USUAL
+from memory.paging import items_under
 from memory.reflection import INSIGHT
 from memory.timeline import Segment, record_key, visible
 
@@ -21,7 +21,6 @@ JSON = dict[str, Any]
 Namespace = tuple[str, ...]
 
 _ALL = 10_000  # reflections of a campaign that are read: one for each twenty turns or so
-_PAGE = 1000
 
 
 class Waiting(NamedTuple):
@@ -55,10 +54,7 @@ async def waiting(
     found: list[Item] = []
     for segment in visible(timeline, through + 1):
         after = segment | {"order": segment["order"] | {"$gt": f"{since:08}"}}
-        offset = 0
-        while items := (await _search(store, SearchOp(facts, filter=after, limit=_PAGE, offset=offset))):
-            found += items
-            offset += len(items)
+        found += [item async for item in items_under(store, facts, after)]
     unique = {item.key: item for item in found if not _is_insight(item.value)}
     ordered = sorted(unique.values(), key=lambda item: (str(item.value.get("at")), item.key))
     return Waiting(since, ordered, sum(importance_of(item.value) for item in ordered))
@@ -85,8 +81,3 @@ def importance_of(value: Mapping[str, Any]) -> int:
 
 def _is_insight(value: Mapping[str, Any]) -> bool:
     return value.get("kind") == INSIGHT or bool(value.get("cites"))
-
-
-async def _search(store: BaseStore, search: SearchOp) -> list[SearchItem]:
-    [items] = await searched(store, [search])
-    return items

@@ -11,8 +11,10 @@ from memory import rows
 from memory.changes import changed_after, last_removed
 from memory.rows import SHIFT, ItemRow, NamespaceRow
 
+OFTEN = 3
+"""Times that a small namespace is asked before all of it is read, items as well as words."""
+
 _MOST = 2_048  # items; a campaign's scene comes by a few hundred
-_OFTEN = 3  # times that items are asked for before all of a small namespace are read
 _LARGEST = 1 << 16  # characters of an item that is kept; a larger one is read as fast as it is copied
 _ITEM = 600  # bytes of an item beside what it says: a row, its key and times, two dictionaries and their parts
 _ATOMS = (str, int, float, bool, type(None))
@@ -50,10 +52,7 @@ class RowCache:
         if self._version != space.version or not all(number in self._items for number, _ in found):
             return None
         kept = [(self._items[number], score) for number, score in found]
-        return [
-            SearchItem(row.namespace, row.key, _copied(row.value), row.created_at, row.updated_at, score)
-            for row, score in kept
-        ]
+        return [as_search_item(row, _copied(row.value), score) for row, score in kept]
 
     def items(self, connection: sqlite3.Connection, space: NamespaceRow, ids: Sequence[int]) -> list[ItemRow]:
         """Return items in the order asked for; those that are gone are left out.
@@ -79,11 +78,13 @@ class RowCache:
                 self._items[number] = kept = self._items.pop(number)
                 found.append(_own(kept))
         self._asked += 1
-        if self._asked >= _OFTEN and self._complete_at < space.version and space.items <= _MOST:
+        if self._asked >= OFTEN and self._complete_at < space.version and space.items <= _MOST:
             self._complete(connection, space)
         while len(self._items) > _MOST:
             self._drop(next(iter(self._items)))
             self._through = 0
+        if not self._through:
+            self._changed = []
         return found
 
     def _complete(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
@@ -115,15 +116,15 @@ class RowCache:
             self._mark = last_removed(connection)
         else:
             self._mark, changed = changed_after(connection, self._namespace, self._mark, (self._namespace + 1) << SHIFT)
-            self._changed += changed
+            self._changed += [number for number in changed if number <= self._through]
             for number in changed:
                 self._drop(number)
         self._version, self._epoch = space.version, space.epoch
 
 
-def as_search_item(row: ItemRow, score: float | None) -> SearchItem:
-    """Make of an item what a search returns."""
-    return SearchItem(row.namespace, row.key, row.value, row.created_at, row.updated_at, score)
+def as_search_item(row: ItemRow, value: dict[str, Any], score: float | None) -> SearchItem:
+    """Make of an item what a search returns: with its value, or with a copy."""
+    return SearchItem(row.namespace, row.key, value, row.created_at, row.updated_at, score)
 
 
 def _own(item: ItemRow) -> ItemRow:

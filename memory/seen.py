@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langgraph.store.base import BaseStore, Item, SearchOp
+from langgraph.store.base import BaseStore, Item
 
-from memory.batches import searched
+from memory.paging import items_under
 from memory.timeline import Segment, visible
-
-_AT_ONCE = 500
 
 
 async def all_seen(
@@ -23,16 +21,8 @@ async def all_seen(
         timeline: The checkpoint's timeline.
         before: Leave out records of this turn and later ones.
     """
-    found: dict[str, Item] = {}
-    for only in visible(timeline, before):
-        offset = 0
-        while True:
-            search = SearchOp(namespace, filter=only, limit=_AT_ONCE, offset=offset)
-            (hits,) = await searched(store, [search])
-            found |= {item.key: item for item in hits}
-            if len(hits) < _AT_ONCE:
-                break
-            offset += _AT_ONCE
+    every = [item for only in visible(timeline, before) async for item in items_under(store, namespace, only)]
+    found: dict[str, Item] = {item.key: item for item in every}
     return sorted(found.values(), key=lambda item: (item.value["turn"], _ordinal(item.key), item.key))
 
 

@@ -108,4 +108,4 @@ class Warm:
         lasting = len(found) == len(page) and all(row.expires_at is None for row in found)
         if not lasting or self._watch.version() != version:
             return None
-        return [as_search_item(row, score) for row, (_, score) in zip(found, page, strict=True)]
+        return [as_search_item(row, row.value, score) for row, (_, score) in zip(found, page, strict=True)]

@@ -8,6 +8,8 @@ from langgraph.store.memory import InMemoryStore
 
 from memory import FaissStore, HashEmbeddings
 from memory.batches import put
+from memory.lore import add_lore
+from memory.namespaces import campaign_namespace
 from memory.remember import remember
 
 SPACE = ("u", "c", "facts")
@@ -47,6 +49,27 @@ async def test_turns_with_the_same_words_that_were_late_are_all_remembered():
     store = InMemoryStore(index=INDEX)
     await remember(store, SPACE, ["I wait.\nYou wait."] * 3, turn=1, timeline=[("a", 3)], claims=("u", "c", "claims"))
     assert {item.value["turn"] for item in await store.asearch(SPACE)} == {1, 2, 3}
+
+
+async def test_a_file_that_says_a_thing_twice_goes_in(tmp_path):
+    store = InMemoryStore(index=INDEX)
+    (tmp_path / "rumours.csv").write_text("who,what\nOda,the mill grinds bones\nOda,the mill grinds bones\n")
+    (done,) = [one async for one in add_lore(store, "u", "c", [tmp_path])]
+    assert (done.outcome, done.file.pieces) == ("added", 2)
+    assert len(await store.asearch(campaign_namespace("u", "c", "lore"), query="bones")) == 2
+
+
+async def test_records_keep_their_order_and_what_is_deleted_starts_no_batch():
+    store = Counting(index=INDEX)
+    await put(store, [PutOp(SPACE, "a", {"text": "the mill"})])
+    store.batches = 0
+    await put(store, [PutOp(SPACE, "a", None), PutOp(SPACE, "b", None), PutOp(SPACE, "c", {"text": "the mill"})])
+    assert store.batches == 1
+    await put(
+        store,
+        [PutOp(SPACE, "c", {"text": "first"}), PutOp(SPACE, "d", {"text": "x"}), PutOp(SPACE, "c", {"text": "x"})],
+    )
+    assert (await store.aget(SPACE, "c")).value == {"text": "x"}
 
 
 async def test_what_is_told_twice_between_two_failures_is_written_on_a_store_that_refuses_texts_that_are_alike(game):

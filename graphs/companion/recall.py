@@ -36,9 +36,8 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> dict[str, 
     past = await join(state, runtime, lambda _: "")
     core = began if state.turn else CoreNotebook.load(past.pop("core", None) or sections_of(runtime.context.core))
     state = state.model_copy(update={**past, "core": core})
-    await ltm_of(
-        runtime.context, runtime.server_info
-    )  # settings that are wrong are told before anything is done with them
+    # Settings that are wrong are told before anything is done with them.
+    await ltm_of(runtime.context, runtime.server_info)
     opened = open_turn(state, runtime)
     opened |= _clock(state, runtime.context) if opened["turn"] != state.turn else {}
     now = state.model_copy(update=opened)

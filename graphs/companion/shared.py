@@ -15,12 +15,12 @@ from langgraph.store.base import BaseStore
 
 from graphs.tool_calls import Call
 from memory.namespaces import player_namespace
+from memory.paging import items_under
 from notebooks import CoreNotebook, EditError, Section, edit_core, render_value
 from notebooks.core import MOST_CHARS
 
 JSON = dict[str, Any]
 
-_PAGE = 500
 _BEGINNING = "0"  # sorts before all edits
 _ANY = "any"  # edits are applied whatever their assistant calls the section
 
@@ -97,9 +97,4 @@ def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str, set[str]]:
 
 
 async def _log(store: BaseStore, place: tuple[str, ...]) -> list[tuple[str, JSON]]:
-    found: dict[str, JSON] = {}
-    while items := await store.asearch(place, limit=_PAGE, offset=len(found)):
-        found |= {item.key: item.value for item in items}
-        if len(items) < _PAGE:
-            break
-    return sorted(found.items())
+    return sorted({item.key: item.value async for item in items_under(store, place)}.items())

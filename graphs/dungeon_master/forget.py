@@ -30,6 +30,7 @@ from graphs.phrase import FORGOTTEN, Phrase
 from graphs.prompt_history import entries_that, remove_entries
 from graphs.saved import thread_id_of
 from graphs.settings import Settings
+from memory.batches import put
 from memory.faiss_store import FaissStore
 from memory.namespaces import campaign_namespace, characters_namespace, player_namespace, unescape_label
 from memory.paging import items_under
@@ -253,7 +254,7 @@ class Forgetting:
 
     async def _write(self, writes: Sequence[PutOp]) -> None:
         for start in range(0, len(writes), _PAGE):
-            await self._store().abatch(writes[start : start + _PAGE])
+            await put(self._store(), writes[start : start + _PAGE])
 
     async def _compact(self, erasure: Erasure | None, done: str, *, cut: bool = False) -> None:
         """Write the files anew. What cannot be done here is said, and what was done."""

@@ -22,6 +22,7 @@ from graphs.settings import Settings
 from memory import marks
 from memory.facts import hidden
 from memory.namespaces import campaign_namespace, player_namespace
+from memory.paging import items_under
 from memory.sources import sources
 from memory.timeline import Segment, record_key, sees
 from memory.validity import valid
@@ -29,7 +30,6 @@ from notebooks import StateNotebook
 
 JSON = dict[str, Any]
 MEMORY, FACT = "memory", "fact"
-_PAGE = 500
 _ABSENT = object()
 
 
@@ -110,7 +110,7 @@ async def _facts_that_say(
     store: Any = graph.store
     told = {(record["branch"], record["turn"]): record for record in records}
     by_message = {message: record for record in records for message in record["messages"]}
-    known = [one for one in await facts_of(store, context) if not hidden(one.value) and _seen(one, timeline)]
+    known = [one for one in await facts_of(store, context) if not hidden(one.value) and marks.seen(timeline, one.value)]
     seen = [item for item in known if phrase.is_in(str(item.value.get("text", "")))]
     texts = {record_key(record["branch"], record["turn"], "exchange"): str(record.get("text")) for record in records}
     texts |= {item.key: str(item.value.get("text")) for item in known}
@@ -129,19 +129,10 @@ async def _facts_that_say(
     return causes
 
 
-def _seen(item: SearchItem, timeline: Sequence[Segment]) -> bool:
-    return marks.seen(timeline if "branch" in item.value else None, item.value)
-
-
 async def facts_of(store: BaseStore, context: Settings) -> list[SearchItem]:
     """Return all facts of the campaign, of every branch, and all of the player."""
-    found: list[SearchItem] = []
-    for place in (campaign_namespace(context.user, context.campaign, FACTS), player_namespace(context.user, FACTS)):
-        offset = 0
-        while items := await store.asearch(place, limit=_PAGE, offset=offset):
-            found += items
-            offset += len(items)
-    return found
+    places = campaign_namespace(context.user, context.campaign, FACTS), player_namespace(context.user, FACTS)
+    return [item for place in places async for item in items_under(store, place)]
 
 
 async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Segment]) -> list[JSON]:
@@ -152,9 +143,8 @@ async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Se
     """
     if not isinstance(graph.store, BaseStore):
         raise HistoryError("The graph was compiled without a store, so nothing says where anything came from.")
-    namespace, found = campaign_namespace(context.user, context.campaign, "exchanges"), list[JSON]()
-    while items := await graph.store.asearch(namespace, limit=_PAGE, offset=len(found)):
-        found += [item.value for item in items]
+    namespace = campaign_namespace(context.user, context.campaign, "exchanges")
+    found = [item.value async for item in items_under(graph.store, namespace)]
     return sorted((v for v in found if sees(timeline, v["branch"], v["turn"])), key=lambda value: value["turn"])
 
 

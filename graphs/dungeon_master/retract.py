@@ -27,6 +27,8 @@ from graphs.settings import Settings
 from graphs.summarize import fold, summarizer_of
 from graphs.turn import notice
 from graphs.withheld import on_record
+from memory import marks
+from memory.batches import put
 from memory.buffer import ASIDE
 from memory.marks import MARKS
 from memory.namespaces import campaign_namespace, player_namespace
@@ -34,11 +36,10 @@ from memory.paging import items_under
 from memory.settled import SETTLED
 from memory.sources import SOURCES, fall
 from memory.summary import extract
-from memory.timeline import Segment, record_key, sees
+from memory.timeline import Segment, record_key
 from notebooks import StateNotebook, diff_patch, merge_patch, render_value
 
 JSON = dict[str, Any]
-_PAGE = 500
 _MOST_CALLS = 8  # of the model, for one summary; what is older goes in by its first sentences
 
 
@@ -231,23 +232,19 @@ async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequ
     writes += [PutOp(item.namespace, item.key, None) for item in facts]
     gone = {item.key for item in facts}
     for place in (campaign_namespace(context.user, context.campaign, MARKS), player_namespace(context.user, MARKS)):
-        offset = 0
-        while items := await store.asearch(place, limit=_PAGE, offset=offset):
-            for item in items:
-                if item.value["fact"] in gone or _taught(item.value, record, timeline):
-                    writes.append(PutOp(item.namespace, item.key, None))
-            offset += len(items)
-    place, judged = campaign_namespace(context.user, context.campaign, SETTLED), 0
-    while items := await store.asearch(place, limit=_PAGE, offset=judged):
-        writes += [PutOp(i.namespace, i.key, None) for i in items if gone & {i.value["fact"], i.value["ended"]}]
-        judged += len(items)
-    await store.abatch([*writes, *fallen.instead])
+        async for item in items_under(store, place):
+            if item.value["fact"] in gone or _taught(item.value, record, timeline):
+                writes.append(PutOp(item.namespace, item.key, None))
+    async for item in items_under(store, campaign_namespace(context.user, context.campaign, SETTLED)):
+        if gone & {item.value["fact"], item.value["ended"]}:
+            writes.append(PutOp(item.namespace, item.key, None))
+    await put(store, [*writes, *fallen.instead])
     return sum(item.namespace[-1] != SOURCES for item in facts)
 
 
 def _taught(fact: JSON, record: JSON, timeline: Sequence[Segment] = ()) -> bool:
     """Whether a turn, alone or with others, taught a fact, or left a mark, that can be seen from here."""
-    if "branch" in fact and not sees(timeline, fact["branch"], fact["turn"]):
+    if not marks.seen(timeline, fact):
         return False
     if "messages" in fact:
         return bool(set(fact["messages"]) & set(record["messages"]))
