@@ -2,7 +2,9 @@
 
 import asyncio
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Self
 
 from langchain_core.embeddings import Embeddings
@@ -170,7 +172,7 @@ def unit(vector: Sequence[float], dims: int) -> "Vector":
     import numpy as np  # a program that only imports the store should not wait for numpy
 
     try:
-        array = np.asarray(vector, dtype=np.float32)
+        array = _array(vector, dims)
     except (TypeError, ValueError) as error:
         raise EmbeddingError(f"the embedder returned something that is no vector of numbers: {error}") from error
     # A sum of squares is finite only if all numbers are; where it is not, they may still be, and only be large.
@@ -186,6 +188,22 @@ def unit(vector: Sequence[float], dims: int) -> "Vector":
         norm = float(np.linalg.norm(array.astype(np.float64)))
         return array if norm == 0.0 else (array.astype(np.float64) / norm).astype(np.float32)
     return array / np.float32(norm)
+
+
+def _array(vector: Sequence[float], dims: int) -> "Vector":
+    import numpy as np
+
+    if type(vector) is list and len(vector) == dims:
+        try:
+            return np.frombuffer(_packer(dims)(*vector), np.float32)  # a third of the time that numpy takes for a list
+        except (struct.error, OverflowError):
+            pass  # numpy says what is wrong with it
+    return np.asarray(vector, dtype=np.float32)
+
+
+@cache
+def _packer(dims: int) -> "Callable[..., bytes]":
+    return struct.Struct(f"{dims}f").pack
 
 
 def _paired(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> Embedded:

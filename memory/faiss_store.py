@@ -212,7 +212,7 @@ class FaissStore(BaseStore):
         work = Work(ops, self._index)
         embedded: tuple[Embedded, Embedded] = ({}, {})
         if self._index.batch is not None:
-            embedded = self._index.batch.embed(work.documents(), work.queries())
+            embedded = self._index.batch.embed(work.documents(), work.queries)
         return self._execute(work, *embedded)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -225,7 +225,7 @@ class FaissStore(BaseStore):
         work = Work(ops, self._index)
         embedded: tuple[Embedded, Embedded] = ({}, {})
         if self._index.batch is not None:
-            embedded = await self._index.batch.aembed(work.documents(), work.queries())
+            embedded = await self._index.batch.aembed(work.documents(), work.queries)
         return await asyncio.to_thread(self._execute, work, *embedded)
 
     def sweep_ttl(self) -> int:
@@ -274,16 +274,16 @@ class FaissStore(BaseStore):
         return self._search.shards.size
 
     def _execute(self, work: Work, documents: "Embedded", queries: "Embedded") -> list[Result]:
-        results: list[Result] = [None] * len(work.ops)
         batch = self._index.batch
-        writes = work.writes(batch.units(documents) if batch else {})
         asked = batch.units(queries) if batch else {}
+        version = self._watch.version() if work.asks else 0
+        if len(work.ops) == 1 and isinstance(op := work.ops[0], SearchOp):
+            warm = self._warm.find(version, op, asked.get(op.query or ""))
+            if warm is not None:
+                return [warm]
+        results: list[Result] = [None] * len(work.ops)
+        writes = work.writes(batch.units(documents) if batch else {})
         if work.reads:
-            version = self._watch.version() if work.asks else 0
-            if len(work.ops) == 1 and isinstance(op := work.ops[0], SearchOp):
-                warm = self._warm.find(version, op, asked.get(op.query or ""))
-                if warm is not None:
-                    return [warm]
             reading = Reading(self._search, omit_expired=self._omit_expired)
             with self._database.reading() as connection:
                 if work.asks:

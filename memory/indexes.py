@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _NEAR = 512  # vectors that a core's own cache holds, of 384 dimensions
-_BLOCK = 2_048  # vectors read from the database at a time
+_BLOCK = 256  # vectors read from the database at a time
 _SAMPLE_PER_LIST = 40  # training vectors for each list; FAISS asks for 39 or more
 _ROUNDS = 8  # of k-means; more changed recall by less than a thousandth
 _JUDGES = 100  # vectors by whose nearest neighbours the width of the search is set
@@ -64,6 +64,11 @@ class ExactIndex:
     def add(self, block: "NDArray[np.float32]") -> None:
         """Append vectors, shape (n, dims)."""
         self.faiss.add(block)
+
+    def nearest(self, query: "Vector", count: int) -> "tuple[Ids, Vector]":
+        """Places and cosines of the nearest vectors, best first; `count` may not be more than it holds."""
+        cosines, places = self.faiss.search(query[None, :], count)
+        return places[0], cosines[0]
 
     def scores(self, queries: "Sequence[Vector]") -> "list[Vector]":
         """Cosines of all vectors to some unit queries, in the order in which they were added."""

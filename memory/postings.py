@@ -73,9 +73,13 @@ class Postings:
             self._table = WordTable(instances, len(sign), self.ids, self._weights)
         return Matches(self.ids, self.sizes, [self._having(connection, word) for word in words])
 
-    def known(self, space: NamespaceRow, words: Sequence[str]) -> Matches | None:
-        """Look up stems in RAM alone; None if they are not all there, or not of this version of the namespace."""
-        if space.version != self._version or (self._table is None and any(word not in self._found for word in words)):
+    def current(self, space: NamespaceRow) -> bool:
+        """Whether this is of the namespace's very version."""
+        return space.version == self._version
+
+    def known(self, words: Sequence[str]) -> Matches | None:
+        """Look up stems in RAM alone; None if they are not all there."""
+        if self._table is None and any(word not in self._found for word in words):
             return None
         return Matches(self.ids, self.sizes, [self._kept(word) for word in words])
 

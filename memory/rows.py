@@ -15,6 +15,7 @@ from memory.errors import CorruptStoreError, UnstorableValueError
 _log = logging.getLogger(__name__)
 Namespace = tuple[str, ...]
 SHIFT = 32  # an id is namespace << 32 | counter
+_decode = json.JSONDecoder().raw_decode  # looks for no blanks around a value, since none is written
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _VECTORS_BY_ID = "SELECT id, vector FROM vectors WHERE id IN (SELECT value FROM json_each(?))"
@@ -106,9 +107,9 @@ def encode_key(key: str) -> str | bytes:
     return key
 
 
-def decode_key(key: str | bytes) -> str:
+def decode_key(key: str | bytes | bytearray) -> str:
     """Undo `encode_key`."""
-    return key.decode("utf-8", "surrogatepass") if isinstance(key, bytes) else key
+    return key if isinstance(key, str) else key.decode("utf-8", "surrogatepass")
 
 
 def now() -> int:
@@ -174,21 +175,27 @@ _ITEMS_BETWEEN = (
 )
 
 
-def _item(row: tuple[Any, ...], namespace: Namespace) -> ItemRow:
+RawItem = tuple[int, Any, Any, int, int, int | None]
+"""An item as SQLite gives it: id, key, value, when it was created, updated, and expires."""
+
+
+def _item(row: RawItem, namespace: Namespace) -> ItemRow:
     item, key, value, created_at, updated_at, expires = row
     try:
-        content = json.loads(value)
+        content, end = _decode(value)
+        if end < len(value) or not isinstance(content, dict):
+            raise ValueError(f"{value[:20]!r} … {value[-20:]!r} is no object, or not it alone")
     except (ValueError, TypeError) as error:
         raise CorruptStoreError(
-            f"the item {key!r} in {namespace} is damaged: expected JSON, but {error}; put or delete it"
+            f"the item {key!r} in {namespace} is damaged: expected a JSON object, but {error}; put or delete it"
         ) from error
     created = _moment(created_at)
     updated = created if updated_at == created_at else _moment(updated_at)
     return ItemRow(item, namespace, decode_key(key), content, created, updated, expires, len(value))
 
 
-def _sound(row: tuple[Any, ...], namespace: Namespace) -> ItemRow | None:
-    """The item of a row, unless it is damaged: one bad row must not stop every search beside it."""
+def read_item(row: RawItem, namespace: Namespace) -> ItemRow | None:
+    """Read the item of a row, unless it is damaged: one bad row must not stop every search beside it."""
     try:
         return _item(row, namespace)
     except CorruptStoreError:
@@ -222,15 +229,20 @@ def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Ma
     asked = ids if len(ids) <= _FEW_ITEMS else (json.dumps(list(ids)),)
     found = {row[0]: row for row in connection.execute(_items_by_id(len(ids)), asked)}
     rows = [found[number] for number in ids if number in found]
-    return [item for row in rows if (item := _sound(row, namespaces[row[0] >> SHIFT])) is not None]
+    return [item for row in rows if (item := read_item(row, namespaces[row[0] >> SHIFT])) is not None]
 
 
 def all_items(connection: sqlite3.Connection, namespace: NamespaceRow, after: int = 0) -> Iterator[ItemRow]:
     """Read the items of one namespace, or those newer than a given one, oldest first."""
-    low = namespace.id << SHIFT
-    for row in connection.execute(_ITEMS_BETWEEN, (max(after + 1, low), low + (1 << SHIFT))):
-        if (item := _sound(row, namespace.path)) is not None:
+    for row in raw_items(connection, namespace, after):
+        if (item := read_item(row, namespace.path)) is not None:
             yield item
+
+
+def raw_items(connection: sqlite3.Connection, namespace: NamespaceRow, after: int = 0) -> Iterator[RawItem]:
+    """Read the rows of `all_items`, with their values as JSON."""
+    low = namespace.id << SHIFT
+    yield from connection.execute(_ITEMS_BETWEEN, (max(after + 1, low), low + (1 << SHIFT)))
 
 
 def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[int, int, bytes]]:
@@ -286,5 +298,5 @@ def items_without_vector(connection: sqlite3.Connection, space: NamespaceRow) ->
     """Read a namespace's items that have no vector, oldest first."""
     low = space.id << SHIFT
     for row in connection.execute(_WITHOUT_VECTOR, (low, low + (1 << SHIFT))):
-        if (item := _sound(row, space.path)) is not None:
+        if (item := read_item(row, space.path)) is not None:
             yield item

@@ -93,6 +93,11 @@ class Search:
         """The stems that a query's words are looked up by; None if words do not count."""
         return [stem for stem in dict.fromkeys(stems(query_words(text))) if stem] if self._words else None
 
+    @property
+    def by_meaning(self) -> bool:
+        """Whether cosines count."""
+        return bool(self._dense)
+
     def ranking(self, parts: Sequence[Part]) -> Ranking:
         """Put what was found in order, as the store's weights say."""
         return Ranking(parts, self._dense, self._words)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _FEW_DEAD = 256  # this many removed vectors stay in an index before it is built anew
 _WORTH_A_SNAPSHOT = 20_000  # fewer vectors than this are read from their rows as fast
 _STALE_SNAPSHOT = 0.1  # part of the vectors that may be newer than the snapshot before it is written anew
+_SHORT = 16  # dimensions up to which FAISS has other ways, and so other last digits, for one product than for all
+_FEW = 128  # items that FAISS finds in less time than it takes to look through all scores
 _EMPTY = 4_096  # bytes of a shard without vectors, about
 _OVERHEAD = 17  # bytes beside each vector: its id, its item's id, whether it is alive
 
@@ -162,6 +164,25 @@ class Shard:
         if self._version != space.version or not isinstance(self._index, ExactIndex) or not self.covers(space.items):
             return None
         return self._compared(self._index, query)
+
+    def best_whole(self, space: NamespaceRow, query: "Vector", stop: int) -> list[tuple[int, float | None]] | None:
+        """So many items of a namespace, best first, with their cosines, from RAM alone.
+
+        They are those that `scored_whole` would put first: FAISS finds them without a score for each vector. None if
+        it cannot say: this is not of the namespace's very version, not each item has one living vector, or several
+        vectors are as near as the last one.
+        """
+        index = self._index if self._loaded else None
+        if self._version != space.version or not isinstance(index, ExactIndex) or self._dims <= _SHORT:
+            return None
+        places, _, starts = self._pooling()
+        if places is not None or starts is not None or not 0 < stop < index.count == space.items or stop > _FEW:
+            return None
+        at, cosines = index.nearest(query, stop + 1)
+        if cosines[stop - 1] == cosines[stop]:
+            return None
+        best = sorted(zip((-cosines[:stop]).tolist(), self._items[at[:stop]].tolist(), strict=True))  # ties: the older
+        return [(item, -far) for far, item in best]
 
     def _compared(self, index: ExactIndex, query: "Vector", together: Together | None = None) -> Scored:
         import numpy as np

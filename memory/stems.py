@@ -57,7 +57,9 @@ def _stemmed(connection: sqlite3.Connection, words: Sequence[str]) -> dict[str, 
 def _connection() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
     try:
-        connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, tokenize = '{TOKENIZER}')")
+        connection.execute(
+            f"CREATE VIRTUAL TABLE words USING fts5(word, content = '', columnsize = 0, tokenize = '{TOKENIZER}')"
+        )
     except sqlite3.OperationalError as error:
         raise StoreConfigError(
             'this Python\'s SQLite was built without FTS5: open the store with index["lexical"] = False'

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from langgraph.store.base import SearchItem, SearchOp
 
-from memory.bm25 import word_scores
+from memory.bm25 import Matches, word_scores
 from memory.ranking import Part
 from memory.row_cache import as_search_item
 from memory.rows import Namespace, NamespaceRow
@@ -78,25 +78,43 @@ class Warm:
         if space is None or loaded is None:
             return None
         words = self._search.words(op.query)
+        matches = None
+        if words is not None:
+            matches = self._matches(version, loaded, space, words)
+            if matches is None:
+                return None
         start = max(op.offset, 0)
         with loaded.lock:
-            best = self._best(loaded, space, query, words, start + max(op.limit, 0))
+            best = self._best(loaded, space, query, matches, start + max(op.limit, 0))
             if best is None:
                 return None
             found = loaded.rows.search_items(space, best[start:])
         return self._read(version, space, best[start:]) if found is None else found
 
-    def _best(
-        self, loaded: Loaded, space: NamespaceRow, query: "Vector", words: Sequence[str] | None, stop: int
-    ) -> list[tuple[int, float | None]] | None:
-        """Rank the items of a namespace; None if its vectors or words are not in RAM, or not of this version."""
-        worded = None
-        if words is not None:
-            matches = None if loaded.postings is None else loaded.postings.known(space, words)
-            if matches is None:
+    def _matches(self, version: int, loaded: Loaded, space: NamespaceRow, words: Sequence[str]) -> Matches | None:
+        """Look up words; only those that are not in RAM are read. None if somebody has written meanwhile."""
+        with loaded.lock:
+            if loaded.postings is None or not loaded.postings.current(space):
                 return None
-            worded = matches.ids, word_scores([(matches, None)])[0]
-        scored = None if loaded.shard is None else loaded.shard.scored_whole(space, query)
+            known = loaded.postings.known(words)
+        if known is not None:
+            return known
+        with self._reading() as connection, self._search.shards.loaded(connection, space) as again:
+            found = None if again.postings is None else again.postings.matches(connection, space, words)
+        return found if self._watch.version() == version else None
+
+    def _best(
+        self, loaded: Loaded, space: NamespaceRow, query: "Vector", matches: Matches | None, stop: int
+    ) -> list[tuple[int, float | None]] | None:
+        """Rank the items of a namespace; None if its vectors are not in RAM, or not of this version."""
+        if loaded.shard is None:
+            return None
+        if matches is None and self._search.by_meaning:
+            near = loaded.shard.best_whole(space, query, stop)
+            if near is not None:
+                return near
+        worded = None if matches is None else (matches.ids, word_scores([(matches, None)])[0])
+        scored = loaded.shard.scored_whole(space, query)
         return None if scored is None else self._search.ranking([Part(scored, worded, None)]).best(stop)
 
     def _read(

@@ -5,6 +5,8 @@ import threading
 
 from memory.database import Database
 
+_VERSION = "PRAGMA data_version"
+
 
 class Watch:
     """A connection that only ever asks for SQLite's `data_version`, which changes with every commit of another one.
@@ -26,11 +28,15 @@ class Watch:
             CorruptStoreError: If SQLite finds it damaged.
             StoreClosedError: After the database was closed.
         """
-        with self._lock, self._database.explained():
-            if self._connection is None:
-                self._connection = self._database.connect()
-            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-        return int(version)
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = self._database.connect()
+                version: int = self._connection.execute(_VERSION).fetchone()[0]
+            except sqlite3.DatabaseError:  # told apart only here, for this is asked before every search
+                with self._database.explained():
+                    raise
+        return version
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""

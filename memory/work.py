@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from memory.embedding_batch import Vector
 
 
+_OPERATIONS = (GetOp, PutOp, SearchOp, ListNamespacesOp)
+
+
 class Work:
     """Operations that were found valid, and what of them is to be embedded.
 
@@ -30,18 +33,25 @@ class Work:
 
     def __init__(self, ops: Iterable[Op], index: FileIndex) -> None:
         self.ops = list(ops)
+        self.queries: list[str] = []
+        """Texts that are searched for."""
         self._index = index
         self._puts: dict[tuple[Namespace, str], PutOp] = {}
+        self._put = 0
         checked = set[int]()  # filters: searches of one batch often share one, and a timeline's may be long
         for op in self.ops:
-            if not isinstance(op, GetOp | PutOp | SearchOp | ListNamespacesOp):
+            if not isinstance(op, _OPERATIONS):
                 raise ValueError(f"Unknown operation type: {type(op)}")
             validate_op_namespace(op)
-            if isinstance(op, PutOp):
+            if isinstance(op, SearchOp):
+                if op.query:
+                    self.queries.append(op.query)
+                if op.filter and id(op.filter) not in checked:
+                    check_filter(op.filter)
+                    checked.add(id(op.filter))
+            elif isinstance(op, PutOp):
                 self._puts[tuple(op.namespace), op.key] = op
-            elif isinstance(op, SearchOp) and op.filter and id(op.filter) not in checked:
-                check_filter(op.filter)
-                checked.add(id(op.filter))
+                self._put += 1
         kept = {place: put for place, put in self._puts.items() if put.value is not None}
         self._values = {place: encode_value(put.value or {}, *place) for place, put in kept.items()}
         self._texts = {place: index.texts(put.value or {}, put.index) for place, put in kept.items()}
@@ -49,12 +59,12 @@ class Work:
     @property
     def reads(self) -> bool:
         """Whether anything is read."""
-        return not all(isinstance(op, PutOp) for op in self.ops)
+        return len(self.ops) > self._put
 
     @property
     def asks(self) -> bool:
         """Whether anything is searched by a query."""
-        return any(isinstance(op, SearchOp) and op.query for op in self.ops)
+        return bool(self.queries)
 
     def gets(self) -> dict[Namespace, list[str]]:
         """Keys that are read, each once, by their namespace."""
@@ -67,10 +77,6 @@ class Work:
     def documents(self) -> list[str]:
         """Texts that are put and embedded."""
         return [text for texts in self._texts.values() for text in texts]
-
-    def queries(self) -> list[str]:
-        """Texts that are searched for."""
-        return [op.query for op in self.ops if isinstance(op, SearchOp) and op.query]
 
     def writes(self, vectors: "Mapping[str, Vector]") -> list[Write]:
         """What is written; of several puts to one key, the last.

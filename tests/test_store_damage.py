@@ -63,7 +63,9 @@ def test_a_damaged_value_is_named_and_stops_no_search(dragons, caplog):
         assert [item.key for item in store.search(("a",), query="dragon")] == ["good"]
         assert [item.key for item in store.search(("a",), filter={"text": {"$ne": "x"}})] == ["good"]
         assert "'bad' in ('a',) is damaged" in caplog.text
-        with pytest.raises(CorruptStoreError, match=r"'bad' in \('a',\) is damaged: expected JSON.*put or delete it"):
+        with pytest.raises(
+            CorruptStoreError, match=r"'bad' in \('a',\) is damaged: expected a JSON object.*put or delete it"
+        ):
             store.get(("a",), "bad")
         store.delete(("a",), "bad")
         assert store.get(("a",), "bad") is None

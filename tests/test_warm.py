@@ -4,7 +4,9 @@ import random
 import time
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
+from langgraph.store.base import PutOp
 from letters import Letters
 
 from memory import FaissStore
@@ -38,8 +40,15 @@ def settings(request):
     return request.param
 
 
+@pytest.fixture(params=[2_048, 20], ids=["objects", "packed"])
+def most(request, monkeypatch):
+    """How many items are kept as objects; of more, they are kept as the file has them."""
+    monkeypatch.setattr("memory.row_cache._MOST", request.param)
+    return request.param
+
+
 @pytest.fixture
-def store(tmp_path, settings):
+def store(tmp_path, settings, most):
     said = random.Random(3)
     with FaissStore.open(tmp_path / "store.db", index(**settings)) as opened:
         for number in range(60):
@@ -129,6 +138,38 @@ async def test_asynchronous_searches_are_warm_too(store, without_the_file):
     warmed(store)
     with without_the_file():
         assert len(await store.asearch(SPACE, query=QUERIES[0], limit=4)) == 4
+
+
+@pytest.mark.parametrize("copies", [0, 9, 40])
+def test_of_items_that_are_equally_near_the_older_comes_first_whichever_way_it_is_asked(tmp_path, copies):
+    said = random.Random(6)
+    with FaissStore.open(tmp_path / "store.db", index(lexical=False)) as store:
+        for number in range(60):
+            same = number % 60 < copies
+            store.put(SPACE, str(number), {"text": QUERIES[0] if same else text(said, number)})
+        warmed(store)
+        whole = found(store, QUERIES[0], limit=60)
+        for limit in (1, 5, 8, 9, 10, 30, 59):
+            assert found(store, QUERIES[0], limit=limit) == whole[:limit], limit
+            assert found(store, QUERIES[0], limit=10, offset=limit) == whole[limit : limit + 10], limit
+        assert [key for key, *_ in whole[:copies]] == [str(number) for number in range(copies)]
+
+
+@pytest.mark.parametrize("dims", [3, 8, 12, 17, 384, 1536])
+def test_the_nearest_are_those_of_the_whole_order_with_the_very_same_cosines(tmp_path, dims):
+    rng = np.random.default_rng(dims)
+    vectors = rng.standard_normal((500, dims)).tolist()
+    table = {
+        "embed": lambda texts: [vectors[int(one) if one.isdigit() else 0] for one in texts],
+        "dims": dims,
+        "fields": ["text"],
+    }
+    with FaissStore.open(tmp_path / "store.db", table | {"lexical": False}) as store:
+        store.batch([PutOp(SPACE, str(number), {"text": str(number)}) for number in range(400)])
+        for number in range(400, 500):
+            whole = {item.key: item.score for item in store.search(SPACE, query=str(number), limit=400)}
+            few = {item.key: item.score for item in store.search(SPACE, query=str(number), limit=10)}
+            assert list(few.items()) == list(whole.items())[:10]
 
 
 def test_more_is_kept_only_within_the_budget(tmp_path):
