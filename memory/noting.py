@@ -8,6 +8,7 @@ said, so that noting twice is noting once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
@@ -68,18 +69,31 @@ async def note(
         timeline: What the turn sees; None: everything.
 
     Returns:
-        What became of them. All writes are one batch (`memory.batches.put`): whatever the store or its embedder raises,
-        nothing was written by a store that writes a batch as a whole, and with any other the same call completes it.
+        What became of them. All writes of a turn are one batch (`memory.batches.put`): whatever the store or its
+        embedder raises, nothing of that turn was written by a store that writes a batch as a whole; with any, the same
+        call completes it.
     """
     standing = await records(store, namespace, [one.key for one in notes])
     fresh = sorted((one for one in notes if one.key not in standing), key=lambda one: str(one.value["at"]))
-    if not fresh:
-        return Noted([], {}, [])
+    done = Noted([], {}, [])
+    # Facts of several turns wait only after failures; what held at each of those turns is another question.
+    for _, said in groupby(fresh, key=lambda one: one.value.get("turn")):
+        await _note(store, namespace, list(said), timeline, done)
+    return done
+
+
+async def _note(
+    store: BaseStore,
+    namespace: Namespace,
+    fresh: Sequence[Note],
+    timeline: Sequence[Segment] | None,
+    done: Noted,
+) -> None:
+    """Write what one turn said, as what it was then, and add it to what is done."""
     near = await _like(store, namespace, fresh, timeline)
     slots = list(dict.fromkeys(one.value["slot"] for one in fresh if one.value["slot"]))
     held = await _holding(store, namespace, slots, timeline, fresh)
-    done, known = Noted([], {}, []), dict[str, JSON]()
-    marked, written = list[PutOp](), list[PutOp]()
+    known, marked, written = dict[str, JSON](), list[PutOp](), list[PutOp]()
     for one, candidates in zip(fresh, near, strict=True):
         slot = one.value["slot"]
         holder = held.get(slot)
@@ -104,7 +118,6 @@ async def note(
             held[slot] = (one.key, one.value)
     # Marks first: a fact that stands is passed over when this is called again, so its mark must stand by then.
     await put(store, [*marked, *written])
-    return done
 
 
 def _says_no_more(new: JSON, old: JSON) -> bool:
@@ -139,15 +152,19 @@ async def _like(
     """Return for each note the keys of the records that say the same and hold, the nearest first."""
     found = await _candidates(store, namespace, [str(one.value["text"]) for one in notes], timeline)
 
-    def before(item: SearchItem, one: Note) -> bool:
+    def earlier(item: SearchItem, one: Note) -> bool:
         return item.key != one.key and _at(item) <= str(one.value["at"])
 
     like = [
-        [item for item in items if before(item, one) and alike(one.value, item.value, item.score)]
+        [item for item in items if earlier(item, one) and alike(one.value, item.value, item.score)]
         for one, items in zip(notes, found, strict=True)
     ]
     every = list({item.key: item for items in like for item in items}.values())
-    holding = {item.key for item in await valid(store, every, timeline=timeline)} if every else set[str]()
+    # Late facts are compared with what held then. Those of a player, which no timeline bounds, come in order of time.
+    before = None if timeline is None else int(notes[0].value["turn"]) + 1
+    holding = (
+        {item.key for item in await valid(store, every, timeline=timeline, before=before)} if every else set[str]()
+    )
     return [[item.key for item in items if item.key in holding] for items in like]
 
 

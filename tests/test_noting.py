@@ -103,6 +103,29 @@ async def test_noting_twice_is_noting_once(store):
     assert len(first) == 3 + 2 + 1
 
 
+async def test_facts_of_several_turns_that_were_late_are_judged_each_by_what_held_at_its_turn(store):
+    line = [("a", 5)]
+    await say(store, home("the inn"), "a", 3, line)  # turns 2 and 4 could not be written then
+    late = [noted(home("the mill"), "a", 2), noted(home("the mill"), "a", 4)]
+    done = await note(store, FACTS, late, timeline=line)
+    assert done.new == [one.key for one in late]
+    assert await holding(store, line) == ["Goran lives at the mill."]
+    assert await holding(store, line, before=4) == ["Goran lives at the inn."]
+    assert await holding(store, line, before=3) == ["Goran lives at the mill."]
+    again = await say(store, home("the mill"), "a", 5, line)
+    assert list(again.again.values()) == [late[1].key]
+
+
+async def test_a_late_fact_strengthens_what_held_at_its_turn_and_not_what_took_its_place(store):
+    line = [("a", 9)]
+    await say(store, home("the mill"), "a", 1, line)
+    await say(store, home("the inn"), "a", 5, line)
+    done = await note(store, FACTS, [noted(home("the mill"), "a", 3), noted(home("the inn"), "a", 6)], timeline=line)
+    first, second = [item.key for item in sorted(await seen(store), key=lambda item: item.value["turn"])]
+    assert list(done.again.values()) == [first, second]
+    assert await holding(store, line) == ["Goran lives at the inn."]
+
+
 @pytest.mark.parametrize("after", range(8))
 async def test_a_batch_that_broke_in_the_middle_is_completed(after):
     whole, broken = Halting(), Halting()

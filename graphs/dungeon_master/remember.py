@@ -25,10 +25,8 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> dict[str, 
     """
 
     def content(told: dict[str, Any]) -> dict[str, Any]:
-        turn = told["turn"]
-        where = {"location": state.quest.location, "day": state.quest.clock.day}
         # Two attempts at a turn that differ in their facts alone are two futures.
-        return where | {"noted": state.noted if turn == state.turn else {}, "taught": taught(state, turn)}
+        return state.noted_after(told["turn"]) | {"taught": taught(state, told["turn"])}
 
     turns = transcript(state, state.remembered_through + 1, state.turn)
     update = await write_turns(state, runtime, turns, content)

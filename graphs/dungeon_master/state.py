@@ -30,7 +30,8 @@ class DungeonState(TurnState):
         facts: Facts that were noted and do not stand in the store yet, as `note_facts` keeps them.
         unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
         reflection_told: Id of the last run in the background whose notices this thread has told; "": none.
-        noted: What the last notes changed on the quest's page: {"from", "through", "patch"}, for provenance.
+        noted: What the records of turns that are not written yet will say of the quest's page, by turn: `noted`, what
+            the notes of that turn changed ({"from", "through", "patch"}, or nothing), `location` and `day`.
         noted_through: Last turn that `quest` takes account of.
     """
 
@@ -45,6 +46,14 @@ class DungeonState(TurnState):
     reflection_told: str = ""
     noted: JSON = Field(default_factory=dict)
     noted_through: int = 0
+
+    def noted_after(self, turn: int) -> JSON:
+        """What the record of a turn says of the page: as it was then, and of this turn as it is now."""
+        now = {"location": self.quest.location, "day": self.quest.clock.day, "noted": {}}
+        if "patch" in self.noted:  # as version 0.1.0 kept it, of the last turn alone
+            return now | {"noted": self.noted if turn == self.turn else {}}
+        then: JSON = self.noted.get(str(turn)) or now
+        return now | {"noted": then["noted"]} if turn == self.turn else then
 
     @property
     def begun(self) -> bool:

@@ -18,7 +18,7 @@ from graphs.noting import note, within
 from graphs.turn import notice
 from graphs.withheld import on_record
 from memory.facts import facts_tool
-from notebooks import NotebookError, diff_patch
+from notebooks import NotebookError, StateNotebook, diff_patch
 
 _log = logging.getLogger(__name__)
 
@@ -32,11 +32,11 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
     to be remembered the model is not told.
     """
     if not state.quest.UPDATE.due(state.turn, state.noted_through):
-        return {"noted": {}}
+        return _noted(state, state.quest, {})
     due = on_record(transcript(state, state.noted_through + 1, state.turn))
     turns = within(due, runtime.context.buffer_tokens)
     if not turns:
-        return {"noted_through": state.turn, "noted": {}}
+        return {"noted_through": state.turn} | _noted(state, state.quest, {})
     recalled, known, notes = await _known(state, runtime, turns)
     try:
         said = await note([state.quest], update_prompt(state, turns, known), runtime.context, [facts_tool()])
@@ -48,12 +48,13 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
     except (QuestbookError, NotebookError) as error:
         _log.warning("Turn %d was not noted: %s", state.turn, error)
         text = f"The quest notes were not updated; the next turn will catch up. {error}"
-        return {"notices": [notice(state.turn, "update_state", told) for told in (*notes, text)], "noted": {}}
+        notices = [notice(state.turn, "update_state", told) for told in (*notes, text)]
+        return {"notices": notices} | _noted(state, state.quest, {})
     given = [call.args for call in said.besides]
     gathered = gather(state, turns, given, recalled)
     noted = {"from": turns[0]["turn"], "through": turns[-1]["turn"], "patch": patch}
     through = state.turn if len(turns) == len(due) else turns[-1]["turn"]  # what is withheld behind them needs no notes
-    update: dict[str, Any] = {"noted_through": through, "noted": noted}
+    update: dict[str, Any] = {"noted_through": through} | _noted(state, page, noted)
     if given:
         update["facts"] = gathered.facts
     if patch:
@@ -61,6 +62,15 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
     if notes := [*notes, *told, *gathered.notices]:
         update["notices"] = [notice(state.turn, "update_state", note) for note in notes]
     return update
+
+
+def _noted(state: DungeonState, page: StateNotebook, noted: dict[str, Any]) -> dict[str, Any]:
+    """The channel `noted` after this turn's notes: turns that `remember` could not write keep theirs."""
+    waiting = {
+        turn: kept for turn, kept in state.noted.items() if turn.isdigit() and int(turn) > state.remembered_through
+    }
+    now = {"noted": noted, "location": page.location, "day": page.clock.day}
+    return {"noted": waiting | {str(state.turn): now}}
 
 
 async def _known(
