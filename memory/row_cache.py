@@ -35,10 +35,12 @@ class RowCache:
 
     Args:
         namespace: Its id.
+        whole: Whether all items may be kept, if there are not too many.
     """
 
-    def __init__(self, namespace: int) -> None:
+    def __init__(self, namespace: int, *, whole: bool = True) -> None:
         self._namespace = namespace
+        self._most = _PACKED if whole else 0
         self._items: dict[int, _Kept] = {}  # least recently used first
         self._packed: PackedRows | None = None
         self._bytes = 0
@@ -87,7 +89,7 @@ class RowCache:
             known[item.id] = item
             self._keep(item)
         self._asked += 1
-        if self._asked >= OFTEN and self._complete_at < space.version and space.items <= _PACKED:
+        if self._asked >= OFTEN and self._complete_at < space.version and space.items <= self._most:
             self._complete(connection, space)
         while len(self._items) > _MOST:
             self._evict(next(iter(self._items)))

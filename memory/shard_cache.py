@@ -91,7 +91,8 @@ class ShardCache:
         with loaded.lock:
             yield loaded
             if (size := loaded.size) > self.budget:
-                fresh = self._empty(space.id)  # words and values cost less to read again than vectors
+                # Words and values cost less to read again than vectors, if only what is found is read.
+                fresh = self._empty(space.id, whole=False)
                 loaded.postings, loaded.columns, loaded.rows = fresh.postings, fresh.columns, fresh.rows
                 size = loaded.size
         for evicted in self._account(space.id, loaded, size):
@@ -107,13 +108,13 @@ class ShardCache:
             self._loaded.move_to_end(number)
             return self._loaded[number]
 
-    def _empty(self, namespace: int) -> Loaded:
+    def _empty(self, namespace: int, *, whole: bool = True) -> Loaded:
         shard = None
         if self.dims:
             where = Snapshot(snapshot_path(self._database, namespace), self._owner, self.dims)
             shard = Shard(namespace, self.dims, self._exact_limit, where)
         postings = Postings(namespace, self._weights) if self._weights else None
-        return Loaded(shard, postings, Columns(namespace), RowCache(namespace))
+        return Loaded(shard, postings, Columns(namespace), RowCache(namespace, whole=whole))
 
     def _account(self, number: int, loaded: Loaded, size: int) -> list[Loaded]:
         with self._lock:

@@ -10,6 +10,7 @@ from langgraph.store.base import PutOp
 from letters import Letters
 
 from memory import FaissStore
+from memory.row_cache import RowCache
 
 SPACE = ("campaign", "facts")
 WORDS = ["dragon", "harbour", "lantern", "oath", "ember", "tower", "silver", "wolf"]
@@ -180,3 +181,16 @@ def test_more_is_kept_only_within_the_budget(tmp_path):
         warmed(store)
         assert len(store.search(SPACE, query=QUERIES[0], limit=5)) == 5
         assert store.cached_bytes <= 20_000
+
+
+def test_what_does_not_fit_the_budget_is_not_read_again_and_again(tmp_path, monkeypatch):
+    said, read = random.Random(5), []
+    complete = RowCache._complete
+    monkeypatch.setattr(RowCache, "_complete", lambda self, *given: read.append(1) or complete(self, *given))
+    with FaissStore.open(tmp_path / "store.db", index(), cache_bytes=180_000) as store:
+        for number in range(200):
+            store.put(SPACE, str(number), {"text": text(said, number), "page": "x" * 300})
+        for number in range(30):
+            store.search(SPACE, query=QUERIES[number % 3], limit=20 + number)
+        assert store.cached_bytes <= 180_000
+    assert len(read) == 1
