@@ -96,7 +96,7 @@ class Postings:
         if self._version < 0 or space.epoch != self._epoch:
             self.ids, self.sizes = np.empty(0, np.int64), np.empty(0, np.float32)
             self._mark = last_removed(connection)
-            self._forget()
+            self.forget()
         else:
             last = int(self.ids[-1]) if len(self.ids) else 0
             self._mark, changed = changed_after(connection, self._namespace, self._mark, last)
@@ -104,7 +104,8 @@ class Postings:
         self._append(connection)
         self._version, self._epoch = space.version, space.epoch
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Drop the words that were read."""
         self._found.clear()
         self._bytes = self._asked = 0
         self._table = None
@@ -119,7 +120,7 @@ class Postings:
         ids, sizes = np.concatenate([self.ids[kept], ids]), np.concatenate([self.sizes[kept], sizes])
         order = np.argsort(ids, kind="stable")
         self.ids, self.sizes = ids[order], sizes[order]
-        self._forget()
+        self.forget()
 
     def _append(self, connection: sqlite3.Connection) -> None:
         import numpy as np
@@ -134,7 +135,7 @@ class Postings:
         if not self._found and self._table is None:
             return
         if len(ids) > _FEW_NEW:
-            self._forget()
+            self.forget()
             return
         new: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
         texts = _texts_after(connection, self._namespace, after)

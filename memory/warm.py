@@ -100,8 +100,13 @@ class Warm:
         if known is not None:
             return known
         with self._reading() as connection, self._search.shards.loaded(connection, space) as again:
-            found = None if again.postings is None else again.postings.matches(connection, space, words)
-        return found if self._watch.version() == version else None
+            if again.postings is None:
+                return None
+            found = again.postings.matches(connection, space, words)
+            if self._watch.version() == version:
+                return found
+            again.postings.forget()  # they may be of the version that somebody has written meanwhile
+            return None
 
     def _best(
         self, loaded: Loaded, space: NamespaceRow, query: "Vector", matches: Matches | None, stop: int

@@ -194,3 +194,32 @@ def test_what_does_not_fit_the_budget_is_not_read_again_and_again(tmp_path, monk
             store.search(SPACE, query=QUERIES[number % 3], limit=20 + number)
         assert store.cached_bytes <= 180_000
     assert len(read) == 1
+
+
+@pytest.mark.parametrize("often", [2, 9])
+def test_what_is_written_while_words_are_looked_up_is_counted_once(tmp_path, monkeypatch, often):
+    said = random.Random(7)
+    monkeypatch.setattr("memory.postings.OFTEN", often)
+    with (
+        FaissStore.open(tmp_path / "store.db", index()) as store,
+        FaissStore.open(tmp_path / "store.db", index()) as other,
+    ):
+        for number in range(60):
+            store.put(SPACE, str(number), {"text": text(said, number)})
+        store.search(SPACE, query="nothing", limit=3)
+        reading, begun = store._warm._reading, []
+
+        @contextmanager
+        def late():
+            if not begun:
+                begun.append(1)
+                other.put(SPACE, "late", {"text": "the dragon's oath, a wolf and a silver lantern"})
+            with reading() as connection:
+                yield connection
+
+        monkeypatch.setattr(store._warm, "_reading", late)
+        for _ in range(6):
+            for query in QUERIES:
+                with FaissStore.open(tmp_path / "store.db", index()) as fresh:
+                    assert found(store, query) == found(fresh, query)
+        assert begun
