@@ -9,7 +9,7 @@ from rich.console import Console
 
 from graphs.events import Noticed, Passed, Rolled, Spoken
 from graphs.terminal.screen import Screen, dice_line, split_paragraphs
-from graphs.terminal.text import cleaned, one_line
+from graphs.terminal.text import cleaned, one_line, quoted
 
 ROLL = {
     "expression": "1d20+3",
@@ -162,3 +162,8 @@ def test_nothing_shown_is_markup_or_steers_the_terminal():
 def test_a_roll_without_text_is_still_told():
     assert dice_line({"expression": "1d6", "total": 4}) == "1d6 = 4"
     assert dice_line({**ROLL, "text": "2d20kh1 = (~~3~~, 17) = 17"}) == "Stealth: 2d20kh1 = (~3~, 17) = 17"
+
+
+def test_quotation_marks_within_a_quotation_become_single_ones():
+    assert quoted('“Halt!” cries\nthe guard, and "you"\x1b[31m stop.') == "“‘Halt!’ cries the guard, and 'you' stop.”"
+    assert quoted("one two three", 8) == "“one two…”"

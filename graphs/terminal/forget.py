@@ -19,7 +19,7 @@ from graphs.errors import HistoryError, SettingsError
 from graphs.home import Home
 from graphs.player_view import shown_fields
 from graphs.terminal.campaigns import hold_campaign
-from graphs.terminal.text import one_line
+from graphs.terminal.text import one_line, quoted
 from memory.citation import citation
 from memory.facts import hidden
 
@@ -87,7 +87,7 @@ async def run_retract(game: Game, rest: str) -> str:
     if not rest.strip().isdecimal():
         raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
     done = await retract(await game.load(), game.config, game.context, int(rest))
-    lines = [f"Turn {done.turn} is retracted: “{one_line(done.player, 80)}”"]
+    lines = [f"Turn {done.turn} is retracted: {quoted(done.player, 80)}"]
     lines.append(f"Put back: {', '.join(shown_fields(done.fields)) or 'no field of the page'}.")
     lines += [f"Changed since, so left: {', '.join(shown_fields(done.standing))}."] if done.standing else []
     lines += [f"Facts that are known no more: {done.facts}."] if done.facts else []
@@ -176,7 +176,7 @@ def _named(campaign: str) -> str:
 
 
 def _lines(found: Found, campaign: str) -> list[str]:
-    lines = [f"“{one_line(found.words, 80)}” in {_named(campaign)}, on every branch:"]
+    lines = [f"{quoted(found.words, 80)} in {_named(campaign)}, on every branch:"]
     lines += [f"  {_told(value)}" for value in found.records[:_SHOWN]]
     if len(found.records) > _SHOWN:
         lines.append(f"  … and {len(found.records) - _SHOWN} more memories")

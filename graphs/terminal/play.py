@@ -20,7 +20,7 @@ from graphs.terminal.door import Door
 from graphs.terminal.input import Input, Keyboard, Pipe
 from graphs.terminal.screen import Screen
 from graphs.terminal.table import Ask, Outcome, Play, Table, Then
-from graphs.terminal.text import one_line
+from graphs.terminal.text import one_line, quoted
 
 _SCENE_SHOWN = 200
 
@@ -68,7 +68,7 @@ class Session:
             saved = await self._game.saved()
             self._greet(saved)
             if saved and saved.unanswered is not None:
-                self._screen.say(f"Your last message has no reply yet: “{one_line(saved.unanswered, 80)}”")
+                self._screen.say(f"Your last message has no reply yet: {quoted(saved.unanswered, 80)}")
                 await self._turn(self._game.resume())
             interrupted = False
             while True:

@@ -8,7 +8,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from graphs.places import Place, Stretch, last_of_lines, stretches
-from graphs.terminal.text import one_line
+from graphs.terminal.text import one_line, quoted
 from memory.timeline import Segment
 
 _REPLY_SHOWN = 60
@@ -49,10 +49,10 @@ def _label(stretch: Stretch, here: Segment | None, unplayed: Mapping[Segment, st
         label.append(f" · ● you are here{turn}", style="bold green")
     for at, name in unplayed.items():
         if at in keys:
-            label.append(f" · “{one_line(name, _NAME_SHOWN)}” begins after turn {at[1]}")
+            label.append(f" · {quoted(name, _NAME_SHOWN)} begins after turn {at[1]}")
     if tip.thread != thread:
         label.append(f" · on thread {one_line(tip.thread, _NAME_SHOWN)}")
-    label.append(f" · “{one_line(tip.reply, _REPLY_SHOWN)}”", style="dim")
+    label.append(f" · {quoted(tip.reply, _REPLY_SHOWN)}", style="dim")
     return label
 
 

@@ -14,6 +14,7 @@ _SEQUENCES = re.compile(
 _LINE_ENDS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 # Overrides of the reading direction can make a line say something else than it holds.
 _OVERRIDES = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+_WITHIN = str.maketrans('“”"', "‘’'")
 
 
 def cleaned(text: str) -> str:
@@ -28,3 +29,8 @@ def one_line(text: str, width: int = 0) -> str:
     """Return the text on one line, cleaned, and cut with "…" where it passes `width` characters (0: not cut)."""
     line = " ".join(cleaned(text).split())
     return line if not width or len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+def quoted(text: str, width: int = 0) -> str:
+    """Return the text as `one_line` does, between quotation marks; those within it become single ones."""
+    return f"“{one_line(text, width).translate(_WITHIN)}”"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphs.events import Spoken
 from graphs.terminal.screen import Screen
 from graphs.terminal.table import Ask, Command, Outcome, Play, Table, Then
-from graphs.terminal.text import one_line
+from graphs.terminal.text import one_line, quoted
 
 # The history comes with the graph, which the first prompt does not wait for: it is imported where it is used.
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def arrived(screen: Screen, state: StateSnapshot) -> None:
     from graphs.history import spot_of
 
     spot = spot_of(state)
-    line = "" if spot.line == "main" else f" on the line “{one_line(spot.line)}”"
-    screen.answer(f"Back at the end of turn {spot.turn}{line}. “{one_line(spot.player, _WORDS_SHOWN)}”")
+    line = "" if spot.line == "main" else f" on the line {quoted(spot.line)}"
+    screen.answer(f"Back at the end of turn {spot.turn}{line}. {quoted(spot.player, _WORDS_SHOWN)}")
     screen.answer("")
     _tell(screen, spot.reply)
 
@@ -189,7 +189,7 @@ def _remembered(screen: Screen, title: str, places: Sequence[Place]) -> None:
 
 
 def _said(where: str) -> str:
-    return f"turn {where}" if where.isdecimal() else f"“{one_line(where, 60)}”"
+    return f"turn {where}" if where.isdecimal() else quoted(where, 60)
 
 
 def _count(number: int, one: str, more: str = "") -> str:
