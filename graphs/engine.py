@@ -200,15 +200,15 @@ async def open_checkpointer(path: str | Path | None = None) -> AsyncIterator[Asy
         HomeError: The file cannot be used; it is left as it is.
     """
     import aiosqlite  # `questbook --help` needs neither
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+    from graphs.checkpointer import Checkpointer
     from graphs.compressed import compressing
 
     file = Path(path) if path else (await asyncio.to_thread(Home.find)).checkpoints
     await asyncio.to_thread(_claim, file)
     with _readable(file):
         async with aiosqlite.connect(file, timeout=_WAIT) as connection:
-            saver = AsyncSqliteSaver(connection, serde=compressing())
+            saver = Checkpointer(connection, serde=compressing())
             await saver.setup()  # sets WAL, so that Studio can read while the terminal plays
             yield saver
 

@@ -4,10 +4,14 @@ QuestbookError
 ├── SettingsError     a flag, an environment variable or a field of `Context` is wrong
 ├── InputError        what the player sent cannot be played
 ├── ModelError        the chat model refused, failed, or said nothing
+│   └── FatalModelError  and will again
 ├── UnreadableError   what is kept of a campaign cannot be read
 ├── HistoryError      there is no such place in the game to go to
 ├── ForgettingError   something could not be forgotten, or not everywhere
 └── PastUnknownError  the store could not say whether the campaign has a past
+
+What trying again cannot help is a RuntimeError or ValueError, too: LangGraph retries neither, and its server tells what
+they say.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ class QuestbookError(Exception):
     """Base of everything that graphs raise on purpose."""
 
 
-class SettingsError(QuestbookError):
+class SettingsError(QuestbookError, RuntimeError):
     """A setting is wrong; the message names it, its value, and what is allowed."""
 
 
@@ -45,9 +49,13 @@ class ModelError(QuestbookError):
     """The chat model refused, failed or said nothing. The player's message is kept; the turn can be retried.
 
     Attributes:
-        fatal: Trying again as it is cannot help (a wrong key, an unknown model).
+        fatal: Whether trying again as it is cannot help.
     """
 
-    def __init__(self, message: str, *, fatal: bool = False) -> None:
-        super().__init__(message)
-        self.fatal = fatal
+    fatal = False
+
+
+class FatalModelError(ModelError, RuntimeError):
+    """Trying again as it is cannot help: a wrong key, an unknown model, a request that the provider rejects."""
+
+    fatal = True

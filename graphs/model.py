@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 
-from graphs.errors import ModelError
+from graphs.errors import FatalModelError
 from graphs.models import load_chat_model
 from graphs.settings import Settings
 
@@ -29,10 +29,9 @@ def bind_tools(model: BaseChatModel, tools: Sequence[dict[str, Any]], settings: 
         return model.bind_tools(tools) if tools else model
     except NotImplementedError as error:
         names = ", ".join(tool["function"]["name"] for tool in tools)
-        raise ModelError(
+        raise FatalModelError(
             f"{settings.model} ({type(model).__name__}) cannot call tools, and is asked to call {names}. "
-            "Take a model that can.",
-            fatal=True,
+            "Take a model that can."
         ) from error
 
 

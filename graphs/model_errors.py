@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from graphs.errors import ModelError
+from graphs.errors import FatalModelError, ModelError
 from graphs.providers import PLAY_OFFLINE, base_url, key_variable, redact
 
 LIMIT = 300
@@ -64,7 +64,7 @@ def explain(error: BaseException, model: str) -> ModelError:
         message, fatal = f"cannot be reached ({_quote(chain[-1])}). Check {check}, or {PLAY_OFFLINE}", False
     else:
         message, fatal = f"failed with {type(error).__name__}: {_quote(error)}", False
-    return ModelError(one_line(f"{model[:80]} {message}"), fatal=fatal)
+    return (FatalModelError if fatal else ModelError)(one_line(f"{model[:80]} {message}"))
 
 
 def one_line(text: str, limit: int = LIMIT) -> str:

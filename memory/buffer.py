@@ -16,8 +16,8 @@ from langchain_core.messages.utils import count_tokens_approximately
 def turns_of(messages: Sequence[AnyMessage], last_turn: int) -> list[tuple[int, list[AnyMessage]]]:
     """Split messages into numbered turns, oldest first; the last one is number `last_turn`.
 
-    Several messages of a player in a row open one turn together. What stands before the first player's message belongs
-    to the first turn.
+    Several messages of a player in a row open one turn together, asides between them or not. What stands before the
+    first player's message belongs to the first turn.
     """
     turns: list[list[AnyMessage]] = []
     before: BaseMessage | None = None
@@ -26,7 +26,7 @@ def turns_of(messages: Sequence[AnyMessage], last_turn: int) -> list[tuple[int, 
         if not turns or (opens and before is not None and _has_player(turns[-1])):
             turns.append([])
         turns[-1].append(message)
-        before = message
+        before = before if message.name == ASIDE else message
     first = last_turn - len(turns) + 1
     return [(first + offset, turn) for offset, turn in enumerate(turns)]
 

@@ -103,8 +103,9 @@ class FaissStore(BaseStore):
             reembed: What to do if the file was written with another embedder: make all vectors anew from the
                 texts (interrupted, it goes on where it stopped), or raise EmbedderChangedError.
             progress: Called with (items done, items in all) while that lasts; left out, it is logged.
-            cache_bytes: What the vectors in RAM may take between searches, in bytes; default 1 GiB. A
-                namespace that is larger than that is read from disk at each search.
+            cache_bytes: What may stay in RAM between searches, in bytes: vectors, words, items that were found,
+                values of filters; default 1 GiB. A namespace whose vectors are larger is read from disk at each
+                search.
             exact_limit: From how many vectors on a namespace is searched approximately; default 200,000.
             synchronous: `"full"` survives a power cut, `"normal"` a killed process.
 
@@ -270,7 +271,7 @@ class FaissStore(BaseStore):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of the vectors that are in RAM."""
+        """Bytes of what is in RAM, about: vectors, words, items and values of filters."""
         return self._search.shards.size
 
     def _execute(self, work: Work, documents: "Embedded", queries: "Embedded") -> list[Result]:

@@ -35,4 +35,4 @@ async def items_under(
         for item in items:
             yield item
         offset += len(items)
-        more = len(items) == _PAGE
+        more = bool(items)  # not whether the page is full: a store may give fewer at once

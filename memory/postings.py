@@ -65,6 +65,8 @@ class Postings:
             space: The namespace as that transaction sees it.
             words: Stems, as `stems` makes them.
         """
+        if space.version < self._version:  # another thread has seen what this transaction does not
+            return Postings(self._namespace, list(self._weights.values())).matches(connection, space, words)
         self._refresh(connection, space)
         self._asked += 1
         if self._asked == OFTEN and float(self.sizes.sum()) <= _SMALL:
@@ -96,7 +98,7 @@ class Postings:
         if self._version < 0 or space.epoch != self._epoch:
             self.ids, self.sizes = np.empty(0, np.int64), np.empty(0, np.float32)
             self._mark = last_removed(connection)
-            self.forget()
+            self._forget()
         else:
             last = int(self.ids[-1]) if len(self.ids) else 0
             self._mark, changed = changed_after(connection, self._namespace, self._mark, last)
@@ -104,8 +106,7 @@ class Postings:
         self._append(connection)
         self._version, self._epoch = space.version, space.epoch
 
-    def forget(self) -> None:
-        """Drop the words that were read."""
+    def _forget(self) -> None:
         self._found.clear()
         self._bytes = self._asked = 0
         self._table = None
@@ -120,7 +121,7 @@ class Postings:
         ids, sizes = np.concatenate([self.ids[kept], ids]), np.concatenate([self.sizes[kept], sizes])
         order = np.argsort(ids, kind="stable")
         self.ids, self.sizes = ids[order], sizes[order]
-        self.forget()
+        self._forget()
 
     def _append(self, connection: sqlite3.Connection) -> None:
         import numpy as np
@@ -135,7 +136,7 @@ class Postings:
         if not self._found and self._table is None:
             return
         if len(ids) > _FEW_NEW:
-            self.forget()
+            self._forget()
             return
         new: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
         texts = _texts_after(connection, self._namespace, after)

@@ -19,12 +19,14 @@ _MOST = 2_048  # items that are kept as objects; a campaign's scene comes by a f
 _PACKED = 32_768  # items of a namespace that is kept whole as the file has it
 _LARGEST = 1 << 16  # characters of an item that is kept; a larger one is read as fast as it is copied
 _ITEM = 600  # bytes of an item beside what it says: a row, its key and times, two dictionaries and their parts
+_PART = 72  # bytes of whatever lies in a list or dictionary of its value
 _ATOMS = (str, int, float, bool, type(None))
 
 
 class _Kept(NamedTuple):
     row: ItemRow
     flat: bool  # whether its value has no lists and no dictionaries in it, and so is copied at once
+    size: int
 
 
 class RowCache:
@@ -137,12 +139,13 @@ class RowCache:
     def _keep(self, item: ItemRow) -> None:
         if item.id not in self._items and item.expires_at is None and item.size <= _LARGEST:
             flat = all(isinstance(part, _ATOMS) for part in item.value.values())
-            self._items[item.id] = _Kept(item._replace(value=_copied(item.value)), flat)
-            self._bytes += _ITEM + item.size
+            size = _ITEM + item.size + (0 if flat else _PART * _parts(item.value))
+            self._items[item.id] = _Kept(item._replace(value=_copied(item.value)), flat, size)
+            self._bytes += size
 
     def _evict(self, number: int) -> None:
         if (kept := self._items.pop(number, None)) is not None:
-            self._bytes -= _ITEM + kept.row.size
+            self._bytes -= kept.size
 
     def _refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
         if space.version == self._version:
@@ -174,3 +177,11 @@ def _copy(part: Any) -> Any:
     if isinstance(part, dict):
         return _copied(part)
     return [_copy(one) for one in part] if isinstance(part, list) else part
+
+
+def _parts(part: Any) -> int:
+    """How many values lie in a value, at any depth."""
+    if not isinstance(part, dict | list):
+        return 0
+    inside = part.values() if isinstance(part, dict) else part
+    return len(part) + sum(_parts(one) for one in inside)

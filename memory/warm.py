@@ -4,8 +4,8 @@ A transaction, the namespaces under a prefix and ten rows cost several times wha
 """
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from langgraph.store.base import SearchItem, SearchOp
@@ -20,6 +20,9 @@ from memory.watch import Watch
 
 if TYPE_CHECKING:
     from memory.embedding_batch import Vector
+
+
+_LOOK = "SELECT 1 FROM meta LIMIT 1"
 
 
 class _Known(NamedTuple):
@@ -73,7 +76,7 @@ class Warm:
         known = self._known
         if known.version != version or op.filter or query is None or not op.query:
             return None
-        space = known.spaces.get(op.namespace_prefix)
+        space = known.spaces.get(tuple(op.namespace_prefix))
         loaded = None if space is None else self._search.shards.touched(space.id)
         if space is None or loaded is None:
             return None
@@ -99,14 +102,11 @@ class Warm:
             known = loaded.postings.known(words)
         if known is not None:
             return known
-        with self._reading() as connection, self._search.shards.loaded(connection, space) as again:
-            if again.postings is None:
+        with self._reading_at(version) as connection:
+            if connection is None:
                 return None
-            found = again.postings.matches(connection, space, words)
-            if self._watch.version() == version:
-                return found
-            again.postings.forget()  # they may be of the version that somebody has written meanwhile
-            return None
+            with self._search.shards.loaded(connection, space) as again:
+                return None if again.postings is None else again.postings.matches(connection, space, words)
 
     def _best(
         self, loaded: Loaded, space: NamespaceRow, query: "Vector", matches: Matches | None, stop: int
@@ -126,9 +126,21 @@ class Warm:
         self, version: int, space: NamespaceRow, page: Sequence[tuple[int, float | None]]
     ) -> list[SearchItem] | None:
         """Read the items of a page; None if somebody has written meanwhile, or one of them may have expired."""
-        with self._reading() as connection, self._search.shards.loaded(connection, space) as loaded:
-            found = loaded.rows.items(connection, space, [item for item, _ in page])
-        lasting = len(found) == len(page) and all(row.expires_at is None for row in found)
-        if not lasting or self._watch.version() != version:
+        with self._reading_at(version) as connection:
+            if connection is None:
+                return None
+            with self._search.shards.loaded(connection, space) as loaded:
+                found = loaded.rows.items(connection, space, [item for item, _ in page])
+        if len(found) < len(page) or any(row.expires_at is not None for row in found):
             return None
         return [as_search_item(row, row.value, score) for row, (_, score) in zip(found, page, strict=True)]
+
+    @contextmanager
+    def _reading_at(self, version: int) -> Iterator[sqlite3.Connection | None]:
+        """Begin a transaction that sees the file as it was at a version; None if somebody has written meanwhile.
+
+        Nothing may be kept as of a version that was read from another one.
+        """
+        with self._reading() as connection:
+            connection.execute(_LOOK).fetchone()  # what a transaction sees is settled by its first look
+            yield connection if self._watch.version() == version else None

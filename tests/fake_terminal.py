@@ -22,7 +22,7 @@ SLOW = """
 import asyncio, sys
 from scripted import ScriptedModel, say
 import graphs.model as loader
-from graphs.errors import ModelError
+from graphs.errors import FatalModelError, ModelError
 from graphs.terminal.cli import main
 
 class Slow(ScriptedModel):

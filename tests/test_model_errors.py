@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graphs.errors import ModelError
+from graphs.errors import FatalModelError, ModelError
 from graphs.model_errors import LIMIT, explain
 
 MODEL = "anthropic:claude-sonnet-4-5"
@@ -92,7 +92,7 @@ def test_every_failure_is_one_line_that_says_what_to_do(error: Exception, says: 
 
 
 def test_our_own_errors_pass_through():
-    error = ModelError("said nothing", fatal=True)
+    error = FatalModelError("said nothing")
     assert explain(error, MODEL) is error
 
 

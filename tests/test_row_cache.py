@@ -163,3 +163,11 @@ def test_what_is_kept_is_counted_and_the_largest_are_not_kept(path):
         store.put(SPACE, "long", {"text": "lamp"})
         store.search(SPACE, query="lamp")
         assert 0 < kept.size < 2_000
+
+
+def test_what_lies_deep_in_a_value_is_counted(path):
+    with FaissStore.open(path) as store:
+        store.put(SPACE, "deep", {"text": "lamp", "of": [[{}] * 100] * 20})
+        store.search(SPACE, query="lamp")
+        (space,) = store._search.shards._loaded
+        assert store._search.shards._loaded[space].rows.size > 100_000

@@ -2,11 +2,13 @@
 
 import asyncio
 
+import pytest
 from conftest import EXCHANGES, Game
 from langchain_core.messages import HumanMessage
 from scripted import call, say
 
 from graphs.dungeon_master.session import recap_of
+from graphs.errors import FatalModelError
 from graphs.player_view import PlayerView
 from notebooks import StateNotebook
 
@@ -46,6 +48,19 @@ async def test_a_new_thread_goes_on_from_the_head_with_a_recap(game):
     assert "I ask about Lia" in memories, "what the other thread's buffer holds is recalled here"
     [record] = [item for item in await game.store.asearch(EXCHANGES) if item.value["turn"] == 3]
     assert record.value["reply"] == "The mill wheel turns."
+
+
+async def test_what_was_said_to_a_new_thread_whose_first_run_failed_is_one_turn_with_what_is_said_next(game):
+    await game.begin()
+    later = another_thread(game)
+    game.model.queue("quest", FatalModelError("No such model."))
+    with pytest.raises(FatalModelError):
+        await later.play("My ring is called Glimmer.")
+    game.model.queue("quest", say("A fine ring."))
+    await later.play("I look around.")
+    assert later.values["turn"] == 2
+    [record] = [item.value for item in await game.store.asearch(EXCHANGES) if item.value["turn"] == 2]
+    assert (record["player"], record["reply"]) == ("My ring is called Glimmer.\nI look around.", "A fine ring.")
 
 
 async def test_two_threads_on_one_campaign_part_and_never_mix(game):

@@ -147,3 +147,51 @@ async def test_a_copied_thread_parts_from_the_first(url):
     assert words_of(await seen(client, right))[-2:] == ["I come to the crossroads", "I go right"]
     reply, _ = await say(client, copy, "I go on", **TIGHT)
     assert reply.strip()
+
+
+async def test_a_run_that_is_rolled_back_leaves_no_checkpoint_and_the_server_goes_on(url):
+    from langgraph_sdk import get_client
+
+    client = get_client(url=url)
+    thread = await client.threads.create(graph_id="dungeon_master")
+    settings = {**CONTEXT, "campaign": "rolled back"}
+    said = {"messages": [{"role": "user", "content": MIRA}]}
+    await client.runs.wait(thread["thread_id"], "dungeon_master", input=said, context=settings)
+    before = await client.threads.get_state(thread["thread_id"])
+    await client.runs.create(
+        thread["thread_id"], "dungeon_master", input=message("I take the wrong road."), context=settings
+    )
+    second = await client.runs.create(
+        thread["thread_id"],
+        "dungeon_master",
+        input=message("I take the right road."),
+        context=settings,
+        multitask_strategy="rollback",
+    )
+    await client.runs.join(thread["thread_id"], second["run_id"])
+    after = await client.threads.get_state(thread["thread_id"])
+    spoken = [one["content"] for one in after["values"]["messages"] if one["type"] == "human"]
+    assert spoken == [MIRA, "I take the right road."]
+    assert after["values"]["turn"] == before["values"]["turn"] + 1
+    other = await client.threads.create(graph_id="dungeon_master")
+    await client.runs.wait(other["thread_id"], "dungeon_master", input=said, context={**settings, "campaign": "other"})
+    assert (await client.threads.get_state(other["thread_id"]))["values"]["turn"]
+
+
+async def test_a_wrong_setting_is_told_in_full(url):
+    from langgraph_sdk import get_client
+
+    client = get_client(url=url)
+    thread = await client.threads.create(graph_id="dungeon_master")
+    told = await client.runs.wait(
+        thread["thread_id"],
+        "dungeon_master",
+        input=message(MIRA),
+        context={**CONTEXT, "model": "nonsense"},
+        raise_error=False,
+    )
+    assert "nonsense" in told["__error__"]["message"]
+
+
+def message(words):
+    return {"messages": [{"role": "user", "content": words}]}

@@ -74,9 +74,7 @@ def test_a_message_whose_reply_was_stopped_is_answered_at_the_next_start(home):
 
 
 def test_a_failing_model_costs_one_line_and_a_hopeless_one_ends_the_game(home):
-    script = (
-        "model.queue('interview', ModelError('The model is busy.'), say('Here.'), ModelError('No key.', fatal=True))"
-    )
+    script = "model.queue('interview', ModelError('The model is busy.'), say('Here.'), FatalModelError('No key.'))"
     terminal = FakeTerminal.scripted(home, script)
     terminal.enter("hello")
     terminal.expect("The model is busy. Your message is kept; /retry answers it.")

@@ -1,13 +1,16 @@
 """Facts that cannot be written stay in state until they are, and on their own timeline."""
 
 import pytest
-from fact_play import CONTEXT, facts, known, notices, play, stored
+from fact_play import CONTEXT, PLAYER, facts, known, notices, play, stored
 from faulty_stores import Headstrong, Refusing
 from langchain_core.messages import HumanMessage
+from langgraph.store.memory import InMemoryStore
 from noted_facts import home
 
+from graphs.dungeon_master.note_facts import _write_player
 from graphs.dungeon_master.retract import retract
 from memory.namespaces import campaign_namespace
+from memory.validity import valid
 
 
 @pytest.fixture
@@ -104,3 +107,24 @@ async def test_without_a_store_facts_do_not_pile_up(game):
     await game.begin()
     await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
     assert game.values["facts"] == []
+
+
+async def test_what_the_player_told_in_turns_99_and_100_and_could_not_be_written_stands_in_that_order():
+    store = InMemoryStore()
+    told = [
+        {"turns": [turn, turn], "ordinal": 0, "echoes": "", "said": f"m{turn}", "messages": []}
+        | {
+            "fact": {
+                "text": f"The player lives in {town}.",
+                "subject": "the player",
+                "attribute": "home",
+                "value": town,
+            }
+        }
+        for turn, town in ((99, "Paris"), (100, "Rome"))
+    ]
+    where = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
+    await _write_player(store, CONTEXT, told, where)
+    found = await store.asearch(PLAYER, limit=9)
+    assert len(found) == 2
+    assert [item.value["value"] for item in await valid(store, found)] == ["Rome"]

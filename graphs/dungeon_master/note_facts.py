@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from langchain_core.messages import HumanMessage
@@ -144,10 +144,12 @@ async def _write_story(
 
 async def _write_player(store: BaseStore, context: Context, entries: Sequence[JSON], where: JSON) -> None:
     """Write what is known of the player. It does not rewind, so its keys follow from the message and the words."""
-    notes = []
+    notes, now = [], _moment(where["said_at"])
     for entry in entries:
         turn, text = entry["turns"][1], str(entry["fact"]["text"])
-        at = marks.at_time(_moment(where["said_at"]), turn, entry["ordinal"])
+        # A time tells turns apart by their last two digits, so those of the next hundred come a second later.
+        hundreds = turn // 100 - entries[0]["turns"][1] // 100
+        at = marks.at_time(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
         value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
         value |= where | {"cites": [], "messages": entry["messages"]}
         notes.append(Note(f"{marks.digest(entry['said'])}-{marks.digest(normal(text))}", value))

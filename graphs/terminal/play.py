@@ -9,7 +9,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from importlib import import_module
 
 from graphs.engine import Game, Saved, open_game
-from graphs.errors import HistoryError, InputError, ModelError
+from graphs.errors import FatalModelError, HistoryError, InputError, ModelError
 from graphs.events import Event
 from graphs.home import Home
 from graphs.providers import OFFLINE
@@ -128,7 +128,7 @@ class Session:
             self._screen.complain(str(error))
         except ModelError as error:
             if error.fatal or not self._source.live:
-                raise ModelError(f"{error} Your message is kept: the next start answers it.", fatal=True) from error
+                raise FatalModelError(f"{error} Your message is kept: the next start answers it.") from error
             self._screen.complain(f"{error} Your message is kept; /retry answers it.")
         finally:
             self._reply = None

@@ -1,0 +1,105 @@
+"""A thread whose transaction began before a write leaves nothing old in RAM for those that began after it."""
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from memory import FaissStore, HashEmbeddings, rows
+from memory.paging import items_under
+
+SPACE = ("u",)
+EMBED = HashEmbeddings(64)
+
+
+def opened(tmp_path, **settings):
+    return FaissStore.open(tmp_path / "store.db", {"embed": EMBED, "dims": 64, "fields": ["text"], **settings})
+
+
+@pytest.fixture
+def slowly(monkeypatch):
+    """Run a search in another thread, up to where its transaction has begun; what is returned lets it go on."""
+    began, go = threading.Event(), threading.Event()
+    under = rows.namespaces_under
+
+    def waiting(connection, prefix):
+        found = under(connection, prefix)
+        if threading.current_thread().name == "slow":
+            began.set()
+            assert go.wait(20)
+        return found
+
+    def start(search):
+        monkeypatch.setattr(rows, "namespaces_under", waiting)
+        thread = threading.Thread(name="slow", target=search)
+        thread.start()
+        assert began.wait(20)
+
+        def finish():
+            go.set()
+            thread.join(20)
+
+        return finish
+
+    return start
+
+
+@pytest.mark.parametrize("often", [2, 9])
+def test_words_that_a_slow_thread_looks_up_are_not_taken_for_those_of_now(tmp_path, slowly, monkeypatch, often):
+    monkeypatch.setattr("memory.postings.OFTEN", often)
+    with opened(tmp_path, weights={"dense": 0.0, "lexical": 1.0}) as store, opened(tmp_path) as other:
+        for number in range(5):
+            other.put(SPACE, f"k{number}", {"text": f"dragon {number}"})
+        store.search(SPACE, query="dragon")
+        finish = slowly(lambda: store.search(SPACE, query="wolf", filter={"text": {"$ne": "nothing"}}))
+        other.put(SPACE, "new", {"text": "wolf king"})
+        store.search(SPACE, query="moon")
+        finish()
+        assert store.search(SPACE, query="wolf", limit=1)[0].key == "new"
+
+
+def test_a_row_that_a_slow_thread_reads_is_not_taken_for_that_of_now(tmp_path, slowly, monkeypatch):
+    with opened(tmp_path, lexical=False) as store, opened(tmp_path, lexical=False) as other:
+        for number in range(5):
+            other.put(SPACE, f"k{number}", {"text": f"dragon {number}", "age": 0})
+        other.put(("w",), "x", {"text": "wolf"})
+        store.search((), query="dragon", limit=3)  # of several namespaces vectors are kept, and no rows
+        store.search(SPACE, query="dragon", limit=0)
+        finish = slowly(lambda: store.search(SPACE, query="dragon", limit=5, filter={"age": {"$gte": 0}}))
+        reading, version, asked = store._warm._reading, store._watch.version, []
+
+        @contextmanager
+        def late():
+            other.put(SPACE, "k3", {"text": "dragon 3", "age": 1})
+            with reading() as connection:
+                yield connection
+
+        def counted():
+            asked.append(version())
+            if len(asked) == 2:
+                finish()
+            return asked[-1]
+
+        monkeypatch.setattr(store._warm, "_reading", late)
+        monkeypatch.setattr(store._watch, "version", counted)
+        store.search(SPACE, query="dragon 0", limit=1)
+        monkeypatch.undo()
+        ages = {item.key: item.value["age"] for item in store.search(SPACE, query="dragon 3", limit=5)}
+        assert ages == {"k0": 0, "k1": 0, "k2": 0, "k3": 1, "k4": 0}
+
+
+def test_a_prefix_may_be_a_list_each_time(tmp_path):
+    with opened(tmp_path) as store:
+        store.put(SPACE, "k", {"text": "a dragon"})
+        assert [len(store.search(["u"], query="dragon")) for _ in range(5)] == [1] * 5
+
+
+async def test_what_a_store_gives_in_short_pages_is_gone_through_to_the_end(tmp_path):
+    class Short(FaissStore):
+        async def abatch(self, ops):
+            return await super().abatch([op._replace(limit=min(op.limit, 100)) for op in ops])
+
+    async with Short.open(tmp_path / "store.db") as store:
+        for number in range(250):
+            store.put(SPACE, str(number), {"n": number})
+        assert len([item async for item in items_under(store, SPACE)]) == 250
