@@ -36,6 +36,21 @@ def check_input(state: TurnState, context: Settings) -> None:
         )
 
 
+def check_campaign(state: TurnState, context: Settings) -> None:
+    """Refuse to go on in another campaign than the thread's: its story would become that one's.
+
+    Raises:
+        InputError: The settings name another user or campaign than those of the thread's first turn.
+    """
+    named = [context.user, context.campaign]
+    if state.campaign and state.campaign != named:
+        (user, campaign), (new_user, new) = state.campaign, named
+        raise InputError(
+            f"This thread belongs to campaign {campaign!r} of {user!r}, but the settings name {new!r} of {new_user!r}. "
+            "Begin a new thread for that one."
+        )
+
+
 def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> dict[str, Any]:
     """Number the turn that the newest message opens, and reach the timeline up to it.
 
@@ -46,7 +61,12 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> dict[str, Any]:
     opened_by = next(message.id or "" for message in messages if isinstance(message, HumanMessage))
     turn = state.turn + (opened_by != state.opened_by)
     *past, (branch, _) = state.timeline or [(_first_branch(runtime), turn)]
-    return {"turn": turn, "opened_by": opened_by, "timeline": [*map(list, past), [branch, turn]]}
+    return {
+        "turn": turn,
+        "opened_by": opened_by,
+        "timeline": [*map(list, past), [branch, turn]],
+        "campaign": [runtime.context.user, runtime.context.campaign],
+    }
 
 
 def spoken_turns(state: TurnState, first: int, last: int) -> list[dict[str, Any]]:

@@ -55,6 +55,7 @@ class TurnState(BaseModel):
         remembered_through: Last turn that stands in the store.
         turn: Number of the current turn, from 1; 0 before the first.
         opened_by: Id of the player's message that opened the current turn.
+        campaign: User and campaign that the thread belongs to; empty before its first turn.
         line: Name of the line of play, as a person names it with `/branch`; it goes with the checkpoint.
     """
 
@@ -72,6 +73,7 @@ class TurnState(BaseModel):
     remembered_through: int = 0
     turn: int = 0
     opened_by: str = ""
+    campaign: list[str] = Field(default_factory=list)
     line: str = "main"
 
     @property

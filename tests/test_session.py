@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from scripted import call, say
 
 from graphs.dungeon_master.session import recap_of
-from graphs.errors import FatalModelError
+from graphs.errors import FatalModelError, InputError
 from graphs.player_view import PlayerView
 from notebooks import StateNotebook
 
@@ -132,3 +132,15 @@ async def test_asides_are_no_part_of_what_is_remembered(game):
     records = {item.value["turn"]: item.value for item in await game.store.asearch(EXCHANGES)}
     assert "Previously" not in records[2]["reply"]
     assert isinstance(later.values["messages"][0], HumanMessage)
+
+
+async def test_a_thread_stays_in_its_campaign(game):
+    await game.begin()
+    before = game.checkpointed
+    for other in ({"campaign": "other"}, {"user": "ann"}):
+        with pytest.raises(InputError, match=r"belongs to campaign 'default' of 'adventurer'.*Begin a new thread"):
+            await game.play("I go on.", **other)
+    assert game.checkpointed == before
+    assert not await game.store.asearch(("ann",))
+    await game.play("I go on.")
+    assert game.values["turn"] == before["turn"] + 1

@@ -3,6 +3,7 @@ but of those who bear it."""
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
@@ -11,6 +12,7 @@ from storyteller_game import Game, tell
 from graphs.storyteller import besides, portrait
 from graphs.storyteller.interview import _IDEAS, REQUIRED, answer
 from graphs.storyteller.portrait import read
+from graphs.storyteller.recollection import remember
 from graphs.storyteller.tables import table
 from graphs.storyteller.tale import keys, tale
 
@@ -241,3 +243,19 @@ def test_what_they_were_is_where_they_come_from_not_what_they_are(words, known, 
     for asked in (["background", "goal"], ["class"], []):
         found = read(words, asked, known)
         assert {name: value for name, value in found.items() if name in ("class", "background")} == noted
+
+
+def test_what_was_asked_before_is_no_memory_and_a_quotation_is_closed():
+    told = remember(
+        "my secret word",
+        "What is my secret word?",
+        page={},
+        character={},
+        summary="Turn 2: “What is my secret word?” It should be known. Turn 3: “My secret word is heron.” You say it.",
+        memories=[],
+        exchanges=[],
+        chance=random.Random(1),
+    )
+    assert "heron" in told
+    assert "What is my secret word" not in told
+    assert told.count("“") == told.count("”")

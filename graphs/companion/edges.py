@@ -12,7 +12,7 @@ from graphs.companion.state import CompanionState
 from graphs.leave import leaving
 from graphs.node import context_or_none
 from graphs.tool_calls import calls_of
-from graphs.turn import check_input
+from graphs.turn import check_campaign, check_input
 
 
 def route_start(state: CompanionState) -> Literal["recall"]:
@@ -21,7 +21,9 @@ def route_start(state: CompanionState) -> Literal["recall"]:
     Raises:
         InputError: The input cannot be answered. Raised here, before any node has run, it leaves the state untouched.
     """
-    check_input(state, Context.of(context_or_none()))
+    context = Context.of(context_or_none())
+    check_campaign(state, context)
+    check_input(state, context)
     return "recall"
 
 

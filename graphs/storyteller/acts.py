@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from graphs.storyteller import choices, combat, deeds, obstacles
-from graphs.storyteller.phrases import filled, lower
+from graphs.storyteller.phrases import filled, lower, upper
 from graphs.storyteller.scene import Scene
 from graphs.storyteller.tables import flavours, table
 from graphs.storyteller.words import Intent
@@ -77,5 +77,12 @@ def flavour(scene: Scene, intent: Intent) -> None:
     }.get(plain[1] if plain else "", "")
     kind = first or next((k for k in flavours() if re.search(rf"\b{k}", word)), "nod")
     objective = lower(str(scene.page.get("objective") or "")) or "find out what is going on"
-    scene.say(filled(scene.pick(flavours()[kind], kind), place=scene.location(), objective=objective))
+    scene.say(
+        filled(
+            scene.pick(flavours()[kind], kind),
+            place=scene.location(),
+            place_c=upper(scene.location()),
+            objective=objective,
+        )
+    )
     return choices.offer(scene)

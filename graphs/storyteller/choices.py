@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphs.storyteller import topics
-from graphs.storyteller.phrases import filled, lower, series
+from graphs.storyteller.phrases import filled, lower, series, upper
 from graphs.storyteller.scene import Scene
 from graphs.storyteller.tables import table
 from graphs.storyteller.words import Intent
@@ -86,5 +86,5 @@ def silence(scene: Scene, _: Intent) -> None:
 def shrug(scene: Scene, words: str) -> None:
     """Say that nothing comes of some words, and hold out others that something would come of."""
     shown = " ".join(words.split())[:90].strip(" .!?")
-    scene.say(filled(scene.pick(table("confused"), "confused"), words=shown, place=scene.location()))
+    scene.say(filled(scene.pick(table("confused"), "confused"), words=shown, place_c=upper(scene.location())))
     scene.say(f"You could {series(options(scene)[:3], 'or')}.")

@@ -141,7 +141,10 @@ def _traces(
     traces: list[Trace] = []
 
     def add(text: str, source: str, when: str = "") -> None:
-        traces.extend(Trace(sentence, source, when, len(traces)) for sentence in _sentences(text))
+        for sentence in _sentences(text):
+            asked = source == "summary" and sentence.rstrip('”"’ ').endswith("?")  # what was asked answers nothing
+            if not asked:
+                traces.append(Trace(sentence, source, when, len(traces)))
 
     add(summary, "summary")
     for memory in sorted(memories, key=lambda m: m["turn"] if isinstance(m.get("turn"), int) else 0):
@@ -211,7 +214,7 @@ def _without_echo(reply: str) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    parts = re.split(r"(?<=[.!?])[”\"’]?\s+(?=[A-Z“\"‘])|\n+", text)
+    parts = re.split(r"(?:(?<=[.!?])|(?<=[.!?][”\"’]))\s+(?=[A-Z“\"‘])|\n+", text)
     return [part.strip() for part in parts if len(part.strip()) > 3]
 
 

@@ -14,6 +14,7 @@ from graphs.storyteller.words import Intent
 
 JSON = dict[str, Any]
 
+_ARTICLE = re.compile(r"^(?:the|an?) ", re.I)
 _EVERYBODY = {"news": "rumour gossip", "wrong": "matter happen trouble problem"}
 
 
@@ -143,7 +144,8 @@ def plant(scene: Scene, intent: Intent) -> None:
         scene.say(filled(scene.pick(table("planted"), "plant"), listener=story.names[here[0]], **parts))
     elif told and intent.whom:
         scene.say(
-            f"There is no {intent.whom[:40]} here to be told, so you say it to the quiet: “{fact}”. It will keep."
+            f"There is no {_ARTICLE.sub('', intent.whom)[:40]} here to be told, so you say it to the quiet: “{fact}”. "
+            "It will keep."
         )
     else:
         scene.say(filled(scene.pick(table("planted_alone"), "plant"), **parts))
