@@ -178,11 +178,14 @@ class Shard:
         places, _, starts = self._pooling()
         if places is not None or starts is not None or not 0 < stop < index.count == space.items or stop > _FEW:
             return None
-        at, cosines = index.nearest(query, stop + 1)
+        at, scores = index.nearest(query, stop + 1)
+        cosines: list[float] = scores.tolist()
         if cosines[stop - 1] == cosines[stop]:
             return None
-        best = sorted(zip((-cosines[:stop]).tolist(), self._items[at[:stop]].tolist(), strict=True))  # ties: the older
-        return [(item, -far) for far, item in best]
+        best: list[tuple[int, float | None]] = list(zip(self._items[at[:stop]].tolist(), cosines, strict=False))
+        if len(set(cosines)) <= stop:  # of those that are equally near the older comes first
+            best.sort(key=lambda one: (-(one[1] or 0.0), one[0]))
+        return best
 
     def _compared(self, index: ExactIndex, query: "Vector", together: Together | None = None) -> Scored:
         import numpy as np

@@ -223,3 +223,17 @@ def test_what_is_written_while_words_are_looked_up_is_counted_once(tmp_path, mon
                 with FaissStore.open(tmp_path / "store.db", index()) as fresh:
                     assert found(store, query) == found(fresh, query)
         assert begun
+
+
+def test_a_query_is_embedded_once_whichever_way_it_is_answered(tmp_path, monkeypatch):
+    asked = []
+    embed = Letters.embed_query
+    monkeypatch.setattr(Letters, "embed_query", lambda self, text: asked.append(text) or embed(self, text))
+    with FaissStore.open(tmp_path / "store.db", index(lexical=False)) as store:
+        store.put(SPACE, "a", {"text": "an oath"})
+        store.put(SPACE, "soon", {"text": "a dragon"}, ttl=60)
+        for _ in range(4):
+            asked.clear()
+            store.search(SPACE, query="oath", limit=1)
+            store.search(SPACE, query="dragon")
+            assert asked == ["oath", "dragon"]

@@ -21,8 +21,10 @@ def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:
     Raises:
         InputError: The input cannot be played. Raised here, before any node has run, it leaves the state untouched.
     """
-    context = Context.of(context_or_none())
-    check_campaign(state, context)
+    given = context_or_none()
+    context = Context.of(given)
+    if given is not None:  # as in `update_state`, which runs nothing
+        check_campaign(state, context)
     check_input(state, context)
     return "recall" if state.character.complete else "build_character"
 
