@@ -11,7 +11,7 @@ _CHECKPOINTS = (
     "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints "
     "WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
 )
-_TABLES = ("writes", "checkpoints")  # the checkpoints last: they say whose the writes are
+_TABLES = ("checkpoints", "writes")
 
 
 class Checkpointer(AsyncSqliteSaver):
@@ -32,7 +32,8 @@ class Checkpointer(AsyncSqliteSaver):
         await self.setup()
         runs = json.dumps([str(run) for run in run_ids])
         async with self.lock:
+            found = await self.conn.execute_fetchall(_CHECKPOINTS, (runs,))
             for table in _TABLES:
-                place = "(thread_id, checkpoint_ns, checkpoint_id)"
-                await self.conn.execute(f"DELETE FROM {table} WHERE {place} IN ({_CHECKPOINTS})", (runs,))  # noqa: S608
+                only = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
+                await self.conn.executemany(f"DELETE FROM {table} WHERE {only}", found)  # noqa: S608
             await self.conn.commit()

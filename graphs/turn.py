@@ -9,6 +9,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 
 from graphs.errors import InputError
+from graphs.node import context_or_none
 from graphs.settings import Settings
 from graphs.turn_state import TurnState
 from memory.buffer import spoken, turns_of
@@ -36,14 +37,19 @@ def check_input(state: TurnState, context: Settings) -> None:
         )
 
 
-def check_campaign(state: TurnState, context: Settings) -> None:
-    """Refuse to go on in another campaign than the thread's: its story would become that one's.
+def check_beginning(state: TurnState, settings: type[Settings]) -> None:
+    """Refuse, in an edge, what cannot be played, and to go on in another campaign than the thread's.
 
     Raises:
-        InputError: The settings name another user or campaign than those of the thread's first turn.
+        InputError: As `check_input` does; or the settings name another user or campaign than those of the thread's
+            first turn, and its story would become that one's.
     """
+    given = context_or_none()
+    context = settings.of(given)
+    check_input(state, context)
     named = [context.user, context.campaign]
-    if state.campaign and state.campaign != named:
+    # In `update_state` nothing is given, and nothing is run.
+    if given is not None and state.campaign and state.campaign != named:
         (user, campaign), (new_user, new) = state.campaign, named
         raise InputError(
             f"This thread belongs to campaign {campaign!r} of {user!r}, but the settings name {new!r} of {new_user!r}. "

@@ -86,21 +86,6 @@ class EmbeddingBatch:
             raise _failed(error) from error
         return _paired(texts, vectors), _paired(queries, asked)
 
-    def query(self, text: str) -> "Vector":
-        """Embed one query; `embed` and `units` in one.
-
-        Raises:
-            EmbeddingError: If the embedder raises, or what it returns is no vector of finite numbers.
-            EmbedderChangedError: If the vector has another length than `dims`.
-        """
-        if self._only_asynchronous:
-            return unit(self._run([], [text])[1][text], self.dims)
-        try:
-            vector = self.embeddings.embed_query(text)
-        except Exception as error:
-            raise _failed(error) from error
-        return unit(vector, self.dims)
-
     def _run(self, texts: list[str], queries: list[str]) -> tuple[Embedded, Embedded]:
         try:
             asyncio.get_running_loop()

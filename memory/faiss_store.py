@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -26,7 +26,7 @@ from memory.work import Work
 from memory.writing import apply_write, refresh_expiry, sweep
 
 if TYPE_CHECKING:
-    from memory.embedding_batch import Embedded, Vector
+    from memory.embedding_batch import Embedded
 
 _CACHE_BYTES = 1 << 30
 _EXACT_LIMIT = 200_000  # vectors; up to here comparing with all of them takes about 10 ms (docs/store.md)
@@ -210,21 +210,11 @@ class FaissStore(BaseStore):
             StoreUnavailableError: If the file cannot be read or written; nothing was written.
         """
         self._prepare()
-        every = list(ops)
-        asked: dict[str, Vector] = {}
-        if len(every) == 1 and isinstance(op := every[0], SearchOp) and op.query and (batch := self._index.batch):
-            version = self._watch.version()
-            if self._warm.knows(version, op):  # half of such a search's time would go into what follows
-                asked[op.query] = batch.query(op.query)
-                if (found := self._warm.find(version, op, asked[op.query])) is not None:
-                    return [found]
-        work = Work(every, self._index)
+        work = Work(ops, self._index)
         embedded: tuple[Embedded, Embedded] = ({}, {})
         if self._index.batch is not None:
-            embedded = self._index.batch.embed(
-                work.documents(), [query for query in work.queries if query not in asked]
-            )
-        return self._execute(work, *embedded, asked)
+            embedded = self._index.batch.embed(work.documents(), work.queries)
+        return self._execute(work, *embedded)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations like `batch`, without holding up the event loop.
@@ -284,11 +274,9 @@ class FaissStore(BaseStore):
         """Bytes of what is in RAM, about: vectors, words, items and values of filters."""
         return self._search.shards.size
 
-    def _execute(
-        self, work: Work, documents: "Embedded", queries: "Embedded", known: "Mapping[str, Vector] | None" = None
-    ) -> list[Result]:
+    def _execute(self, work: Work, documents: "Embedded", queries: "Embedded") -> list[Result]:
         batch = self._index.batch
-        asked = (batch.units(queries) if batch else {}) | dict(known or {})
+        asked = batch.units(queries) if batch else {}
         version = self._watch.version() if work.asks else 0
         if len(work.ops) == 1 and isinstance(op := work.ops[0], SearchOp):
             warm = self._warm.find(version, op, asked.get(op.query or ""))

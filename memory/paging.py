@@ -27,12 +27,9 @@ async def items_under(
         only: A store filter; None: all of them.
         refresh_ttl: Whether items live longer for it; None: as the store is set.
     """
-    offset = 0
-    more = True
-    while more:
-        wanted = dict(only) if only else None
-        items = await store.asearch(namespace, filter=wanted, limit=_PAGE, offset=offset, refresh_ttl=refresh_ttl)
+    offset, wanted = 0, dict(only) if only else None
+    # Until a page is empty, not until one is short: a store may give fewer at once.
+    while items := await store.asearch(namespace, filter=wanted, limit=_PAGE, offset=offset, refresh_ttl=refresh_ttl):
         for item in items:
             yield item
         offset += len(items)
-        more = bool(items)  # not whether the page is full: a store may give fewer at once

@@ -63,19 +63,11 @@ class RowCache:
         self._asked += 1
         if self._version != space.version:
             return None
-        items, packed, page = self._items, self._packed, list[SearchItem]()
-        whole = packed is None and self._complete_at == space.version  # none of them is ever the first to go
+        page = []
         for number, score in found:
-            if (kept := items.get(number)) is not None:
-                row = kept.row
-                value = row.value.copy() if kept.flat else _copied(row.value)
-                if not whole:
-                    items[number] = items.pop(number)
-            elif packed is not None and (read := packed.get(number)) is not None:
-                row, value = read, read.value
-            else:
+            if (own := self._own(number)) is None:
                 return None
-            page.append(as_search_item(row, value, score))
+            page.append(as_search_item(*own, score))
         return page
 
     def items(self, connection: sqlite3.Connection, space: NamespaceRow, ids: Sequence[int]) -> list[ItemRow]:

@@ -62,10 +62,6 @@ class Warm:
         if alone.keys() - older.keys():
             self._known = _Known(version, {**older, **alone})  # replaced at once: other threads read it meanwhile
 
-    def knows(self, version: int, op: SearchOp) -> bool:
-        """Whether a search may be answered from RAM: its namespace is known of this version, and it has no filter."""
-        return self._known.version == version and not op.filter and tuple(op.namespace_prefix) in self._known.spaces
-
     def find(self, version: int, op: SearchOp, query: "Vector | None") -> list[SearchItem] | None:
         """Search.
 

@@ -37,7 +37,6 @@ class Work:
         """Texts that are searched for."""
         self._index = index
         self._puts: dict[tuple[Namespace, str], PutOp] = {}
-        self._put = 0
         checked = set[int]()  # filters: searches of one batch often share one, and a timeline's may be long
         for op in self.ops:
             if not isinstance(op, _OPERATIONS):
@@ -51,7 +50,6 @@ class Work:
                     checked.add(id(op.filter))
             elif isinstance(op, PutOp):
                 self._puts[tuple(op.namespace), op.key] = op
-                self._put += 1
         kept = {place: put for place, put in self._puts.items() if put.value is not None}
         self._values = {place: encode_value(put.value or {}, *place) for place, put in kept.items()}
         self._texts = {place: index.texts(put.value or {}, put.index) for place, put in kept.items()}
@@ -59,7 +57,7 @@ class Work:
     @property
     def reads(self) -> bool:
         """Whether anything is read."""
-        return len(self.ops) > self._put
+        return not all(isinstance(op, PutOp) for op in self.ops)
 
     @property
     def asks(self) -> bool:

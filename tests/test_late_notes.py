@@ -2,7 +2,7 @@
 
 import pytest
 from faulty_stores import Refusing
-from scripted import call, say
+from page_play import turn
 
 from graphs.dungeon_master.context import Context
 from graphs.dungeon_master.provenance import visible_records, why
@@ -11,12 +11,6 @@ from graphs.history import History
 from memory import HashEmbeddings
 
 EMBED = HashEmbeddings()
-
-
-async def turn(game, words, **noted):
-    game.model.queue("quest", say(f"So be it: {words}."))
-    game.model.queue("update", say("", call("StateNotebook", **noted)) if noted else say("no change"))
-    return await game.play(words)
 
 
 @pytest.fixture

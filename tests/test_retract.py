@@ -1,6 +1,7 @@
 """Retracting a turn undoes what came of it, and nothing else; `why` says what came of what."""
 
 import pytest
+from page_play import turn
 from scripted import call, say
 
 from graphs.dungeon_master.context import Context
@@ -18,12 +19,6 @@ POISON = {
     "inventory": {"rope": 9},
     "scene": "A feast.",
 }
-
-
-async def turn(game, words, **noted):
-    game.model.queue("quest", say(f"So be it: {words}."))
-    game.model.queue("update", say("", call("StateNotebook", **noted)) if noted else say("no change"))
-    return await game.play(words)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from graphs.companion.state import CompanionState
 from graphs.leave import leaving
 from graphs.node import context_or_none
 from graphs.tool_calls import calls_of
-from graphs.turn import check_campaign, check_input
+from graphs.turn import check_beginning
 
 
 def route_start(state: CompanionState) -> Literal["recall"]:
@@ -21,11 +21,7 @@ def route_start(state: CompanionState) -> Literal["recall"]:
     Raises:
         InputError: The input cannot be answered. Raised here, before any node has run, it leaves the state untouched.
     """
-    given = context_or_none()
-    context = Context.of(given)
-    if given is not None:  # as in `update_state`, which runs nothing
-        check_campaign(state, context)
-    check_input(state, context)
+    check_beginning(state, Context)
     return "recall"
 
 

@@ -12,7 +12,7 @@ from graphs.dungeon_master.reflect import due
 from graphs.dungeon_master.state import DungeonState
 from graphs.node import context_or_none
 from graphs.tool_calls import calls_of
-from graphs.turn import check_campaign, check_input
+from graphs.turn import check_beginning
 
 
 def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:
@@ -21,11 +21,7 @@ def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:
     Raises:
         InputError: The input cannot be played. Raised here, before any node has run, it leaves the state untouched.
     """
-    given = context_or_none()
-    context = Context.of(given)
-    if given is not None:  # as in `update_state`, which runs nothing
-        check_campaign(state, context)
-    check_input(state, context)
+    check_beginning(state, Context)
     return "recall" if state.character.complete else "build_character"
 
 
