@@ -11,6 +11,7 @@ from storyteller_game import Game, tell
 
 from graphs.storyteller import besides, portrait
 from graphs.storyteller.interview import _IDEAS, REQUIRED, answer
+from graphs.storyteller.phrases import as_said
 from graphs.storyteller.portrait import read
 from graphs.storyteller.recollection import remember
 from graphs.storyteller.tables import table
@@ -259,3 +260,31 @@ def test_what_was_asked_before_is_no_memory_and_a_quotation_is_closed():
     assert "heron" in told
     assert "What is my secret word" not in told
     assert told.count("“") == told.count("”")
+
+
+def test_a_nod_is_no_no():
+    game = Game(luck=15).start("inn")
+    assert "shake your head" not in game.say("I nod.")
+    assert "shake your head" in game.say("no")
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("I ask Ivor about the hammer.", "the hammer"),
+        ("I ask Ivor about my father's hammer", "your father's hammer"),
+        ("ask about hammers", "hammers"),
+        ("ask the innkeeper about hammers", "hammers"),
+    ],
+)
+def test_what_is_asked_about_keeps_its_article(said, named):
+    bare = said.rstrip(".").split("about ")[1].removeprefix("the ").removeprefix("my ")
+    assert as_said(bare, said) == named
+
+
+def test_what_is_told_to_horses_that_are_not_here_is_heard_by_nobody():
+    game = Game(luck=15).start("inn")
+    reply = game.say("I tell the horses that I am cold")
+    assert reply.startswith("Of the horses there is no sign here")
+    assert "hears you out" not in reply
+    assert "Ivor Brand" in game.say("I tell the barkeep that I am cold")

@@ -70,12 +70,14 @@ def flavour(scene: Scene, intent: Intent) -> None:
         "okay": "yes",
         "deal": "yes",
         "yeah": "yes",
+        "nod": "yes",
         "refuse": "no",
         "decline": "no",
         "never": "no",
         "thanks": "thank",
     }.get(plain[1] if plain else "", "")
-    kind = first or next((k for k in flavours() if re.search(rf"\b{k}", word)), "nod")
+    # The longer of two that fit: a nod is no "no".
+    kind = first or next((k for k in sorted(flavours(), key=len, reverse=True) if re.search(rf"\b{k}", word)), "nod")
     objective = lower(str(scene.page.get("objective") or "")) or "find out what is going on"
     scene.say(
         filled(

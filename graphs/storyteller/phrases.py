@@ -44,3 +44,9 @@ def spoken(goal: str) -> str:
 def neat(text: str) -> str:
     """Take a piece out of a sentence: single spaces, no punctuation at its ends."""
     return " ".join(text.split()).strip(' .,;:!"“”')
+
+
+def as_said(bare: str, said: str) -> str:
+    """Put before a noun the article that it was said with: "the hammer", and "your hammer" for "my hammer"."""
+    found = re.search(rf"\b(the|an?|my|our|his|her|their)\s+{re.escape(bare)}(?!\w)", said, re.I) if bare else None
+    return f"{'your' if (word := found[1].casefold()) in ('my', 'our') else word} {bare}" if found else bare

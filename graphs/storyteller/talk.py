@@ -6,15 +6,14 @@ import re
 from typing import Any
 
 from graphs.storyteller import choices, combat, deeds, elsewhere, plot, topics
-from graphs.storyteller.phrases import filled
+from graphs.storyteller.phrases import as_said, filled
 from graphs.storyteller.scene import Scene
 from graphs.storyteller.tables import table
-from graphs.storyteller.tale import short, stems
+from graphs.storyteller.tale import match, short, stems
 from graphs.storyteller.words import Intent
 
 JSON = dict[str, Any]
 
-_ARTICLE = re.compile(r"^(?:the|an?) ", re.I)
 _EVERYBODY = {"news": "rumour gossip", "wrong": "matter happen trouble problem"}
 
 
@@ -140,13 +139,10 @@ def plant(scene: Scene, intent: Intent) -> None:
             return _answer(scene, person, fact)
         scene.meet(person)
         scene.say(filled(scene.pick(table("planted"), "plant"), listener=story.names[person], **parts))
-    elif told and intent.whom and here and story:
+    elif told and intent.whom and here and story and not _no_person(scene, intent.whom):
         scene.say(filled(scene.pick(table("planted"), "plant"), listener=story.names[here[0]], **parts))
     elif told and intent.whom:
-        scene.say(
-            f"There is no {_ARTICLE.sub('', intent.whom)[:40]} here to be told, so you say it to the quiet: “{fact}”. "
-            "It will keep."
-        )
+        scene.say(f"Of {intent.whom[:40]} there is no sign here, so you say it to the quiet: “{fact}”. It will keep.")
     else:
         scene.say(filled(scene.pick(table("planted_alone"), "plant"), **parts))
     if story is not None:
@@ -184,7 +180,7 @@ def _answer(scene: Scene, person: str, words: str) -> None:
         elsewhere.remind(scene, missed)
     else:
         others = topics.untold(scene, person) or ["the weather"]
-        about = " ".join(words.split())[:50] or "that"
+        about = as_said(" ".join(words.split())[:50], scene.words) or "that"
         other = others[scene.beat % len(others)]
         scene.say(
             filled(
@@ -208,6 +204,15 @@ def _tell(scene: Scene, person: str, topic: JSON) -> None:
     plot.happen(
         scene, {"text": topic["say"]} | {k: v for k, v in topic.items() if k not in ("say", "on", "needs", "trust")}
     )
+
+
+def _no_person(scene: Scene, words: str) -> bool:
+    """Whether words name a place, a thing or a foe of the tale, and nobody."""
+    story = scene.story
+    others = {
+        i: f"{i} {part.get('as', '')}" for kind in ("places", "items", "foes") for i, part in story.part(kind).items()
+    }
+    return story.person(words) is None and match(words, others) is not None
 
 
 def _or(parts: list[str]) -> str:
