@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -11,6 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
+from graphs.copies import origin_of, thread_of
 from graphs.difference import Difference, difference, remembered
 from graphs.errors import HistoryError
 from graphs.places import Place, last_of_lines
@@ -99,12 +100,14 @@ class Chronicle:
             )
         reached = 0
         # The turn after it was remembered from a checkpoint on the way: what lies between that and now is skipped.
-        after = [place for place in await self._on_this_line(turn + 1) if place.thread == self._id]
+        after = await self._on_this_line(turn + 1)
         async for state in self._back(self.at(after[0]) if after else self._thread()):
             if not due(state) and (reached := state.values.get("turn", 0)) == turn:
                 return state
         if turn == now:
             raise HistoryError(f"Turn {turn} has no reply yet: /retry answers it, /undo takes it back.")
+        if before := await self._on_this_line(turn):  # this thread went on from there
+            return await self.end_of(before[0])
         first = f"this thread begins with turn {reached}" if reached else "none is finished yet"
         raise HistoryError(f"There is no turn {turn} to go back to: {first}.")
 
@@ -145,15 +148,11 @@ class Chronicle:
         return max(here, key=lambda place: place.age)
 
     async def end_of(self, place: Place) -> StateSnapshot:
-        """Return the state with which a place's turn ended, later edits of it included.
+        """Return the state with which a place's turn ended, later edits of it included, whichever thread played it.
 
         Raises:
-            HistoryError: Another thread played it, or its checkpoints are gone.
+            HistoryError: Its checkpoints are gone.
         """
-        if place.thread != self._id:
-            raise HistoryError(
-                f"Turn {place.turn} of {place.line!r} was played on thread {place.thread}; open it there."
-            )
         state = await self.graph.aget_state(self.at(place))
         if state.values.get("turn", 0) > place.turn:  # a later turn wrote it down, as it does for the interview
             async for earlier in self._back(self.at(place)):
@@ -162,7 +161,8 @@ class Chronicle:
         while state.values and (after := await self._next_within(state)):
             state = after
         if not state.values or due(state):
-            raise HistoryError(f"The checkpoints of turn {place.turn} of {place.line!r} are gone.")
+            on = "" if place.thread == self._id else f", which was played on thread {place.thread},"
+            raise HistoryError(f"The checkpoints of turn {place.turn} of {place.line!r}{on} are gone.")
         return state
 
     async def differ(self, one: str, other: str = "") -> Difference:
@@ -185,7 +185,10 @@ class Chronicle:
         return {**self.config, "configurable": where}
 
     async def _on_this_line(self, turn: int) -> list[Place]:
-        timeline = remembered((await self.graph.aget_state(self._thread())).values)
+        return await self._at_turn(turn, remembered((await self.graph.aget_state(self._thread())).values))
+
+    async def _at_turn(self, turn: int, timeline: Sequence[Segment]) -> list[Place]:
+        """Find where a turn was played that a timeline sees."""
         found = [
             Place.of(item.value)
             for kept in _KEPT
@@ -196,9 +199,10 @@ class Chronicle:
     async def _next_within(self, state: StateSnapshot) -> StateSnapshot | None:
         """Find what followed a state within its turn and line: the newest, if it was run or edited more than once."""
         step, itself = (state.metadata or {}).get("step", 0), _id_of(state.config)
+        thread: RunnableConfig = {**self.config, "configurable": {"thread_id": thread_of(state)}}
         followed = [
             after
-            async for after in self.graph.aget_state_history(self._thread(), filter={"step": step + 1})
+            async for after in self.graph.aget_state_history(thread, filter={"step": step + 1})
             if after.parent_config and _id_of(after.parent_config) == itself
         ]
         alike = [
@@ -210,11 +214,14 @@ class Chronicle:
         return max(alike, key=lambda after: _id_of(after.config), default=None)
 
     async def _back(self, config: RunnableConfig | None) -> AsyncIterator[StateSnapshot]:
-        """Walk from a state back over its ancestors."""
+        """Walk from a state back over its ancestors, those on the thread that it was copied from included."""
         while config is not None:
             state = await self.graph.aget_state(config)
+            if state.created_at is None and thread_of(state) != self._id:
+                return  # that thread was deleted
             yield state
-            config = state.parent_config
+            origin = origin_of(state)
+            config = {**self.config, "configurable": origin} if origin else state.parent_config
 
     def _from(self, state: StateSnapshot) -> RunnableConfig:
         return {**self.config, "configurable": state.config["configurable"]}

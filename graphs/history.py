@@ -7,23 +7,27 @@ Studio shows what was done, and nothing that was played is lost. The campaign's 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import StateSnapshot
 
 from graphs.chronicle import Chronicle, Spot, due, spot_of
+from graphs.copies import copy_to, thread_of
 from graphs.errors import HistoryError
 from graphs.events import REPLIES
 from graphs.places import Place
-from graphs.session import move_head
+from graphs.session import head_of, move_head
 from graphs.settings import Settings
 
 __all__ = ["History", "Place", "Spot", "resend", "spot_of"]
 
 
+_log = logging.getLogger(__name__)
 _LOOPED = [("run_quest",), ("respond",)]  # nodes that speak, and may be asked again after their tools have answered
 
 
@@ -75,7 +79,7 @@ class History(Chronicle):
         # The offline storyteller and seeded dice would say the same again; what was said makes them say something else.
         origin = f"{self.context.seed}/{spot.turn}/{dice}/{spot.reply}"
         seed = int.from_bytes(hashlib.sha256(origin.encode("utf-8", "surrogatepass")).digest()[:6])
-        config = await self._keeping(spot.line, found, "recall") if due(found) in _LOOPED else self._from(found)
+        config = await self._keeping(spot.line, found, "recall") if due(found) in _LOOPED else await self._own(found)
         return config, self.context.model_copy(update={"seed": seed})
 
     async def before_last(self) -> tuple[RunnableConfig, str]:
@@ -97,7 +101,7 @@ class History(Chronicle):
             raise HistoryError("There is no message to write anew.")
         if spot.turn == 1:
             await move_head(self._state(), self._store(), self.context, self._id)
-        return self._from(begun), spot.player
+        return await self._own(begun), spot.player
 
     async def name(self, line: str) -> None:
         """Give the line from here on a name.
@@ -140,19 +144,39 @@ class History(Chronicle):
         return await self._headed()
 
     async def go(self, where: str) -> StateSnapshot:
-        """Go to a place; return the state there.
+        """Go to a place; return the state there. What another thread of the campaign played is copied to this one.
 
         Raises:
-            HistoryError: There is no such place, or another thread played it.
+            HistoryError: There is no such place.
         """
         where = " ".join(where.split())
         target = await self.finished(int(where)) if where.isdecimal() else await self.end_of(await self.find(where))
         named = where in await self.named()
         return await self._stand(target, where if named else target.values.get("line", "main"))
 
+    async def enter(self) -> bool:
+        """Stand where the campaign was left on another thread, if nothing was played on this one; say whether it was.
+
+        Without it the first message takes over what the head carries: pages, summary and timeline, but no buffer.
+        """
+        if (await self.graph.aget_state(self._thread())).created_at is not None:
+            return False
+        if (left := await head_of(self._store(), self.context)) is None:
+            return False
+        last = await self._at_turn(left["turn"], left["timeline"])
+        try:
+            await self._own(await self.end_of(last[0]))
+        except (HistoryError, IndexError) as error:
+            _log.warning("Where campaign %r was left is not among the checkpoints: %s", self.context.campaign, error)
+            return False
+        return True
+
     async def _stand(self, target: StateSnapshot, line: str | None = None) -> StateSnapshot:
         """Make a copy of a finished state the newest of the thread, and the campaign's head; return it."""
-        await self.graph.aupdate_state(self._from(target), None, as_node="__copy__")
+        if thread_of(target) == self._id:
+            await self.graph.aupdate_state(self._from(target), None, as_node="__copy__")
+        else:
+            await self._own(target)
         if line is not None and line != target.values.get("line", "main"):
             await self.graph.aupdate_state(self._thread(), {"line": line}, as_node="condense")
         return await self._headed()
@@ -164,9 +188,19 @@ class History(Chronicle):
 
     async def _keeping(self, line: str, state: StateSnapshot, node: str) -> RunnableConfig:
         """Return the config to run from, on that line; the name may have been given after the state was written."""
+        config = await self._own(state)
         if state.values.get("line", "main") == line:
+            return config
+        config = await self.graph.aupdate_state(config, {"line": line}, as_node=node)
+        return {**self.config, "configurable": config["configurable"]}
+
+    async def _own(self, state: StateSnapshot) -> RunnableConfig:
+        """Return the config to run from; a state that another thread played is copied to this one first."""
+        if thread_of(state) == self._id:
             return self._from(state)
-        config = await self.graph.aupdate_state(self._from(state), {"line": line}, as_node=node)
+        if not isinstance(self.graph.checkpointer, BaseCheckpointSaver):
+            raise HistoryError("The graph was compiled without a checkpointer, so there is nothing to go to.")
+        config = await copy_to(self.graph.checkpointer, state, self._thread())
         return {**self.config, "configurable": config["configurable"]}
 
 

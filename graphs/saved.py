@@ -62,12 +62,15 @@ class Saved(NamedTuple):
     def of(cls, found: CheckpointTuple) -> Self:
         """Read a checkpoint."""
         metadata: dict[str, Any] = dict(found.metadata)
+        values = dict(found.checkpoint["channel_values"])
+        # A run or an edit in Studio gives no metadata; from the first turn on the state itself says it.
+        user, campaign = values.get("campaign") or (metadata.get("user", ""), metadata.get("campaign", ""))
         return cls(
-            user=str(metadata.get("user", "")),
-            campaign=str(metadata.get("campaign", "")),
+            user=str(user),
+            campaign=str(campaign),
             thread_id=str(found.config["configurable"]["thread_id"]),
             played=str(found.checkpoint["ts"]),
-            values=dict(found.checkpoint["channel_values"]),
+            values=values,
         )
 
     @property

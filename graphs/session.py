@@ -38,6 +38,12 @@ def head_op(state: TurnState, timeline: list[Segment], context: Settings, thread
     return PutOp(campaign_namespace(context.user, context.campaign, "head"), _KEY, value, index=False)
 
 
+async def head_of(store: BaseStore, context: Settings) -> JSON | None:
+    """Return the campaign's head; None if no turn of it was finished."""
+    head = await store.aget(campaign_namespace(context.user, context.campaign, "head"), _KEY)
+    return head.value if head else None
+
+
 async def move_head(state: TurnState, store: BaseStore, context: Settings, thread: str | None) -> None:
     """Move the campaign's head to a state that a person has gone to, so that a new thread goes on from there.
 
@@ -92,7 +98,7 @@ async def _past(store: BaseStore, runtime: Runtime[SettingsT]) -> dict[str, Any]
     if thread and (known := await store.aget(pasts, thread)):
         found: dict[str, Any] | None = known.value["head"]
         return found
-    head = await store.aget(campaign_namespace(*campaign, "head"), _KEY)
+    head = await head_of(store, runtime.context)
     if thread:
-        await store.aput(pasts, thread, {"head": head.value if head else None}, index=False)
-    return head.value if head else None
+        await store.aput(pasts, thread, {"head": head}, index=False)
+    return head

@@ -29,18 +29,25 @@ class CampaignBusyError(QuestbookError):
 
 
 async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str) -> list[Saved]:
-    """Return the last checkpoint of each of the user's campaigns, the last played first."""
+    """Return the last checkpoint of each of the user's campaigns, the last played first.
+
+    It is that of the campaign's own thread, on which the terminal plays; if there is none yet, the last of the others,
+    which were begun in Studio.
+    """
     async with checkpointer.lock, checkpointer.conn.execute(_THREADS) as cursor:
         threads = [(str(thread), str(first)) for thread, first in await cursor.fetchall()]
-    campaigns = []
+    campaigns: dict[str, Saved] = {}
     for thread, first in threads:
         saved = await _saved(checkpointer, thread)
-        if saved and not saved.named:  # edited in Studio, which knows no names: those of the beginning hold
+        if saved and not saved.campaign:  # edited in Studio before its first turn: the names of the beginning hold
             begun = await _saved(checkpointer, thread, first)
             saved = begun and saved._replace(user=begun.user, campaign=begun.campaign)
-        if saved and saved.named and saved.user == user and saved.machine != "companion":
-            campaigns.append(saved)
-    return sorted(campaigns, key=lambda saved: saved.played, reverse=True)
+        if saved is None or not saved.campaign or saved.user != user or saved.machine == "companion":
+            continue
+        known = campaigns.get(saved.campaign)
+        if known is None or (saved.named, saved.played) > (known.named, known.played):
+            campaigns[saved.campaign] = saved
+    return sorted(campaigns.values(), key=lambda saved: saved.played, reverse=True)
 
 
 async def _saved(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str = "") -> Saved | None:

@@ -65,8 +65,11 @@ class Session:
     async def run(self) -> None:
         """Greet, answer what was left unanswered, and play."""
         async with self._interruptible(), self._loaded_ahead():
+            entered = await self._game.enter()
             saved = await self._game.saved()
             self._greet(saved)
+            if entered and "/recap" in self._table.commands:
+                await self._follow(await run_command(self._table, "/recap"))
             if saved and saved.unanswered is not None:
                 self._screen.say(f"Your last message has no reply yet: {quoted(saved.unanswered, 80)}")
                 await self._turn(self._game.resume())

@@ -25,4 +25,5 @@ async def rewind(context: Settings, turn: int, *, live: bool) -> None:
     home = Home.find()
     with hold_campaign(home, context.user, context.campaign):
         async with open_game(context, home) as game:
+            await game.enter()
             arrived(Screen(live=live), await (await game.history()).rewind(turn))
