@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any, Literal, NamedTuple
 
-JSON = dict[str, Any]
+from graphs.speaking import KEY
 
-REPLIES = frozenset({"build_character", "run_quest", "respond"})
-"""Nodes whose words are for the player; what other nodes make the model say is not."""
+JSON = dict[str, Any]
 
 STREAM_MODES: list[Literal["messages", "updates", "custom"]] = ["messages", "updates", "custom"]
 
@@ -53,9 +52,15 @@ class Prompted(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """A node has finished, and what it wrote stands in the checkpoint or is about to."""
+    """A node has finished, and what it wrote stands in the checkpoint or is about to.
+
+    Attributes:
+        node: Its name.
+        spoke: Whether it has words for the person (`graphs.speaking`).
+    """
 
     node: str
+    spoke: bool = False
 
 
 Event = Spoken | Rolled | Noticed | Recalled | Prompted | Passed
@@ -68,22 +73,25 @@ async def read_stream(stream: AsyncIterator[Any]) -> AsyncGenerator[Event]:
         stream: What `graph.astream(…, stream_mode=STREAM_MODES)` gives: pairs of mode and payload.
     """
     streamed: set[str] = set()
+    speaking: set[str] = set()
     async for mode, payload in stream:
         if mode == "messages":
-            for spoken in _spoken(payload, streamed):
+            for spoken in _spoken(payload, streamed, speaking):
                 yield spoken
         elif mode == "updates":
             for node, update in payload.items():
-                for event in _written(node, update):
+                for event in _written(node, update, spoke=node in speaking):
                     yield event
         elif isinstance(payload, dict) and isinstance(payload.get("prompt"), list):
             yield Prompted(str(payload.get("node", "")), payload["prompt"], payload.get("fidelity"))
 
 
-def _spoken(payload: Any, streamed: set[str]) -> Iterator[Spoken]:
+def _spoken(payload: Any, streamed: set[str], speaking: set[str]) -> Iterator[Spoken]:
     message, metadata = payload
-    if metadata.get("langgraph_node") not in REPLIES or message.type not in ("AIMessageChunk", "ai"):
+    # What other nodes make the model say is not for the person.
+    if KEY not in metadata or message.type not in ("AIMessageChunk", "ai"):
         return
+    speaking.add(metadata["langgraph_node"])
     name = message.id or ""
     if message.type == "ai" and name in streamed:  # the sum of what has been streamed
         return
@@ -92,7 +100,7 @@ def _spoken(payload: Any, streamed: set[str]) -> Iterator[Spoken]:
         yield Spoken(message.text, name)
 
 
-def _written(node: str, update: Any) -> Iterator[Event]:
+def _written(node: str, update: Any, *, spoke: bool) -> Iterator[Event]:
     for part in update if isinstance(update, list) else [update]:
         if not isinstance(part, dict):
             continue
@@ -102,4 +110,4 @@ def _written(node: str, update: Any) -> Iterator[Event]:
             yield Recalled(shown_memories(part["recalled"]))
         yield from (Rolled(roll) for roll in part.get("rolls") or ())
         yield from (Noticed(notice) for notice in part.get("notices") or ())
-    yield Passed(node)
+    yield Passed(node, spoke)

@@ -19,16 +19,15 @@ from langgraph.types import StateSnapshot
 from graphs.chronicle import Chronicle, Spot, due, spot_of
 from graphs.copies import copy_to, thread_of
 from graphs.errors import HistoryError
-from graphs.events import REPLIES
 from graphs.places import Place
 from graphs.session import head_of, move_head
 from graphs.settings import Settings
+from graphs.speaking import speaking
 
 __all__ = ["History", "Place", "Spot", "resend", "spot_of"]
 
 
 _log = logging.getLogger(__name__)
-_LOOPED = [("run_quest",), ("respond",)]  # nodes that speak, and may be asked again after their tools have answered
 
 
 class History(Chronicle):
@@ -68,9 +67,10 @@ class History(Chronicle):
         """
         spot = spot_of(await self.now())
         found: StateSnapshot | None = None
+        how: dict[tuple[str, ...], str] = {(node,): how for node, how in speaking(self.graph).items()}
         async for state in self._back(self._thread()):
-            asked = due(state) in [(node,) for node in REPLIES]
-            if asked and (found is None or (dice and due(state) in _LOOPED)):
+            # A node that answers was asked again after each roll: before the first of them nothing was rolled.
+            if due(state) in how and (found is None or (dice and how[due(state)] == "answers")):
                 found = state
             if due(state) == ("__start__",) or (not due(state) and spot_of(state).turn < spot.turn):
                 break  # before the turn
@@ -79,7 +79,9 @@ class History(Chronicle):
         # The offline storyteller and seeded dice would say the same again; what was said makes them say something else.
         origin = f"{self.context.seed}/{spot.turn}/{dice}/{spot.reply}"
         seed = int.from_bytes(hashlib.sha256(origin.encode("utf-8", "surrogatepass")).digest()[:6])
-        config = await self._keeping(spot.line, found, "recall") if due(found) in _LOOPED else await self._own(found)
+        config = (
+            await self._keeping(spot.line, found, "recall") if how[due(found)] == "answers" else await self._own(found)
+        )
         return config, self.context.model_copy(update={"seed": seed})
 
     async def before_last(self) -> tuple[RunnableConfig, str]:

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from desk import CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook
+from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -11,7 +11,9 @@ from langgraph.types import Command, RetryPolicy, interrupt
 from scripted import call, say
 from strict import STRICT, check_plain
 
+from graphs.agent import Mode
 from graphs.errors import ModelError
+from graphs.events import STREAM_MODES, Passed, Spoken, read_stream
 from graphs.history import History
 from memory import FaissStore
 from memory.namespaces import campaign_namespace
@@ -62,6 +64,41 @@ async def test_undo_of_the_shared_history_takes_the_pages_and_the_campaigns_head
     again = Desk(TicketNotebook, store=desk.store)
     await again.say("me again")
     assert again.values["ticket"]["problem"] == "leaks"
+
+
+MODES = (Mode("greet", "Greet them.", fills=CustomerNotebook), Mode("solve", "Solve it."))
+
+
+async def test_what_a_mode_of_ones_own_said_is_told_again():
+    desk = Desk(CustomerNotebook, TicketNotebook, modes=MODES)
+    context = desk.builder.context_schema.of()
+    await desk.say("Ann, X100: it leaks", fill=KNOWN, reply=say("Turn it off."), update=note(problem="leaks"))
+    for line, reply in ((None, "Close the valve."), ("solo", "Call a plumber.")):
+        if line:
+            await History(desk.app, desk.config, context).name(line)
+        config, again = await History(desk.app, desk.config, context).retry()
+        desk.model.queue("reply", say(reply))
+        await desk.app.ainvoke(None, config, context=again, durability="sync")
+        assert (desk.values["messages"][-1].text, desk.values["turn"]) == (reply, 1)
+        assert desk.values.get("line", "main") == (line or "main")
+    desk.model.queue("reply", say("One more thing."))
+    await desk.say("and now?")
+    config, again = await History(desk.app, desk.config, context).retry(dice=True)
+    desk.model.queue("reply", say("Nothing more."))
+    await desk.app.ainvoke(None, config, context=again, durability="sync")
+    assert (desk.values["messages"][-1].text, desk.values["turn"]) == ("Nothing more.", 2)
+
+
+async def test_what_modes_of_ones_own_say_is_told_as_it_comes_and_what_other_nodes_make_the_model_say_is_not():
+    desk = Desk(CustomerNotebook, TicketNotebook, modes=MODES)
+    desk.model.queue("fill", KNOWN)
+    desk.model.queue("reply", say("Turn it off."))
+    desk.model.queue("update", say("a note to nobody", call("TicketNotebook", problem="leaks")))
+    given = {"messages": [HumanMessage("Ann, X100: it leaks")]}
+    stream = desk.app.astream(given, desk.config, stream_mode=STREAM_MODES)
+    events = [event async for event in read_stream(stream)]
+    assert "".join(event.text for event in events if isinstance(event, Spoken)) == "Turn it off."
+    assert [event.node for event in events if isinstance(event, Passed) and event.spoke] == ["greet", "solve"]
 
 
 async def test_a_run_that_is_killed_during_an_update_goes_on_there_and_counts_once():

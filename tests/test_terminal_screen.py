@@ -77,7 +77,7 @@ def test_a_plain_turn(capsys):
     for event in (
         Spoken("You ", "1"),
         Spoken("creep.", "1"),
-        Passed("run_quest"),
+        Passed("run_quest", True),
         Rolled(ROLL),
         Spoken("Nobody [bold]hears[/bold]\x1b[2J.", "2"),
         Spoken("And then?", "3"),
@@ -117,7 +117,7 @@ def test_a_live_turn_puts_down_every_word_once():
         Spoken("ly.", "1"),
         Rolled(ROLL),
         Spoken("Nobody hears.", "2"),
-        Passed("run_quest"),
+        Passed("run_quest", True),
         Noticed({"text": "Not noted."}),
     ):
         reply.show(event)

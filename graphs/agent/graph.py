@@ -34,6 +34,7 @@ from graphs.agent.update_pages import update_pages
 from graphs.agent.use_tools import use_tools
 from graphs.earlier import Recall
 from graphs.node import Node
+from graphs.speaking import ANSWERS, ASKS
 from memory.buffer_policies import BufferPolicy
 from notebooks import Notebook
 
@@ -89,10 +90,10 @@ def _wired(
 
     builder.add_node("begin", node(begin))
     for mode in interviews:
-        builder.add_node(mode, node(fill))
+        builder.add_node(mode, node(fill), metadata=ASKS)
     builder.add_node("recall", node(recall))
     for mode in answers:
-        builder.add_node(mode, node(respond))
+        builder.add_node(mode, node(respond), metadata=ANSWERS)
     if agent.has_tools:
         builder.add_node("use_tools", node(use_tools))
     if agent.kept:

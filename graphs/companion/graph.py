@@ -16,6 +16,7 @@ from graphs.companion.respond import respond
 from graphs.companion.state import CompanionState
 from graphs.companion.use_tools import use_tools
 from graphs.node import Node
+from graphs.speaking import ANSWERS
 from graphs.turn_state import Said
 
 _node = partial(Node[Context], context=Context.of)
@@ -26,7 +27,7 @@ def build_graph() -> StateGraph[CompanionState, Context, Said, CompanionState]:
     builder = StateGraph(CompanionState, context_schema=Context, input_schema=Said)
 
     builder.add_node("recall", _node(recall))
-    builder.add_node("respond", _node(respond))
+    builder.add_node("respond", _node(respond), metadata=ANSWERS)
     builder.add_node("use_tools", _node(use_tools))
     builder.add_node("remember", _node(remember))
     builder.add_node("condense", _node(condense))

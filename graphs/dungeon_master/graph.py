@@ -26,6 +26,7 @@ from graphs.dungeon_master.run_quest import run_quest
 from graphs.dungeon_master.state import DungeonState
 from graphs.dungeon_master.update_state import update_state
 from graphs.node import Node
+from graphs.speaking import ANSWERS, ASKS
 from graphs.turn_state import Said
 
 _node = partial(Node[Context], context=Context.of)
@@ -35,9 +36,9 @@ def build_graph() -> StateGraph[DungeonState, Context, Said, DungeonState]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own."""
     builder = StateGraph(DungeonState, context_schema=Context, input_schema=Said)
 
-    builder.add_node("build_character", _node(build_character))
+    builder.add_node("build_character", _node(build_character), metadata=ASKS)
     builder.add_node("recall", _node(recall))
-    builder.add_node("run_quest", _node(run_quest))
+    builder.add_node("run_quest", _node(run_quest), metadata=ANSWERS)
     builder.add_node("roll_dice", _node(roll_dice))
     builder.add_node("update_state", _node(update_state))
     builder.add_node("remember", _node(remember))

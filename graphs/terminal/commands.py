@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from graphs.errors import ForgettingError, HistoryError
-from graphs.events import REPLIES
 from graphs.terminal.campaigns import list_campaigns
 from graphs.terminal.keeping import KEEPING
 from graphs.terminal.table import Command, Outcome, Table, Then
@@ -82,7 +81,7 @@ async def _memories(table: Table, rest: str) -> Then:  # noqa: ARG001
 
 
 async def _prompt(table: Table, rest: str) -> Then:
-    replies = [prompted for prompted in table.prompts if prompted.node in REPLIES]
+    replies = [prompted for prompted in table.prompts if prompted.node in table.speaking]
     shown = (replies or table.prompts)[-1:]
     if not shown:
         table.screen.answer(

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphs.events import REPLIES, Event, Noticed, Passed, Rolled, Spoken
+from graphs.events import Event, Noticed, Passed, Rolled, Spoken
 from graphs.terminal.text import cleaned, one_line
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class LiveReply:
         elif isinstance(event, Noticed):
             self._put_down()
             self._console.print(one_line(str(event.notice.get("text", ""))), style="dim")
-        elif isinstance(event, Passed) and event.node in REPLIES:
+        elif isinstance(event, Passed) and event.spoke:
             self._put_down()
             self._wait("Taking notes…")
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from graphs.engine import Game
-from graphs.events import Event, Prompted, Recalled
+from graphs.events import Event, Passed, Prompted, Recalled
 from graphs.terminal.screen import Screen
 
 
@@ -49,6 +49,7 @@ class Table:
         screen: Where answers go.
         recalled: Memories of the last turn; None before the first.
         prompts: What the model saw in the last turn, in order.
+        speaking: Nodes that had words for the player.
         commands: What may be typed; none: those of the game.
         who: Who answers.
         again: How a turn is told again.
@@ -58,6 +59,7 @@ class Table:
     screen: Screen
     recalled: list[dict[str, Any]] | None = None
     prompts: list[Prompted] = field(default_factory=list)
+    speaking: set[str] = field(default_factory=set)
     commands: Mapping[str, Command] = field(default_factory=dict)
     who: str = "the dungeon master"
     again: str = "in other words; the dice stand."
@@ -82,6 +84,8 @@ class Table:
             self.recalled = event.memories
         elif isinstance(event, Prompted):
             self.prompts.append(event)
+        elif isinstance(event, Passed) and event.spoke:
+            self.speaking.add(event.node)
 
 
 class Command(NamedTuple):
