@@ -18,12 +18,15 @@ def named_in(query: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
     A name is named by any of its words, or by a capitalised word that it begins with ("Mel" for Melanie).
     """
     asked = _WORD.findall(query)
+    small = {word.lower() for word in asked}
+    begun = {word.lower() for word in asked if word[0].isupper() and len(word.lower()) >= _SHORTEST}
     found = {}
     for name in names:
-        parts = [part for part in split_words(name) if part not in STOP_WORDS]
-        words = frozenset(word.lower() for word in asked if any(_names(word, part) for part in parts))
+        parts = set(split_words(name)) - STOP_WORDS
+        words = small & parts
+        words |= {word for word in begun if any(part.startswith(word) for part in parts)}
         if words:
-            found[name] = words
+            found[name] = frozenset(words)
     return found
 
 
@@ -52,8 +55,3 @@ def without(query: str, words: Iterable[str]) -> str:
 
 def _bare(word: str) -> str:
     return re.split(r"['’]", word)[0].lower()
-
-
-def _names(word: str, part: str) -> bool:
-    small = word.lower()
-    return small == part or (word[0].isupper() and len(small) >= _SHORTEST and part.startswith(small))

@@ -2,8 +2,10 @@
 
 Slots part what contradicts itself word for word (`memory.validity`); "Oda never leaves the mill" and "Oda was seen at
 the fair" need a judge. A judgement is a record of its own with the stamp of the turn that reflected, and no fact is
-touched, so that a timeline from before it goes on believing. It is found by a key of fact and branch: to ask of a
-hundred facts whether they hold is one batch of reads, and no search.
+touched, so that a timeline from before it goes on believing. It is found by a key of fact and branch. A timeline may
+have a hundred branches, and hardly any fact is ever judged; so a note without branch, the same whoever writes it, says
+of which facts there is a judgement at all. To ask of a hundred facts whether they hold is two batches of reads, and no
+search.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ Place = tuple[Namespace, str]
 """Namespace and key of a fact."""
 
 SETTLED = "settled"
+_JUDGED = "judged"
 _ALL = 10_000  # judgements that are read where no timeline says which branches to ask
 _NEVER = frozenset({"exchange", "lore"})  # kinds that nothing contradicts: they were said, or stand in a book
 
@@ -57,7 +60,9 @@ async def settle(
         return []
     found = await gotten(store, [GetOp(place, key) for key in keys.values()])
     new = [ended for ended, item in zip(keys, found, strict=True) if item is None]
-    writes = [
+    # The note comes first: without a judgement it says nothing, but a judgement without it would not be found.
+    writes = [PutOp(_judged_of(namespace), marks.digest(ended), {"judged": True}, index=False) for ended in new]
+    writes += [
         PutOp(place, keys[ended], {"ended": ended, "fact": pairs[ended], **stamped}, index=False) for ended in new
     ]
     await store.abatch(writes)
@@ -82,19 +87,22 @@ async def settled(
     }
     if timeline is None:
         return await _settled_anywhere(store, facts, before)
+    notes = await gotten(
+        store, [GetOp(_judged_of(space), marks.digest(key), refresh_ttl=False) for space, key in facts]
+    )
     asked = [
         (place, GetOp(_place_of(place[0]), _key(place[1], branch), refresh_ttl=False))
-        for place, turn in facts.items()
+        for (place, turn), note in zip(facts.items(), notes, strict=True)
+        if note is not None
         for branch, through in timeline
         if through >= turn
     ]
-    if not asked:
-        return {}
     items = await gotten(store, [op for _, op in asked])
     ends: dict[Place, int] = {}
     for (place, _), item in zip(asked, items, strict=True):
         if item is not None and marks.seen(timeline, item.value, before):
-            ends[place] = min(int(item.value["turn"]), ends.get(place, int(item.value["turn"])))
+            turn = int(item.value["turn"])
+            ends[place] = min(turn, ends.get(place, turn))
     return ends
 
 
@@ -104,16 +112,21 @@ async def _settled_anywhere(store: BaseStore, facts: Mapping[Place, int], before
         return {}
     searches = [SearchOp(_place_of(space), limit=_ALL) for space in spaces]
     results = await searched(store, searches)
-    return {
-        (space, item.value["ended"]): int(item.value["turn"])
-        for space, items in zip(spaces, results, strict=True)
-        for item in items
-        if (space, item.value["ended"]) in facts and marks.seen(None, item.value, before)
-    }
+    ends: dict[Place, int] = {}
+    for space, items in zip(spaces, results, strict=True):
+        for item in items:
+            place, turn = (space, item.value["ended"]), int(item.value["turn"])
+            if place in facts and marks.seen(None, item.value, before):
+                ends[place] = min(turn, ends.get(place, turn))
+    return ends
 
 
 def _place_of(facts: Namespace) -> Namespace:
     return (*facts[:-1], SETTLED)
+
+
+def _judged_of(facts: Namespace) -> Namespace:
+    return (*facts[:-1], _JUDGED)
 
 
 def _key(ended: str, branch: str) -> str:

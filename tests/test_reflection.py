@@ -9,7 +9,7 @@ from memory import marks
 from memory.facts import Fact
 from memory.noting import Note, note
 from memory.reflection import MOST_INSIGHTS, Evidence, may_end, read_questions, read_reflection
-from memory.settled import settle, settled
+from memory.settled import Standing, settle, settled
 from memory.timeline import record_key, stamp
 from memory.validity import history, valid
 
@@ -50,6 +50,28 @@ async def test_a_judged_fact_is_history_and_its_slot_is_free_again(store):
     await say(store, 4, [("a", 4)], "Oda lives at the mill.", "the mill")
     items = await store.asearch(FACTS)
     assert [item.key for item in await valid(store, items, timeline=[("a", 4)])] == ["a-4-fact-0"]
+
+
+async def test_a_hundred_branches_cost_no_more_reads_than_one_and_a_judgement_on_any_of_them_counts(store, monkeypatch):
+    timeline = [(f"b{number:03}", 10 * (number + 1)) for number in range(101)]
+    facts = [Standing(FACTS, f"b000-{turn}-fact-0", {"kind": "trait", **stamp("b000", turn)}) for turn in range(1, 51)]
+    reads = []
+    abatch = store.abatch
+
+    async def counted(ops):
+        reads.extend(ops := list(ops))
+        return await abatch(ops)
+
+    monkeypatch.setattr(store, "abatch", counted)
+    assert await settled(store, facts, timeline=timeline) == {}
+    assert len(reads) == len(facts)
+    for branch, turn in (("b050", 505), ("b100", 1005), ("lost", 700)):
+        await settle(store, FACTS, [(f"b000-{turn % 50 + 1}-fact-0", "x")], stamp(branch, turn))
+    reads.clear()
+    assert await settled(store, facts, timeline=timeline) == {(FACTS, "b000-6-fact-0"): 505}
+    assert len(reads) <= len(facts) + 3 * len(timeline)
+    assert await settled(store, facts, timeline=timeline[:50]) == {}
+    assert await settled(store, facts) == {(FACTS, "b000-6-fact-0"): 505, (FACTS, "b000-1-fact-0"): 700}
 
 
 def test_five_hundred_fuzzed_answers_make_no_insight_without_sources_and_no_odd_judgement():
