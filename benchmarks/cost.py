@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import statistics
 import time
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tables import Tables
+
+_TAKEN_BACK = 3  # turns
 
 
 class Turn(NamedTuple):
@@ -36,9 +39,27 @@ def size_of(path: Path) -> int:
     return int(pages)
 
 
-async def run(model: Tables, play: Play, turns: int, checkpoints: Path, store: Path | None = None) -> list[Turn]:
-    """Play turns and measure each."""
-    return [await measured(model, play, turn, checkpoints, store) for turn in range(1, turns + 1)]
+async def run(
+    model: Tables,
+    play: Play,
+    turns: int,
+    checkpoints: Path,
+    store: Path | None = None,
+    undo: Callable[[int], Awaitable[object]] | None = None,
+    forks: int = 0,
+) -> list[Turn]:
+    """Play turns and measure each; after `forks` of them the last three are taken back and played again."""
+    forked = set(random.Random(3).sample(range(_TAKEN_BACK + 2, turns), forks))
+    found: dict[int, Turn] = {}
+    turn = 0
+    while turn < turns:
+        turn += 1
+        found[turn] = await measured(model, play, turn, checkpoints, store)
+        if undo and turn in forked:
+            forked.discard(turn)
+            await undo(_TAKEN_BACK)
+            turn -= _TAKEN_BACK
+    return [found[turn] for turn in range(1, turns + 1)]
 
 
 async def measured(model: Tables, play: Play, turn: int, checkpoints: Path, store: Path | None = None) -> Turn:

@@ -2,7 +2,7 @@
 
     python benchmarks/turn_cost.py --quick       under two minutes: 200 turns of ours, 100 of the others
     python benchmarks/turn_cost.py               2,000 turns of ours, 500 of the others (about ten minutes)
-    python benchmarks/turn_cost.py --only ours --turns 5000
+    python benchmarks/turn_cost.py --only ours --turns 5000 --forks 50
 
 Ours is the dungeon master as the terminal runs it (`graphs.engine`: SQLite checkpoints, FaissStore, default settings),
 all nodes at work: dice every fourth turn; notes on the quest's page, two facts and one exchange into the store every
@@ -13,8 +13,9 @@ by one model of tables: replies of 600 characters to messages of about 80, no ne
 Time is the process's CPU time (all threads), which other work on the machine hardly changes: the median turn of a
 window. Bytes are what the database has grown by, and tokens what all prompts of the turn came to (four characters each,
 `count_tokens_approximately`), both the mean of the window, so that what happens every tenth turn counts. Windows end at
-turn 100 and at the last turn. Most others send the whole history, so that their cost goes up with every turn, and the
-whole run's with its square: they are run for fewer turns. Each figure is one line `name: value unit`.
+turn 100 and at the last turn. With `--forks`, ours is taken back three turns so many times, at random turns, and goes
+on from there. Most others send the whole history, so that their cost goes up with every turn, and the whole run's with its
+square: they are run for fewer turns. Each figure is one line `name: value unit`.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ from graphs.engine import open_game  # noqa: E402
 from graphs.home import Home  # noqa: E402
 
 
-async def ours(model: Tables, turns: int, home: Path) -> list[Turn]:
-    """The dungeon master as the terminal runs it."""
+async def ours(model: Tables, turns: int, home: Path, forks: int) -> list[Turn]:
+    """The dungeon master as the terminal runs it; `forks` times three turns are taken back and played anew."""
     graphs.model.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
     place = Home(home)
     place.locks.mkdir(parents=True)
@@ -53,7 +54,10 @@ async def ours(model: Tables, turns: int, home: Path) -> list[Turn]:
             async for _ in game.send(text):
                 pass
 
-        measured = await run(model, play, turns, place.checkpoints, place.memory)
+        async def undo(turns: int) -> None:
+            await (await game.history()).undo(turns)
+
+        measured = await run(model, play, turns, place.checkpoints, place.memory, undo, forks)
         saved = await game.saved()
     if saved is None or saved.turn != turns or saved.values["noted_through"] != turns:
         raise SystemExit(f"The game did not get through its {turns} turns: {saved}")
@@ -99,7 +103,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, list[Turn]]:
             begun, home = time.perf_counter(), Path(directory) / "home"
             model = Tables()
             if name == "ours":
-                measured[name] = await ours(model, turns, home)
+                measured[name] = await ours(model, turns, home, arguments.forks)
             else:
                 measured[name] = await peer(PEERS[name], model, turns, home)
             size = size_of(home / "checkpoints.db") / 2**20
@@ -112,6 +116,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, list[Turn]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=2000, help="turns of ours (default: 2,000)")
+    parser.add_argument("--forks", type=int, default=0, help="times that ours is taken back three turns (default: 0)")
     parser.add_argument("--peer-turns", type=int, default=500, help="turns of the others (default: 500)")
     parser.add_argument("--quick", action="store_true", help="200 and 100 turns")
     parser.add_argument("--only", nargs="+", choices=["ours", *PEERS], help="run only these")

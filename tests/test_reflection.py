@@ -6,6 +6,7 @@ import pytest
 from stores import opened
 
 from memory import marks
+from memory.batches import gotten
 from memory.facts import Fact
 from memory.noting import Note, note
 from memory.reflection import MOST_INSIGHTS, Evidence, may_end, read_questions, read_reflection
@@ -56,13 +57,12 @@ async def test_a_hundred_branches_cost_no_more_reads_than_one_and_a_judgement_on
     timeline = [(f"b{number:03}", 10 * (number + 1)) for number in range(101)]
     facts = [Standing(FACTS, f"b000-{turn}-fact-0", {"kind": "trait", **stamp("b000", turn)}) for turn in range(1, 51)]
     reads = []
-    abatch = store.abatch
 
-    async def counted(ops):
-        reads.extend(ops := list(ops))
-        return await abatch(ops)
+    async def counted(store, ops):
+        reads.extend(ops)
+        return await gotten(store, ops)
 
-    monkeypatch.setattr(store, "abatch", counted)
+    monkeypatch.setattr("memory.settled.gotten", counted)
     assert await settled(store, facts, timeline=timeline) == {}
     assert len(reads) == len(facts)
     for branch, turn in (("b050", 505), ("b100", 1005), ("lost", 700)):
