@@ -14,8 +14,8 @@ Time is the process's CPU time (all threads), which other work on the machine ha
 window. Bytes are what the database has grown by, and tokens what all prompts of the turn came to (four characters each,
 `count_tokens_approximately`), both the mean of the window, so that what happens every tenth turn counts. Windows end at
 turn 100 and at the last turn. With `--forks`, ours is taken back three turns so many times, at random turns, and goes
-on from there. Most others send the whole history, so that their cost goes up with every turn, and the whole run's with its
-square: they are run for fewer turns. Each figure is one line `name: value unit`.
+on from there. Most others send the whole history, so that their cost goes up with every turn, and the whole run's with
+its square: they are run for fewer turns. Each figure is one line `name: value unit`.
 """
 
 from __future__ import annotations
