@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from memory.bm25 import Having, Matches, nobody
+from memory.bm25 import Having, Matches
 from memory.changes import changed_after, last_removed
 from memory.row_cache import OFTEN
 from memory.rows import SHIFT, NamespaceRow
@@ -29,11 +29,7 @@ _MOST_WORDS = 8_192  # whose postings are kept
 _SMALL = 16_384  # words in all its texts
 _FEW_NEW = 256  # items that are read to bring the kept postings up to date; with more, they are read anew
 
-# One row for all instances of a word: to make an object of each takes twice the time of all the rest.
-_INSTANCES = (
-    "SELECT count(*), group_concat(doc), group_concat(substr(col, 2)) "
-    "FROM (SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?)"
-)
+_INSTANCES = "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?"
 _ALL_INSTANCES = "SELECT term, doc, col FROM temp.words WHERE term >= ? AND term <= ?"
 
 
@@ -175,29 +171,25 @@ class Postings:
         if stem in self._found or self._table is not None:
             return self._kept(stem)
         term = f"{self._namespace}x{stem}"
-        count, documents, columns = connection.execute(_INSTANCES, (term, _TOO_COMMON + 1)).fetchone()
-        found = self._having_of(documents or "", columns or "") if count <= _TOO_COMMON else None
+        instances = connection.execute(_INSTANCES, (term, _TOO_COMMON + 1)).fetchall()
+        found = self._having_of(instances) if len(instances) <= _TOO_COMMON else None
         self._found[stem] = found
         self._bytes += _bytes(found)
         while len(self._found) > _MOST_WORDS:
             self._bytes -= _bytes(self._found.popitem(last=False)[1])
         return found
 
-    def _having_of(self, documents: str, columns: str) -> Having:
-        """Count a word's instances: the items and the columns that they stand in, each with commas between."""
+    def _having_of(self, instances: Sequence[tuple[int, str]]) -> Having:
+        """Count a word's instances, which FTS5 lists by document."""
         import numpy as np
 
-        if not documents:
-            return nobody()
-        every = np.fromstring(documents, np.int64, sep=",")
-        order = np.argsort(every, kind="stable")
-        every = every[order]
-        weights = np.array(list(self._weights.values()), np.float32)
-        starts = np.flatnonzero(np.diff(every, prepend=-1))
-        often = np.add.reduceat(weights[np.fromstring(columns, np.int64, sep=",")[order]], starts)
-        items = every[starts]
+        counted: dict[int, float] = {}
+        for document, column in instances:
+            counted[document] = counted.get(document, 0.0) + self._weights[column]
+        items = np.fromiter(counted, np.int64, len(counted))
+        often = np.fromiter(counted.values(), np.float32, len(counted))
         places = np.searchsorted(self.ids, items)
-        if places[-1] >= len(self.ids) or (self.ids[places] != items).any():
+        if len(items) and (places[-1] >= len(self.ids) or (self.ids[places] != items).any()):
             inside = np.isin(items, self.ids)
             places, often = places[inside], often[inside]
         return Having(places.astype(np.int32), often)
