@@ -123,9 +123,17 @@ class Chronicle:
         return sorted(found, key=lambda place: (place.turn, place.age))
 
     async def here(self) -> Segment | None:
-        """Return branch and number of the last turn that is remembered where one stands; None before the first."""
-        timeline = remembered((await self.graph.aget_state(self._thread())).values)
-        return timeline[-1] if timeline else None
+        """Return branch and number of the last turn that is remembered where one stands; None before the first.
+
+        An interview is remembered once it is over, so who has gone back into it stands where nothing was yet; what was
+        played on from there has remembered it since.
+        """
+        state = await self.graph.aget_state(self._thread())
+        if timeline := remembered(state.values):
+            return timeline[-1]
+        spot = spot_of(state)
+        since = await self._at_turn(spot.turn, state.values.get("timeline", ()))
+        return next((place.key for place in since if place.player == spot.player), None)
 
     async def find(self, where: str) -> Place:
         """Find a place by the name of a line (its last turn), a branch, or the number of a turn on this line.

@@ -145,6 +145,19 @@ async def test_lines_are_named_shown_gone_to_and_compared(table, model, capsys):
     assert "at turn 3" not in await answer(table, "/branches", capsys)
 
 
+async def test_who_has_gone_back_into_the_interview_is_shown_where_they_are(table, model, capsys):
+    model.queue("interview", say("Who are you?"))
+    await tell(table, table.game.send("Hello?"))
+    assert "No branches yet" in await answer(table, "/branches", capsys)
+    await story(table, model, 1)
+    assert "● you are here · “" in await answer(table, "/branches", capsys)
+    await answer(table, "/undo", capsys)
+    assert "turns 1–2 · main · ● you are here at turn 1" in await answer(table, "/branches", capsys)
+    model.queue("interview", say("And what do you want?"))
+    await tell(table, table.game.send("I'm nobody"))
+    assert "you are here" not in await answer(table, "/branches", capsys), "that turn is not remembered yet"
+
+
 async def test_every_road_in_the_tree_has_a_name_that_leads_there(table, model, capsys):
     await story(table, model, 2)
     for number in range(3):
