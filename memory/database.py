@@ -18,6 +18,7 @@ SCHEMA_VERSION: Final = 1
 FILE_NAME: Final = "store.sqlite3"
 _BUSY_SECONDS = 60.0  # how long to wait for another process's write before giving up
 _IDLE_READERS = 8
+_READER_KIB = 256  # of pages that a reader keeps; the system keeps the file's as well, and eight readers may be idle
 
 # An item's id is `namespace << 32 | counter`, and a vector's likewise. Rows of one namespace therefore lie
 # next to each other in the file, a range of ids is a namespace, and ids are never used twice.
@@ -172,8 +173,12 @@ class Database:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    def connect(self) -> sqlite3.Connection:
-        """Open one more connection to the file, which the caller closes."""
+    def connect(self, *, writes: bool = False) -> sqlite3.Connection:
+        """Open one more connection to the file, which the caller closes.
+
+        Args:
+            writes: Whether it keeps as many pages as SQLite does by itself, so that each is written once.
+        """
         if self._closed:
             raise StoreClosedError(f"the store {self.path} is closed")
         connection = sqlite3.connect(
@@ -186,6 +191,8 @@ class Database:
         try:
             self._switch_to_wal(connection)
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            if not writes:
+                connection.execute(f"PRAGMA cache_size = -{_READER_KIB}")
             self._look_at_words(connection)
         except sqlite3.Error:
             connection.close()
@@ -233,7 +240,7 @@ class Database:
             self._begin_process()
         with self._write_lock, self.explained():
             if self._writer is None:
-                self._writer = self.connect()
+                self._writer = self.connect(writes=True)
             connection = self._writer
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -283,7 +290,7 @@ class Database:
             StoreUnavailableError: If somebody reads or writes the file and does not stop, or the disk is full.
             StoreClosedError: After `close()`.
         """
-        with self._write_lock, self.explained(), closing(self.connect()) as connection:
+        with self._write_lock, self.explained(), closing(self.connect(writes=True)) as connection:
             connection.execute("PRAGMA secure_delete = ON")  # pages that are taken anew hold no old bytes either
             connection.execute("VACUUM")
             (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _NEAR = 512  # vectors that a core's own cache holds, of 384 dimensions
-_BLOCK = 256  # vectors read from the database at a time
+_BLOCK = 64  # vectors read from the database at a time
 _SAMPLE_PER_LIST = 40  # training vectors for each list; FAISS asks for 39 or more
 _ROUNDS = 8  # of k-means; more changed recall by less than a thousandth
 _JUDGES = 100  # vectors by whose nearest neighbours the width of the search is set
