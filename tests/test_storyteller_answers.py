@@ -37,7 +37,7 @@ NOTHING = """I'm tired|I am so tired|i'm tired|a bit hungry|I'm hungry and cold|
     |I won't tell you|none of your business|who cares|hmm|…|give me an example|I changed my mind
     |my name is not important|call me later|whatever you say|sounds good
     |I'm waiting|cast fireball|roll for initiative|brb|both|neither|I eat bread
-    |is that all?|ok, let's start|Well, I'm tired."""
+    |is that all?|ok, let's start|Well, I'm tired.|I shrug.|I nod to whoever is here.|I bow"""
 NOT_WHAT_ONE_IS = """from London|I'm from London|from the north|I love cats|I like it here|running late|very tired
     |so tired|really hungry|kill goblins|open door|working on it|just looking|I hate orcs
     |I see an elf|I'm not an elf|I want to kill the wizard|my mother is an elf|hunting the wizard

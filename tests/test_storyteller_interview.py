@@ -25,6 +25,18 @@ SENTENCES = [
         "goal": "hunting the orc who killed my mother"}),
     ("Name: Kara\nRace: tiefling\nClass: warlock\nBackground: acolyte\nGoal: break the pact", "", {
         "name": "Kara", "ancestry": "tiefling", "class": "warlock", "background": "acolyte", "goal": "break the pact"}),
+    ("Hi! I want to be Brannoc, a dwarven cleric from the salt mines who wants to find out who murdered his brother.", "",
+     {"name": "Brannoc", "ancestry": "dwarf", "class": "cleric", "background": "from the salt mines",
+      "goal": "wants to find out who murdered his brother"}),
+    ("I want to play a grumpy dwarf cleric named Durn", "", {
+        "name": "Durn", "ancestry": "dwarf", "class": "cleric", "personality": "grumpy"}),
+    ("My character is a tiefling rogue", "", {"ancestry": "tiefling", "class": "rogue"}),
+    ("I want to be the most feared captain of the coast", "What is your goal?", {
+        "goal": "want to be the most feared captain of the coast"}),
+    ("Lysandra. Half-elf bard.", "", {"name": "Lysandra", "ancestry": "Half-elf", "class": "bard"}),
+    ("A human fighter called Gareth Stone, ex-soldier, looking for a deserter", "", {
+        "name": "Gareth Stone", "ancestry": "human", "class": "fighter", "background": "ex-soldier",
+        "goal": "looking for a deserter"}),
     ("call me Ash", "", {"name": "Ash"}),
     ("mira", "What is your name?", {"name": "Mira"}),
     ("elf wizard", "Of what ancestry are you? What is your class?", {"ancestry": "elf", "class": "wizard"}),

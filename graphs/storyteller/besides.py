@@ -28,6 +28,10 @@ _ONE_WORD = (
     r"never\s*mind|nvm|later|skip|pass|next|what|why|who|where|when|how|which|not\s+(?:now|yet|really|sure|today|at\s+all)|really|seriously|"
     r"of\s+course|certainly|absolutely|definitely|true|false|same|amen|test|testing|me|you|i|it|this|that|here|there|now|well|so|and|but|both|neither|either|surely|brb|gtg|afk|bonjour|hola"
 )
+_GESTURE = (
+    r"(?:i\s+)?(?:just\s+|only\s+|slowly\s+|quietly\s+)*(?:nod|shrug|bow|wave|smile|grin|smirk|frown|wink|laugh|sigh|grunt|yawn|cough|blink|shake\s+my\s+head)"
+    r"(?:\s+(?:my\s+(?:head|shoulders|hands?)|politely|slowly|quietly|(?:at|to)\s+(?:you|everyone|everybody|the\s+\w+|who(?:m?ever)?\s.*)))*"
+)
 _GREETING = (
     r"(?:hi+|hello+|hey+|hiya|howdy|greetings|salutations|hail|yo|welcome|good\s*(?:day|morning|evening|afternoon|night|bye)|bye|goodbye|farewell|"
     r"see\s+you|well\s+met|nice\s+to\s+meet\s+you|pleased\s+to\s+meet\s+you|what['’]?s\s+up|how\s+are\s+you|how\s+do\s+you\s+do)"
@@ -73,7 +77,7 @@ _TALK = (
     r"(?:can|could|may|might|do|does|did|is|are|am|should|shall|would|will|have|has)\s+(?:i|you|we|it|this|that|there|they)\b.*"
 )
 _BESIDE = re.compile(
-    rf"(?:{_ONE_WORD}|{_GREETING}|{_MOOD}|{_WISH}{_COMMANDS}|{_NOW}{_DEED}|{_LEAVE}|(?:(?:well|so|but|and|ok|okay|oh|hm+|um+|sorry|actually|honestly|please)\s+)?(?:{_TALK}))(?:\s+(?:please|then|now|lol|haha))?",
+    rf"(?:{_ONE_WORD}|{_GREETING}|{_GESTURE}|{_MOOD}|{_WISH}{_COMMANDS}|{_NOW}{_DEED}|{_LEAVE}|(?:(?:well|so|but|and|ok|okay|oh|hm+|um+|sorry|actually|honestly|please)\s+)?(?:{_TALK}))(?:\s+(?:please|then|now|lol|haha))?",
     re.I,
 )
 _JOINTS = re.compile(r"\s*[.,;!?…–:()\"“”*]+(?:\s+|$)|\s+[-–]+\s+")

@@ -31,7 +31,9 @@ _LOW_NAME = re.compile(
     re.I,
 )
 _IS_NAME_AFTER = re.compile(
-    rf"^\W*(?P<name>(?-i:{_NAME}))(?:\s+is\s+(?:my\s+name|what\s+they\s+call\s+me|the\s+name)|,\s+(?:an?|the)\s)", re.I
+    rf"^\W*(?:(?:hi|hello|hey|greetings)\b[\s,!.]*)?(?P<name>(?-i:{_NAME}))(?:\s+is\s+(?:my\s+name|what\s+they\s+call\s+me|the\s+name)|,\s+(?:an?|the)\s"
+    rf"|\s*[,.:;–-]\s+(?:[\w-]+\s+){{0,2}}?(?:{ANCESTRY.pattern}|{CLASS.pattern}))",
+    re.I,
 )
 _NOT_NAMES = {
     "i", "a", "an", "the", "not", "now", "just", "from", "very", "really", "so", "quite", "too", "here",

@@ -47,6 +47,13 @@ _BACKGROUND = re.compile(
        sage|urchin|acolyte|charlatan|entertainer|guild|outlander|merchant|miner|fisher|blacksmith|smith|hunter['’]s|baker|innkeeper|temple|stable|street)|was\s+an?|used\s+to\s+be|had\s+been|has\s+been|years\s+ago)\b.*)$""",
     re.I | re.X | re.S,
 )
+_WISHED = re.compile(
+    r"^\W*(?:(?:hi|hello|hey|ok|okay|so|well|greetings|yes|yeah|sure)[\s,.!]+)*(?:"
+    r"(?:i\s+(?:want|would\s+like|wish)|i['’]d\s+like|i\s+wanna|let\s+me|can\s+i)\s+(?:to\s+)?(?:be|play)\s+(?:as\s+)?|"
+    r"my\s+character\s+is\s+)"
+    r"(?=(?P<name>(?-i:[A-Z])[\w'’-]*)|an?\s+(?P<kind>[^,.;]*))",
+    re.I,
+)
 _ONCE = re.compile(
     r"^(?:(?:i|she|he|they)\s+)(?:once\s+)?(?P<what>(?:was|used\s+to\s+be|had\s+been)\s+(?:once\s+)?(?:an?|the)\s+.+)",
     re.I,
@@ -85,6 +92,7 @@ def read(words: str, asked: list[str], known: JSON) -> JSON:
     found: JSON = {}
     if not said:
         return found
+    said = _as_being(said, asked, known)
     name = find_name(said, known)
     if name:
         found["name"] = name
@@ -102,6 +110,16 @@ def read(words: str, asked: list[str], known: JSON) -> JSON:
         for field, value in found.items()
     }
     return {field: value for field, value in found.items() if value and value != known.get(field)}
+
+
+def _as_being(said: str, asked: list[str], known: JSON) -> str:
+    """Read "I want to be Bran, a dwarf cleric" as "I'm Bran, a dwarf cleric": who wishes to be somebody is that one."""
+    wished = _WISHED.match(said)
+    if wished is None or (asked and not set(asked) & {"name", "ancestry", "class"}):
+        return said
+    name, kind = wished["name"], wished["kind"] or ""
+    meant = nameable(name) and not known.get("name") if name else ANCESTRY.search(kind) or CLASS.search(kind)
+    return f"I'm {said[wished.end() :]}" if meant else said
 
 
 def _read_clause(clause: str, clauses: int, asked: list[str], found: JSON, name: str) -> None:
@@ -139,7 +157,7 @@ def _read_clause(clause: str, clauses: int, asked: list[str], found: JSON, name:
         carry(kit["kit"], found)
     elif goal and "goal" not in found and len(clause.split()) > 1:
         found["goal"] = neat(goal["named"] or goal["named2"] or goal["goal"])
-    elif past and len(clause.split()) > 1:
+    elif past and len(re.split(r"[\s-]+", clause)) > 1:
         told = _WHENCE.sub("", neat(past["named"] or past["named2"] or past["background"]))
         found["background"] = f"{found['background']}; {told}" if found.get("background") else told
     if not goal or not found.get("goal"):
