@@ -25,9 +25,9 @@ SENTENCES = [
         "goal": "hunting the orc who killed my mother"}),
     ("Name: Kara\nRace: tiefling\nClass: warlock\nBackground: acolyte\nGoal: break the pact", "", {
         "name": "Kara", "ancestry": "tiefling", "class": "warlock", "background": "acolyte", "goal": "break the pact"}),
-    ("Hi! I want to be Brannoc, a dwarven cleric from the salt mines who wants to find out who murdered his brother.", "",
-     {"name": "Brannoc", "ancestry": "dwarf", "class": "cleric", "background": "from the salt mines",
-      "goal": "wants to find out who murdered his brother"}),
+    ("Hi! I want to be Brannoc, a dwarven cleric from the salt mines who wants to find out who killed his kin.", "", {
+        "name": "Brannoc", "ancestry": "dwarf", "class": "cleric", "background": "from the salt mines",
+        "goal": "wants to find out who killed his kin"}),
     ("I want to play a grumpy dwarf cleric named Durn", "", {
         "name": "Durn", "ancestry": "dwarf", "class": "cleric", "personality": "grumpy"}),
     ("My character is a tiefling rogue", "", {"ancestry": "tiefling", "class": "rogue"}),

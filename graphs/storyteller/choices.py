@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from graphs.storyteller import topics
@@ -11,6 +12,11 @@ from graphs.storyteller.tables import table
 from graphs.storyteller.words import Intent
 
 JSON = dict[str, Any]
+
+_OFFERS = re.compile(
+    r"(?:From here it goes to|From .+ you can go to|Ways lead to|You could|You might|Then again, you might|Press on)\b|"
+    r"(?:Do you|What do you do|What now)\b.*\?$"
+)
 
 
 def options(scene: Scene) -> list[str]:
@@ -66,6 +72,11 @@ def offer(scene: Scene, *, apart: bool = False) -> None:
         ),
         apart=apart,
     )
+
+
+def is_offer(sentence: str) -> bool:
+    """Whether a sentence of a reply holds out choices, and tells nothing that happened."""
+    return _OFFERS.match(sentence) is not None
 
 
 def suggest(scene: Scene, _: Intent) -> None:

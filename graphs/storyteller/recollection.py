@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from graphs.storyteller.phrases import filled
+from graphs.storyteller.choices import is_offer
+from graphs.storyteller.hearsay import Exchange, heard
+from graphs.storyteller.phrases import filled, lower
 from graphs.storyteller.tables import table
 from graphs.storyteller.tale import stem
 
@@ -65,6 +67,15 @@ _ALIKE = {
 }
 
 
+_OWN_DEED = re.compile(
+    r"\W*(?:what|whom?|which \w+|where|when|how|why) (?:did|have|had) (?:i|we) (?:\w+ly )?(?:do|done|take|taken|took|"
+    r"steal|stolen|buy|bought|get|got|give|given|sell|sold|drop|dropped|eat|eaten|drink|promised?|swear|attack\w*|"
+    r"hit|kill\w*)\b",
+    re.IGNORECASE,
+)
+_WHETHER = re.compile(r"\W*(?:did|have|had) (?:i|we)\b", re.IGNORECASE)
+
+
 class Trace(NamedTuple):
     """One sentence that something in the prompt holds.
 
@@ -93,23 +104,36 @@ def remember(
     chance: random.Random,
 ) -> str:
     """Answer a question about the past, or say plainly that the character does not know."""
-    traces = _traces(page, character, summary, memories, exchanges)
+    past = _past(memories, exchanges)
+    if said := heard(question, page, past, _words):
+        told = " ".join(_quote(Trace(text, "story", when, 0)) for text, when in said)
+        return f"{chance.choice(table('remembered'))} {told}"
+    traces = _traces(page, character, summary, memories, past)
     asked = _words(f"{subject} {question}")
-    best = _best(asked, traces) if asked else []
-    shown = (subject or question).strip(" ?.!")[:80]
+    best = _best(asked, traces, question) if asked else []
     if not best:
-        if not asked and exchanges:
-            return f"You think back over the last hours. {_clipped(exchanges[-1][1] or exchanges[-1][0])}"
-        shown = re.sub(
-            r"\b(?:my|me|i)\b", lambda m: {"my": "your", "me": "you", "i": "you"}[m[0].lower()], shown, flags=re.I
-        )
-        said = filled(chance.choice(table("unknown")), subject=f"“{shown}”", subject_c=f"“{shown}”")
-        return f"{said} You could ask around, or go and look."
+        if not asked and (news := [reply for _, reply, _ in past if reply]):
+            return f"You think back over the last hours. {_clipped(news[-1])}"
+        return f"{_unknown(subject, question, chance)} You could ask around, or go and look."
     told = " ".join(_quote(trace) for trace in best)
     return f"{chance.choice(table('remembered'))} {told}"
 
 
-def _best(asked: list[str], traces: Sequence[Trace]) -> list[Trace]:
+def _unknown(subject: str, question: str, chance: random.Random) -> str:
+    if _OWN_DEED.match(question) or _WHETHER.match(question):
+        return "You think it over, and remember nothing of the kind."
+    clause = re.match(r"\W*wh\w+ (?:do|did|does|had|has|have) ", question, re.I)  # "the baker say" alone is no phrase
+    shown = lower((question if clause else subject or question).strip(" ?.!"))[:80]
+    yours = {"my": "your", "me": "you", "i": "you"}
+    shown = re.sub(r"\b(?:my|me|i)\b", lambda m: yours[m[0].lower()], shown, flags=re.I)
+    return filled(chance.choice(table("unknown")), subject=f"“{shown}”", subject_c=f"“{shown}”")
+
+
+def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trace]:
+    if _OWN_DEED.match(question):
+        traces = [trace for trace in traces if trace.source == "you" or trace.text.startswith("You ")]
+    # "Did I eat the pie?" is not answered by a pie that was not eaten.
+    least = 0.7 if _WHETHER.match(question) else 0.45
     known = [set(_words(trace.text)) for trace in traces]
     spread = Counter(word for words in known for word in words)
     weight = {word: math.log(1 + len(traces) / (1 + spread[word])) + 0.3 for word in asked}
@@ -123,41 +147,49 @@ def _best(asked: list[str], traces: Sequence[Trace]) -> list[Trace]:
         liking = {"notes": 0.06, "you": 0.05, "story": 0.0, "summary": -0.02}[trace.source]
         scored.append((share + liking if share else 0.0, trace.order, trace))
     scored.sort(key=lambda entry: (-entry[0], -entry[1]))
-    if not scored or scored[0][0] < 0.45:
+    if not scored or scored[0][0] < least:
         return []
     chosen: list[Trace] = []
     for score, _, trace in scored:
         fresh = all(_overlap(trace.text, other.text) < 0.7 for other in chosen)
-        if score >= max(0.45, scored[0][0] * 0.75) and fresh:
+        if score >= max(least, scored[0][0] * 0.75) and fresh:
             chosen.append(trace)
         if len(chosen) == 3:
             break
     return chosen
 
 
+def _past(memories: Sequence[JSON], exchanges: Sequence[tuple[str, str]]) -> list[Exchange]:
+    """List what was said and told, oldest first, without what is no news: echoes, and choices that were held out."""
+    past = []
+    for memory in sorted(memories, key=lambda m: m["turn"] if isinstance(m.get("turn"), int) else 0):
+        player, reply = (str(memory.get(part) or "") for part in ("player", "reply"))
+        past.append(Exchange(player, _news(player, reply), _when(memory)))
+    for number, (player, reply) in enumerate(exchanges):
+        ago = len(exchanges) - number
+        past.append(Exchange(player, _news(player, reply), "just now" if ago == 1 else f"{ago} turns ago"))
+    return past
+
+
 def _traces(
-    page: JSON, character: JSON, summary: str, memories: Sequence[JSON], exchanges: Sequence[tuple[str, str]]
+    page: JSON, character: JSON, summary: str, memories: Sequence[JSON], past: Sequence[Exchange]
 ) -> list[Trace]:
     traces: list[Trace] = []
 
     def add(text: str, source: str, when: str = "") -> None:
         for sentence in _sentences(text):
+            if len(sentence) < 4:
+                continue
             asked = source == "summary" and sentence.rstrip('”"’ ').endswith("?")  # what was asked answers nothing
             if not asked:
                 traces.append(Trace(sentence, source, when, len(traces)))
 
     add(summary, "summary")
-    for memory in sorted(memories, key=lambda m: m["turn"] if isinstance(m.get("turn"), int) else 0):
-        when = _when(memory)
-        question = str(memory.get("player") or "").strip().endswith("?")
-        add("" if question else str(memory.get("player") or ""), "you", when)
-        add(_without_echo(str(memory.get("reply") or "")), "story", when)
-        add(" ".join(str(memory[kind]) for kind in _TOLD if memory.get(kind)), "story", when)
-    for number, (player, reply) in enumerate(exchanges):
-        ago = len(exchanges) - number
-        when = "just now" if ago == 1 else f"{ago} turns ago"
+    for memory in memories:
+        add(" ".join(str(memory[kind]) for kind in _TOLD if memory.get(kind)), "story", _when(memory))
+    for player, reply, when in past:
         add("" if player.strip().endswith("?") else player, "you", when)
-        add(_without_echo(reply), "story", when)
+        add(reply, "story", when)
     for subject, fact in _entries(page.get("facts")):
         traces.append(Trace(f"{subject}: {fact}", "notes", "", len(traces)))
     for name, person in _entries(page.get("people")):
@@ -203,19 +235,29 @@ def _when(memory: JSON) -> str:
     return ", ".join(part for part in (f"turn {turn}" if turn is not None else "", ago) if part)
 
 
-def _without_echo(reply: str) -> str:
-    """Leave out of a reply what it itself quoted from memory or did not know: echoes are no sources."""
+def _news(player: str, reply: str) -> str:
+    """Leave out of a reply what was quoted from memory or from the player, not known, or held out as a choice."""
     if (
         any(reply.startswith(opening) for opening in table("remembered"))
         or "You could ask around, or go and look." in reply
     ):
         return ""
-    return reply
+    said = " ".join(player.split()).casefold()
+    told = (
+        " ".join(s for s in _sentences(paragraph) if not is_offer(s) and not _echoes(s, said))
+        for paragraph in reply.split("\n\n")
+    )
+    return "\n\n".join(paragraph for paragraph in told if paragraph)
+
+
+def _echoes(sentence: str, said: str) -> bool:
+    """Whether a sentence quotes the player."""
+    return any(quote.strip(" .!?").casefold() in said for quote in re.findall(r"“([^”]+)”", sentence))
 
 
 def _sentences(text: str) -> list[str]:
     parts = re.split(r"(?:(?<=[.!?])|(?<=[.!?][”\"’]))\s+(?=[A-Z“\"‘])|\n+", text)
-    return [part.strip() for part in parts if len(part.strip()) > 3]
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _entries(value: Any) -> list[tuple[str, Any]]:

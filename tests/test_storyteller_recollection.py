@@ -1,0 +1,85 @@
+"""What was said and done is answered with what was said and done, and not with what was only asked or held out."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from storyteller_game import Game
+
+from graphs.storyteller.recollection import remember
+from graphs.storyteller.tables import table
+
+
+def test_what_somebody_said_is_told_with_their_words():
+    game = Game(luck=15).start("bell")
+    game.say("I ask Widow Garrow about her son")
+    game.say("I go to the church")
+    game.say("I ask Joss about the bell")
+    assert "He said the lights looked lonely." in game.say("what did the widow say about her son?")
+    assert "It went like this (2 turns ago): “Slept like the dead." in game.say("What did Joss say about the bell?")
+    assert "Slept like the dead." in game.say("what did the sexton tell me?")
+    assert "Slept like the dead." in game.say("What did she say?")
+
+
+def test_who_spoke_need_not_be_named_but_nobody_else_may_be():
+    game = Game(luck=15).start("fair")
+    game.say("I ask Rolf about his sister")
+    game.say("I go to the mask stall")
+    game.say("I talk to the mask seller")
+    game.say("I say to her: Who took the memories of these people?")
+    assert "“It's the glue." in game.say("What did Perpetua tell me about the masks?")
+    told = game.say("What did Rolf say about the ringmaster?")
+    assert "She tried on a mask" in told
+    assert "the glue" not in told
+
+
+def test_words_of_the_players_own_are_not_what_somebody_told():
+    game = Game(luck=15).start("bridge")
+    game.say("I tell Fulke that I'll do it for fifty gold")
+    assert "said aloud" not in game.say("What did Fulke tell me?")
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("I wait", "Nothing. You could look at the people, ask Rolf Tanner about the ringmaster or wait."),
+        ("I wait", "You wait.\n\nDo you ask Rolf Tanner about the ringmaster, or go to the Mask Stall?"),
+        ("ask Rolf the ringmaster", "You hold it up to the light: “ask Rolf the ringmaster”. Not a plan."),
+    ],
+)
+def test_choices_held_out_and_words_handed_back_are_no_memories(said, reply):
+    told = remember(
+        "Rolf say about the ringmaster",
+        "What had Rolf to do with the ringmaster?",
+        page={},
+        character={},
+        summary="",
+        memories=[],
+        exchanges=[(f"{said}?", reply)],
+        chance=random.Random(1),
+    )
+    assert "You could ask around, or go and look." in told
+
+
+@pytest.mark.parametrize("question", ["what did I take?", "did I eat the mask?", "What did I give Rolf?"])
+def test_what_the_player_never_did_is_not_remembered(question):
+    game = Game(luck=15).start("fair")
+    game.say("I go to the mask stall")
+    game.say("I look at the masks")
+    assert game.say(question).startswith("You think it over, and remember nothing of the kind.")
+
+
+def test_what_the_player_did_is_remembered():
+    game = Game(luck=15).start("fair")
+    game.say("I go to the mask stall")
+    game.say("I take the heron mask")
+    game.say("I go back")
+    assert "I take the heron mask" in game.say("what did I take?")
+
+
+def test_who_said_nothing_of_it_is_not_quoted():
+    game = Game(luck=15).start("fair")
+    told = game.say("What did the baker say about the bread?")
+    assert "what did the baker say about the bread" in told.casefold()
+    assert not any(told.startswith(opening) for opening in table("remembered"))
