@@ -123,7 +123,8 @@ def _unknown(subject: str, question: str, chance: random.Random) -> str:
     if _OWN_DEED.match(question) or _WHETHER.match(question):
         return "You think it over, and remember nothing of the kind."
     clause = re.match(r"\W*wh\w+ (?:do|did|does|had|has|have) ", question, re.I)  # "the baker say" alone is no phrase
-    shown = lower((question if clause else subject or question).strip(" ?.!"))[:80]
+    whole = not subject or (clause and question[clause.end() :].startswith(subject))
+    shown = lower((question if whole else subject).strip(" ?.!"))[:80]
     yours = {"my": "your", "me": "you", "i": "you"}
     shown = re.sub(r"\b(?:my|me|i)\b", lambda m: yours[m[0].lower()], shown, flags=re.I)
     return filled(chance.choice(table("unknown")), subject=f"“{shown}”", subject_c=f"“{shown}”")
