@@ -64,6 +64,9 @@ _ALIKE = {
     "dead": "die",
     "killed": "kill",
     "siblings": "sister",
+    "wore": "wear",
+    "worn": "wear",
+    "want": "goal",
 }
 
 
@@ -72,6 +75,9 @@ _OWN_DEED = re.compile(
     r"steal|stolen|buy|bought|get|got|give|given|sell|sold|drop|dropped|eat|eaten|drink|promised?|swear|attack\w*|"
     r"hit|kill\w*)\b",
     re.IGNORECASE,
+)
+_MET = re.compile(
+    r"\W*(?:who|whom|which people) (?:did|have|had) (?:i|we) (?:\w+ )?(?:meet|met|seen|know|known)\b", re.IGNORECASE
 )
 _WHETHER = re.compile(r"\W*(?:did|have|had) (?:i|we)\b", re.IGNORECASE)
 
@@ -108,6 +114,8 @@ def remember(
     if said := heard(question, page, past, _words):
         told = " ".join(_quote(Trace(text, "story", when, 0)) for text, when in said)
         return f"{chance.choice(table('remembered'))} {told}"
+    if _MET.match(question) and (met := [_portrait(name, person) for name, person in _entries(page.get("people"))]):
+        return f"{chance.choice(table('remembered'))} {' '.join(f'{one}.' for one in met)}"
     traces = _traces(page, character, summary, memories, past)
     asked = _words(f"{subject} {question}")
     best = _best(asked, traces, question) if asked else []

@@ -129,7 +129,11 @@ def point_out(scene: Scene, intent: Intent) -> bool:
             scene.quiet = True
             scene.say(f"{upper(str(towards))} is {ways[towards]}; that is where the way from {scene.location()} goes.")
             return True
-    if re.fullmatch(r"(?:he|she|it|they|this|that|him|her|them)(?: (?:man|woman|person))?", intent.what, re.I):
+    if re.fullmatch(
+        r"(?:he|she|it|they|this|that|him|her|them|(?:his|her|their|its) name)(?: (?:man|woman|person))?",
+        intent.what,
+        re.I,
+    ):
         shown = [story.names[p] for p in scene.people_here()] or scene.foes_here()
         if shown:
             examine(scene, intent._replace(what=shown[0]))

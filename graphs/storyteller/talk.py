@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from graphs.storyteller import choices, combat, deeds, elsewhere, plot, topics
-from graphs.storyteller.phrases import as_said, filled
+from graphs.storyteller.phrases import article, as_said, filled, spoken, upper
 from graphs.storyteller.scene import Scene
 from graphs.storyteller.tables import table
 from graphs.storyteller.tale import match, short, stems
@@ -14,7 +14,16 @@ from graphs.storyteller.words import Intent
 
 JSON = dict[str, Any]
 
-_EVERYBODY = {"news": "rumour gossip", "wrong": "matter happen trouble problem"}
+_NAME = re.compile(
+    r"\b(?:your (?:\w+ )?name|ask\w* .*\b(?:his|her|its|their) name|who (?:are you|you are|(?:he|she|it) is))\b",
+    re.IGNORECASE,
+)
+_MATTER = re.compile(r"\b(?:going on|happen(?:ed|ing)|do you want)(?: here)?\W*$", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"\W*(?:who|what|where|when|why|how|which|whose|whom|if|whether|is|are|was|were|do|does|did|can|could|will|would|"
+    r"have|has|had|should|may|might)\b",
+    re.IGNORECASE,
+)
 
 
 def talk(scene: Scene, intent: Intent) -> None:
@@ -118,7 +127,9 @@ def confide(scene: Scene, person: str) -> bool:
 def plant(scene: Scene, intent: Intent) -> None:
     """Let what the player says of their own life stand, in its own words."""
     story = scene.tale
-    fact = intent.what[:400]
+    wish = bool(intent.whom and re.match(r"\W*(?:i\s+)?(?:tell|remind)\b.+\bto\b", intent.said, re.I))
+    wish = wish and intent.what.startswith("to ")
+    fact = intent.what.removeprefix("to " if wish else "")[:400]
     here = scene.people_here()
     person = story.person(intent.whom, here) if story and intent.whom else None
     told = intent.verb == "plant" and (
@@ -138,9 +149,9 @@ def plant(scene: Scene, intent: Intent) -> None:
         ):
             return _answer(scene, person, fact)
         scene.meet(person)
-        scene.say(filled(scene.pick(table("planted"), "plant"), listener=story.names[person], **parts))
-    elif told and intent.whom and here and story and not _no_person(scene, intent.whom):
-        scene.say(filled(scene.pick(table("planted"), "plant"), listener=story.names[here[0]], **parts))
+        _hear_out(scene, person, parts, wish=wish)
+    elif told and intent.whom and here and story and not (_no_person(scene, intent.whom) or story.person(intent.whom)):
+        _hear_out(scene, here[0], parts, wish=wish)
     elif told and intent.whom:
         scene.say(f"Of {intent.whom[:40]} there is no sign here, so you say it to the quiet: “{fact}”. It will keep.")
     else:
@@ -151,14 +162,24 @@ def plant(scene: Scene, intent: Intent) -> None:
     return combat.press(scene)
 
 
+def _hear_out(scene: Scene, person: str, parts: JSON, *, wish: bool) -> None:
+    """Let somebody take in what they are told; what they are told to do they leave undone."""
+    deed = spoken(parts["fact"])
+    told = scene.pick(table("told_to" if wish else "planted"), "plant")
+    scene.say(filled(told, listener=scene.story.names[person], deed=deed, deed_c=upper(deed), **parts))
+
+
 def _answer(scene: Scene, person: str, words: str) -> None:
     story = scene.story
     name, said = story.names[person], stems(words)
     known = story["people"][person]["topics"]
     ranked = sorted(known, key=lambda t: -len(said & stems(t["on"])))
     topic = ranked[0] if ranked and said & stems(ranked[0]["on"]) else None
-    if topic is None and said & stems(
-        "news rumour wrong matter happen trouble problem quest job work help everything all"
+    if topic is None and _NAME.search(scene.words):
+        return _introduce(scene, person)
+    if topic is None and (
+        said & stems("news rumour wrong matter happen trouble problem quest job work help everything all")
+        or _MATTER.search(scene.words)
     ):
         topic = next(
             (t for t in known if topics.is_open(scene, person, t) and not scene.did(topics.heard(person, t))), None
@@ -180,7 +201,9 @@ def _answer(scene: Scene, person: str, words: str) -> None:
         elsewhere.remind(scene, missed)
     else:
         others = topics.untold(scene, person) or ["the weather"]
-        about = as_said(" ".join(words.split())[:50], scene.words) or "that"
+        about = as_said(" ".join(words.split()), scene.words)
+        if not about or len(about) > 50 or _CLAUSE.match(about):
+            about = "that"
         other = others[scene.beat % len(others)]
         scene.say(
             filled(
@@ -193,6 +216,15 @@ def _answer(scene: Scene, person: str, words: str) -> None:
             )
         )
         scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
+    choices.offer(scene, apart=True)
+    return combat.press(scene)
+
+
+def _introduce(scene: Scene, person: str) -> None:
+    name, role = scene.story.names[person], scene.story["people"][person]["role"]
+    scene.meet(person)
+    scene.say(filled(scene.pick(table("introduced"), f"name {person}"), who=name, role=article(role)))
+    scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
     choices.offer(scene, apart=True)
     return combat.press(scene)
 

@@ -86,6 +86,7 @@ _PATTERNS: list[tuple[str, str]] = [
         r"(?:search|look (?:for|under|behind|inside|in|through)|rummage|investigate|scour|hunt for|dig|"
         r"check for|feel (?:for|along)|ransack|find|seek)\b\s*(?:for|through|in|around|about|under)?\s*(?P<what>.*)",
     ),
+    ("ask", r"(?:ask|inquire|enquire|wonder)\s+(?P<what>(?:who|what|where|why|how|when|which|whether|if)\b.+)"),
     (
         "ask",
         r"(?:ask|question|interrogate|quiz|press)\s+(?P<whom>.+?)\s+(?:about|for|on|of|regarding|where|if|whether|"

@@ -83,15 +83,25 @@ _MEMORY = re.compile(
     )$""",
     re.IGNORECASE | re.VERBOSE,
 )
+_TO_SOMEBODY = re.compile(
+    r"^(?!.*\b(?:remind|remember|recall)\b)(?:\W*(?:have|do|did|are|were|can|could|will|would) you\b|"
+    r"(?!.*\b(?:i|we|me|my|us|our)\b)(?!.*\byou (?:just )?(?:say|said|mean|tell)\b).*\b(?:you|your|yours)\b)",
+    re.IGNORECASE,
+)
+"""A question to whoever is here: about them, and neither about the player nor to the storyteller."""
+_OF_MINE = re.compile(
+    r"\W*(?:what|who|whom|whose|where|when|which|why|how)\b(?!.*\byou\b).*\b(?:i|me|my|mine|we|our)\b", re.IGNORECASE
+)
 _PLANT = re.compile(
     r"""^\W*(?:
     (?:please\s+)?(?:remember|note|do\ not\ forget|don't\ forget|don’t\ forget|keep\ in\ mind)\b(?:\s+that\b|\s+this\b)?\s*[:,]?\s*(?P<a>.+)|
     (?:i\s+)?(?:tell|inform|confess\ to|admit\ to|explain\ to|whisper\ to|promise|swear\ to|remind|let|assure|reveal\ to)\s+
-        (?P<who1>.+?)\s+(?:know\s+)?(?P<b>(?:that|my|our|i|i'm|i’m|we|the\ \w+\ (?:is|was)|how|to)\b.+)|
+        (?P<who1>.+?)\s+(?:know\s+)?(?P<b>(?:that|my|our|i|i'm|i’m|we|the\ \w+\ (?:is|was)|how|what|to)\b.+)|
     (?:i\s+)?(?:say|mention|confess|admit|explain|whisper|promise|swear|vow|declare|announce|think|decide)\s+
         (?:to\s+(?P<who2>\w+)\s+)?(?:that\s+|to\s+myself\s+that\s+)(?P<c>.+)|
     (?P<d>(?:i\s+)?(?:carve|scratch|write|engrave|scrawl|chalk|etch|inscribe|name|christen|hide|bury|stash)\s+.+)|
-    (?P<e>(?:my|our)\s+\w[\w'’\s]*?\s(?:is|are|was|were|has|had|lives?|died)\s.+)|
+    (?P<e>(?:my|our)\s+\w[\w'’\s]*?\s(?:is|are|was|were|has|had|lived?s?|died|
+        wears?|wore|works?|worked|loves?|loved|hates?|hated|owns?|owned|makes?|made|comes?|came|taught|gave|left|used\ to|always|never)\s.+)|
     (?P<f>i\s+call\s+(?:my|the|this|it|him|her)\s.+)|
     (?P<g>the\s+(?:password|secret\ word|code|passphrase|watchword)\s+is\s+.+)
     )$""",
@@ -151,16 +161,24 @@ def _planted(said: str) -> Intent | None:
     if kind == "carve" and not re.search(r"[\"“‘']|\b(?:in|on|into|onto|under|behind|beneath|my|word|name|at)\b", fact):
         return None
     fact = re.sub(r"^(?:that|this)\s+", "", fact, flags=re.IGNORECASE)
-    return Intent(kind, fact.strip(" .!"), (found["who1"] or found["who2"] or "").strip(), said)
+    whom = (found["who1"] or found["who2"] or "").strip()
+    if whom.endswith(" not"):
+        whom, fact = whom.removesuffix(" not"), f"not {fact}"
+    return Intent(kind, fact.strip(" .!"), whom, said)
 
 
 def _asked_memory(said: str) -> Intent | None:
     found = _MEMORY.match(said)
     if not found or re.match(r"\W*how (?:much|many) (?:gold|money|coins?|hp|hit points)\b", said, re.I):
         return None
+    if _TO_SOMEBODY.search(said):
+        return None
     subject = next((part for part in found.groups() if part), "")
     if re.match(
-        r"(?:here|this place|there to (?:do|see)|in my (?:bag|pack)|i (?:doing|carrying)|up|next)\b", subject, re.I
+        r"(?:here|this place|there to (?:do|see)|in my (?:bag|pack)|i (?:doing|carrying)|up|next|going on|happening|"
+        r"wrong|the (?:matter|problem|trouble)(?= here\W*$|\W*$))\b",
+        subject,
+        re.I,
     ):
         return None
     if re.match(r"i\b(?! (?:am|do|go)\b)", subject, re.I) and re.match(r"where (?:can|do)", said, re.I):
@@ -193,7 +211,9 @@ def _deed(said: str) -> Intent:
             if text != plain and text and verb != "inventory" and (found := pattern.fullmatch(text)):
                 parts = found.groupdict()
                 return Intent(verb, _bare(parts.get("what")), _bare(parts.get("whom")), said)
-    return Intent("question" if said.endswith("?") else "", plain, "", said)
+    if said.endswith("?"):
+        return Intent("recall" if _OF_MINE.match(said) else "question", plain, "", said)
+    return Intent("", plain, "", said)
 
 
 def _two_deeds(plain: str) -> Intent | None:
