@@ -44,9 +44,13 @@ def rest(scene: Scene, intent: Intent) -> None:
     return choices.offer(scene)
 
 
-def wait(scene: Scene, _: Intent) -> None:
-    """Let time pass."""
+def wait(scene: Scene, intent: Intent) -> None:
+    """Let time pass, up to the hour that was named if one was."""
+    named = re.search(r"\b(?:until|till|for)\b.*?\b(dawn|morning|noon|afternoon|dusk|evening|night)", intent.said, re.I)
+    hour = {"evening": "dusk"}.get(named[1].casefold(), named[1].casefold()) if named else ""
     scene.pass_time()
+    while hour and scene.hour() != hour:
+        scene.pass_time()
     scene.say(f"{scene.pick(table('waited'), 'wait')} It is {scene.hour()} now.")
     scene.say(scene.pick(table("complications"), "meanwhile"))
     scene.happening = f"{scene.name} waits at {scene.location()}; it is {scene.hour()}."
@@ -75,6 +79,11 @@ def flavour(scene: Scene, intent: Intent) -> None:
         "decline": "no",
         "never": "no",
         "thanks": "thank",
+        "mock": "insult",
+        "taunt": "insult",
+        "shut": "insult",
+        "apologise": "sorry",
+        "apologize": "sorry",
     }.get(plain[1] if plain else "", "")
     # The longer of two that fit: a nod is no "no".
     kind = first or next((k for k in sorted(flavours(), key=len, reverse=True) if re.search(rf"\b{k}", word)), "nod")

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from graphs.storyteller import checks, choices, combat, deeds, elsewhere, obstacles, sight
-from graphs.storyteller.phrases import article, filled, series
+from graphs.storyteller.phrases import article, as_said, filled, series
 from graphs.storyteller.scene import Scene, listed
 from graphs.storyteller.tables import table
 from graphs.storyteller.tale import match, stems
@@ -74,7 +74,9 @@ def buy(scene: Scene, intent: Intent) -> None:
     if item is None and _poured(scene, intent.what):
         return choices.offer(scene)
     if item is None:
-        scene.say(f"Nobody here sells “{intent.what[:60]}”.")
+        scene.say(f"Nobody here sells “{as_said(intent.what[:60], scene.words)}”.")
+        if lying := story.item(intent.what, scene.things_here()):
+            scene.say(f"The {lying} is here for whoever takes it.")
         if goods:
             offered = [f"{article(name)} ({good['gold']} gold)" for name, good in goods.items()]
             scene.say(f"What there is to be had is {series(offered)}.")

@@ -30,6 +30,12 @@ _VERB_SKILLS = {
     "deceive": "Deception",
 }
 
+_KIND = re.compile(
+    r"\b(?:cure|heal\w*|bless\w*|shield|armou?r|light|protection|sanctuary|invisib\w+|detect|on (?:me|myself))\b",
+    re.I,
+)
+"""Spells that do nobody harm."""
+
 
 def attempt(scene: Scene, intent: Intent) -> None:
     """Sneak, climb, force, pick, track, listen, cast: what the tale has foreseen, or else for its own sake."""
@@ -39,14 +45,12 @@ def attempt(scene: Scene, intent: Intent) -> None:
         return None
     story = scene.story
     foe = story.foe(intent.said, scene.foes_here())
-    if intent.verb == "cast" and (foe or scene.secrets.get("fight")):
+    if intent.verb == "cast" and (foe or scene.secrets.get("fight")) and not _KIND.search(intent.said):
         return combat.attack(scene, intent._replace(what=foe or ""))
     if intent.verb == "listen":
         return _listen(scene)
-    if intent.verb in ("climb", "sneak") and intent.what:
-        towards = story.place(intent.what, story["places"][scene.location()]["ways"])
-        if towards and intent.verb == "climb":
-            return travel.travel(scene, towards)
+    if intent.verb == "climb" and (towards := travel.way(scene, intent)):
+        return travel.travel(scene, towards)
     skill = _skill(intent)
     deed = " ".join(intent.said.split())[:70].strip(" .!?")
     won = check(scene, skill, 12, f"for “{deed}”")
@@ -87,10 +91,11 @@ def sway(scene: Scene, intent: Intent) -> None:
         return choices.offer(scene)
     name = story.names[person]
     if intent.verb == "bribe":
-        if int(scene.page.get("gold") or 0) < 3:
+        price = int(named[0]) if (named := re.match(r"\d{1,9}", intent.what)) else 3
+        if int(scene.page.get("gold") or 0) < max(1, price):
             scene.say(f"You rub thumb and finger together at {name}, and there is nothing between them.")
             return choices.offer(scene)
-        scene.pay(-3)
+        scene.pay(-price)
     won = check(scene, skill, 10 if intent.verb == "bribe" else 13, f"to sway {name}")
     scene.meet(person, "won over" if won else "wary")
     scene.say(filled(scene.pick(table("persuaded" if won else "unmoved"), "sway"), who=name))

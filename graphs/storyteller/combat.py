@@ -27,6 +27,8 @@ def attack(scene: Scene, intent: Intent) -> None:
     missed = elsewhere.named(scene, intent.what)
     person = story.person(intent.what, scene.people_here()) if intent.what and not missed else None
     foe = story.foe(said, foes) or (foes[0] if foes and not person else None)
+    if foe is None and person is None:
+        person = _at_hand(scene, intent.what)
     if foe is not None:
         _exchange(scene, foe, story["foes"][foe])
     elif person is not None:
@@ -48,6 +50,16 @@ def attack(scene: Scene, intent: Intent) -> None:
         what = f"“{intent.what[:60]}”" if intent.what else "the empty air"
         scene.say(f"You square up to {what}. Nobody here answers the challenge, which may be for the best.")
         choices.offer(scene)
+
+
+def _at_hand(scene: Scene, what: str) -> str | None:
+    """Whom "him" means: the one whom the character fights, or the only one here; a bare blow means the fight only."""
+    if not re.fullmatch(r"(?:him|her|it|them|back|on|again)?", what, re.I):
+        return None
+    here = scene.people_here()
+    fight = str(scene.secrets.get("fight") or "")
+    fought = next((person for person in here if fight.startswith(f"{scene.story.names[person]}: ")), None)
+    return fought or (here[0] if len(here) == 1 and re.fullmatch(r"him|her", what, re.I) else None)
 
 
 def size_up(scene: Scene, foe: str) -> None:
@@ -87,9 +99,9 @@ def _exchange(scene: Scene, foe: str, about: JSON) -> None:
         left -= harm
         blows = table("great_hit" if great else "hits")
         points = f"{harm} point{'' if harm == 1 else 's'} of harm"
-        scene.say(filled(scene.pick(blows, "hit"), weapon=weapon, harm=points, foe=foe))
+        scene.say(_blow(scene.pick(blows, "hit"), foe, about, weapon=weapon, harm=points))
     else:
-        scene.say(filled(scene.pick(table("misses"), "miss"), weapon=weapon, foe=foe))
+        scene.say(_blow(scene.pick(table("misses"), "miss"), foe, about, weapon=weapon))
     if left <= 0:
         _fall(scene, foe, about)
         return
@@ -155,6 +167,12 @@ def _the(foe: str, about: JSON, *, upper: bool = False) -> str:
     if "person" in about:
         return foe
     return f"{'The' if upper else 'the'} {foe}"
+
+
+def _blow(text: str, foe: str, about: JSON, **parts: str) -> str:
+    """Fill in a sentence about "the {foe}"; people have no article."""
+    named = re.sub(r"\b[Tt]he (?=\{foe\})", "", text) if "person" in about else text
+    return filled(named, foe=foe, **parts)
 
 
 def _plus(die: str, bonus: int) -> str:

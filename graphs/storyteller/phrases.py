@@ -38,7 +38,10 @@ def spoken(goal: str) -> str:
     """Turn a goal as the player wrote it into what somebody else would call it: "wants my ring" to "your ring"."""
     plain = re.sub(r"^(?:i\s+)?(?:wants?|wishes|wish|would like|needs?|hopes?|seeks?)\s+", "", goal.strip(), flags=re.I)
     mine = {"my": "your", "me": "you", "i": "you", "mine": "yours", "myself": "yourself"}
-    return re.sub(r"\b(my|me|i|mine|myself)\b", lambda w: mine[w[0].casefold()], plain, flags=re.I).rstrip(".! ")[:160]
+    mine |= {"i am": "you are", "i'm": "you're", "i’m": "you’re", "i was": "you were"}
+    return re.sub(
+        r"\b(i(?: am|['’]m| was)?|my|me|mine|myself)\b", lambda w: mine[w[0].casefold()], plain, flags=re.I
+    ).rstrip(".! ")[:160]
 
 
 def neat(text: str) -> str:

@@ -43,8 +43,11 @@ def talk(scene: Scene, intent: Intent) -> None:
         scene.say("You speak, and your voice goes round the place once and comes back to you. There is nobody here.")
         return choices.offer(scene)
     name, who = story.names[person], story["people"][person]
-    if (entry := (scene.page.get("people") or {}).get(name)) and entry.get("attitude") == "afraid of you":
+    attitude = ((scene.page.get("people") or {}).get(name) or {}).get("attitude")
+    if attitude == "afraid of you":
         scene.say(f"{name} looks at your hands, not at your face. “Please. Whatever you want. Just – please.”")
+    elif attitude == "hostile":
+        scene.say(f"{name} keeps out of your reach. “You raised your hand against me. Say it from over there.”")
     elif scene.did(f"greeted {person}"):
         scene.say(
             scene.pick(

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from graphs.storyteller import choices, combat, deeds, obstacles, sight, talk
-from graphs.storyteller.phrases import filled, series
+from graphs.storyteller.phrases import as_said, filled, series
 from graphs.storyteller.scene import Scene, listed
 from graphs.storyteller.tables import table
 from graphs.storyteller.tale import match
@@ -20,7 +20,7 @@ def go(scene: Scene, intent: Intent) -> None:
     story = scene.story
     here, said = scene.location(), intent.what or intent.said
     ways: JSON = story["places"][here]["ways"]
-    towards = story.place(said, ways) or match(said, dict(ways)) or _onward(intent.said, ways)
+    towards = way(scene, intent)
     if not towards and re.fullmatch(r"(?:back|out|outside|away|on|onwards?|in|inside|along|there|)", said.casefold()):
         towards = str(scene.secrets.get("from") or "") or next(iter(ways))
         towards = towards if towards in ways else next(iter(ways))
@@ -41,6 +41,12 @@ def go(scene: Scene, intent: Intent) -> None:
         if not towards:
             return lost(scene, said)
     return travel(scene, towards, far=story.place(said))
+
+
+def way(scene: Scene, intent: Intent) -> str | None:
+    """Find the way from here that is meant: by where it goes to, or by what it is like."""
+    said, ways = intent.what or intent.said, scene.story["places"][scene.location()]["ways"]
+    return scene.story.place(said, ways) or match(said, dict(ways)) or _onward(intent.said, ways)
 
 
 def _onward(said: str, ways: JSON) -> str | None:
@@ -103,7 +109,7 @@ def lost(scene: Scene, said: str) -> None:
                 table("no_way"),
                 "lost",
             ),
-            said=said[:60],
+            said=as_said(said[:60], scene.words),
         )
     )
     scene.say(f"From {scene.location()} you can go to {roads}.")

@@ -13,7 +13,7 @@ _PATTERNS: list[tuple[str, str]] = [
     (
         "inventory",
         r"(?:check (?:my )?)?(?:inventory|inv|i|bag|pack|belongings|gear|pockets)|"
-        r"how (?:much|many) (?:gold|money|coins?)(?: pieces)?(?: do i have| have i(?: got)?| is left)?|what (?:do i have|am i carrying|do i carry|is in my (?:bag|pack|pockets?))(?: with me| on me)?|"
+        r"do i (?:still |also )?(?:have|carry|own|hold)\b(?! to\b).*|how (?:much|many) (?:gold|money|coins?)(?: pieces)?(?: do i have| have i(?: got)?| is left)?|what (?:do i have|am i carrying|do i carry|is in my (?:bag|pack|pockets?))(?: with me| on me)?|"
         r"(?:look|check|go) (?:in|into|through) my (?:bag|pack|pockets?|things|gear)",
     ),
     (
@@ -82,6 +82,10 @@ _PATTERNS: list[tuple[str, str]] = [
     ),
     ("bribe", r"bribe\s+(?P<whom>.+?)(?:\s+with\s+(?P<what>.+))?"),
     (
+        "bribe",
+        r"(?:offer|pay|promise)\s+(?P<whom>.+?)\s+(?P<what>\d+ (?:gold|coins?|gp|pieces)(?: (?:pieces|coins))?)\s+(?:to|if|for|so)\s+.+",
+    ),
+    (
         "search",
         r"(?:search|look (?:for|under|behind|inside|in|through)|rummage|investigate|scour|hunt for|dig|"
         r"check for|feel (?:for|along)|ransack|find|seek)\b\s*(?:for|through|in|around|about|under)?\s*(?P<what>.*)",
@@ -116,6 +120,10 @@ _PATTERNS: list[tuple[str, str]] = [
     ("talk", r"(?:hello|hi|hey|greetings|good (?:day|morning|evening|afternoon))\b[,!. ]*(?P<whom>.*)"),
     ("buy", r"(?:buy|purchase|barter for|trade for|order)\s+" + _THING + r"(?:\s+(?:from|off)\s+(?P<whom>.+))?"),
     (
+        "attack",
+        r"(?:keep|continue|go on|carry on)(?: on)? (?:fighting|attacking|hitting|striking|stabbing)\s*(?P<what>.*)",
+    ),
+    (
         "take",
         r"(?:take|grab|pick up|get|collect|steal|pocket|snatch|gather|lift|loot|fetch|retrieve|keep|pull out)\s+"
         r"(?:up )?" + _THING + r"(?:\s+(?:from|off|out of)\s+(?P<whom>.+))?",
@@ -141,7 +149,7 @@ _PATTERNS: list[tuple[str, str]] = [
     (
         "use",
         r"(?:light|ignite|kindle|open|unlock|drink|ring|blow|play|pour|burn|unroll|wear|put on|eat|sharpen|fill|"
-        r"turn|wind|close|shut|repair|mend|fix|free|untie|cut|release|destroy|extinguish|plant|bury|place|put|set|"
+        r"turn|wind|close|shut(?! up\b)|repair|mend|fix|free|untie|cut|release|destroy|extinguish|plant|bury|place|put|set|"
         r"lay|throw|tie|hang|insert|lower|raise|rub|sound|seal|smother|cover)\s+(?:up |out |down |back )?"
         + _THING
         + r"(?:\s+(?:on|in|with|at|to|against|into|onto|over|under|from|upon|using|for)\s+(?P<whom>.+))?",
@@ -166,7 +174,7 @@ _PATTERNS: list[tuple[str, str]] = [
         "go",
         r"(?:go|walk|head|run|travel|move|enter|follow|proceed|sail|ride|march|leave|depart|hurry|continue|step|"
         r"journey|row|crawl|wander|stroll|climb|descend|cross|come|return|go back|advance|make my way|set off|set out)"
-        r"\b\s*(?:back\s+)?(?:to|into|towards?|in|inside|for|through|over|up to|down to|up|down|out to|out of|out|"
+        r"\b\s*(?:back\s+)?(?:over to|up to|to|into|towards?|in|inside|for|through|over|up to|down to|up|down|out to|out of|out|"
         r"along|across|onto|via|back to|from)?\s*(?P<what>.*)",
     ),
     (
@@ -177,7 +185,7 @@ _PATTERNS: list[tuple[str, str]] = [
     (
         "feel",
         r"(?P<what>sing|dance|pray|laugh|shout|scream|yell|eat|drink|cry|weep|joke|think|ponder|meditate|dream|"
-        r"whistle|smile|bow|nod|perform|tell a joke|juggle|curse|swear|yes|yeah|no|sure|ok(?:ay)?|accept|agree|deal|refuse|decline|never|thanks?|thank you)\b(?:(?! and | then ).)*",
+        r"whistle|smile|bow|nod|perform|tell a joke|juggle|curse|swear|insult|mock|taunt|shut up|spit|apologi[sz]e|say sorry|sorry|tell\b.*\bjoke|yes|yeah|no|sure|ok(?:ay)?|accept|agree|deal|refuse|decline|never|thanks?|thank you)\b(?:(?! and | then ).)*",
     ),
 ]
 

@@ -31,9 +31,9 @@ class Intent(NamedTuple):
 _OPENERS = re.compile(
     r"""^(?:(?:ok(?:ay)?|well|so|then|now|alright|all\ right|yes|yeah|sure|um+|hmm+|and|but|please|first|next)[,.\s]+)*
     (?:(?:i\ (?:will|would\ like\ to|want\ to|wish\ to|try\ to|attempt\ to|decide\ to|start\ to|begin\ to|am\ going\ to|
-    'd\ like\ to|can|could|quickly|quietly|carefully|slowly|silently|then|now|also|just)|i'll|i’ll|i'd\ like\ to|
+    'd\ like\ to|can|could|then|now|also|just|(?!apply|reply|rely)[a-z]{2,}ly(?=\s))|i'll|i’ll|i'd\ like\ to|
     i’d\ like\ to|can\ i|could\ i|may\ i|let\ me|let's|let’s|let\ us|we|i'm\ going\ to|i|my\ character|try\ to|
-    attempt\ to|please|carefully|quietly|slowly|quickly|just)\s+)*""",
+    attempt\ to|please|just|(?!apply|reply|rely)[a-z]{2,}ly(?=\s))\s+)*""",
     re.IGNORECASE | re.VERBOSE,
 )
 
@@ -124,7 +124,8 @@ _FIRST = {
     "rest",
     "wait",
 }
-_SECOND = _FIRST | {"talk", "ask", "tell", "persuade", "intimidate", "sneak", "pick", "cast", "listen", "flee"}
+_SECOND = _FIRST | {"plant", "talk", "ask", "tell", "persuade", "intimidate", "sneak", "pick", "cast", "listen", "flee"}
+_WAY = re.compile(r"\b(?:up|down|in|out|over|across|back)$", re.IGNORECASE)
 _WHOLE = {"search", "look", "rest", "wait", "listen", "flee"}
 """Verbs that say enough without a thing, a place or a person."""
 _READ = 600
@@ -220,9 +221,10 @@ def _two_deeds(plain: str) -> Intent | None:
     """Read "take the oil and go to the quay" as the first deed, with the second to be thought of afterwards."""
     for between in list(_BETWEEN.finditer(plain))[:4]:
         first, second = (_match(half) for half in (plain[: between.start()], plain[between.end() :]))
+        second = second or _planted(plain[between.end() :])
         if first is None or second is None or first.verb not in _FIRST or second.verb not in _SECOND:
             continue
-        told = all(deed.what or deed.whom or deed.verb in _WHOLE for deed in (first, second))
+        told = all(deed.what or deed.whom or deed.verb in _WHOLE or _WAY.search(deed.said) for deed in (first, second))
         if told and (first.verb != second.verb or first.verb not in _WHOLE):
             return first._replace(then=second.said)
     return None
