@@ -100,3 +100,28 @@ def test_a_bribe_costs_what_was_offered():
 
 def test_what_one_said_of_oneself_is_handed_back_in_grammar():
     assert spoken("tell Joss that I am angry and I'm here") == "tell Joss that you are angry and you're here"
+
+
+def test_a_fact_between_other_sentences_is_heard_as_one():
+    reply = Game(luck=15).start("bridge").say("I'll help you. My mother's name was Anneke; she kept a lighthouse.")
+    assert "“My mother's name was Anneke”" in reply or "“My mother's name was Anneke.”" in reply
+
+
+@pytest.mark.parametrize(
+    ("words", "verb"),
+    [
+        ("I look around carefully", "look"),
+        ("Where should I go first?", "help"),
+        ("Who should I talk to?", "help"),
+        ("What can I do for my sister?", "question"),
+        ("I hum a song my mother taught me", "feel"),
+        ("I shrug", "feel"),
+        ("I nod and go to the mill", "go"),
+    ],
+)
+def test_what_was_taken_for_something_else(words, verb):
+    assert read(words).verb == verb
+
+
+def test_anything_useful_is_what_lies_here():
+    assert "You take the carter's whip." in Game(luck=15).start("bridge").say("I pick up anything useful")

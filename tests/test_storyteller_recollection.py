@@ -83,3 +83,17 @@ def test_who_said_nothing_of_it_is_not_quoted():
     told = game.say("What did the baker say about the bread?")
     assert "what did the baker say about the bread" in told.casefold()
     assert not any(told.startswith(opening) for opening in table("remembered"))
+
+
+def test_a_sentence_out_of_a_speech_keeps_its_quotation_marks():
+    told = remember(
+        "my sister",
+        "What do I know about Ines?",
+        page={},
+        character={},
+        summary="",
+        memories=[],
+        exchanges=[("I wait", "“We came by ship. Ines sailed in autumn.”")],
+        chance=random.Random(1),
+    )
+    assert told.count("“") == told.count("”")

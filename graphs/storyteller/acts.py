@@ -79,6 +79,7 @@ def flavour(scene: Scene, intent: Intent) -> None:
         "decline": "no",
         "never": "no",
         "thanks": "thank",
+        "hum": "sing",
         "mock": "insult",
         "taunt": "insult",
         "shut": "insult",

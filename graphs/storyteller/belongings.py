@@ -19,7 +19,7 @@ def take(scene: Scene, intent: Intent) -> None:
     """Take what lies here."""
     story = scene.story
     lying = scene.things_here()
-    wanted = lying if re.match(r"(?:all|everything|it|them|things?)\b", intent.what, re.I) else None
+    wanted = lying if re.match(r"(?:all|everything|anything|whatever|it|them|things?)\b", intent.what, re.I) else None
     thing = story.item(intent.what, lying)
     if wanted is None and thing is None:
         if deeds.play_out(scene, "take", intent.what, intent.whom):

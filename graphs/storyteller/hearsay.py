@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 JSON = dict[str, Any]
 
 _ASKED = re.compile(
-    r"\bwhat (?:did|had|has|have|does|do) (?!(?:i|we|you)\b)(?P<who>.+?) (?:just |ever |already )?"
+    r"\bwhat (?:did|had|has|have|does|do) (?!(?:i|we)\b)(?P<who>.+?) (?:just |ever |already )?"
     r"(?:say|said|tell|told|answer|answered|reply|replied|explain|explained|mention|mentioned)\b"
     r"(?: to)?(?: me| us)?(?: (?:about|of|on|regarding|concerning)\b)?(?P<what>.*)",
     re.IGNORECASE,
 )
-_SOMEBODY = re.compile(r"(?:he|she|they|it|that \w+|everybody|everyone|people|anybody|anyone)", re.IGNORECASE)
+_SOMEBODY = re.compile(r"(?:he|she|they|it|you|that \w+|everybody|everyone|people|anybody|anyone)", re.IGNORECASE)
 
 
 class Exchange(NamedTuple):
@@ -42,6 +42,8 @@ def heard(
     """
     asked = _ASKED.search(question.strip(" ?.!"))
     if asked is None:
+        return []
+    if asked["who"].casefold() == "you" and not asked["what"].strip():
         return []
     who, others = _who(asked["who"], page, words)
     about = set(words(asked["what"]))

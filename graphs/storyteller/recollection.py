@@ -134,7 +134,8 @@ def _unknown(subject: str, question: str, chance: random.Random) -> str:
     whole = not subject or (clause and question[clause.end() :].startswith(subject))
     shown = lower((question if whole else subject).strip(" ?.!"))[:80]
     yours = {"my": "your", "me": "you", "i": "you"}
-    shown = re.sub(r"\b(?:my|me|i)\b", lambda m: yours[m[0].lower()], shown, flags=re.I)
+    if not re.search(r"\byou\b", shown, re.I):
+        shown = re.sub(r"\b(?:my|me|i)\b", lambda m: yours[m[0].lower()], shown, flags=re.I)
     return filled(chance.choice(table("unknown")), subject=f"“{shown}”", subject_c=f"“{shown}”")
 
 
@@ -222,6 +223,9 @@ def _quote(trace: Trace) -> str:
     if trace.source == "you":
         return f"You said{when}: “{text.rstrip('.')}.”"
     if trace.source == "story":
+        # A sentence out of the middle of a speech has lost a quotation mark, or both of one kind.
+        text = f"“{text}" if text.count("“") < text.count("”") else text
+        text = f"{text}”" if text.count("“") > text.count("”") else text
         return f"It went like this{when}: {text}"
     return text if text.endswith((".", "!", "?", "”")) else f"{text}."
 

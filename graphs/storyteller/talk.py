@@ -18,7 +18,7 @@ _NAME = re.compile(
     r"\b(?:your (?:\w+ )?name|ask\w* .*\b(?:his|her|its|their) name|who (?:are you|you are|(?:he|she|it) is))\b",
     re.IGNORECASE,
 )
-_MATTER = re.compile(r"\b(?:going on|happen(?:ed|ing)|do you want)(?: here)?\W*$", re.IGNORECASE)
+_MATTER = re.compile(r"\b(?:going on|happen(?:ed|ing)|do you want)(?: here| (?:from|of) (?:me|us))?\W*$", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"\W*(?:who|what|where|when|why|how|which|whose|whom|if|whether|is|are|was|were|do|does|did|can|could|will|would|"
     r"have|has|had|should|may|might)\b",

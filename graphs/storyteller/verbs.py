@@ -22,7 +22,7 @@ _PATTERNS: list[tuple[str, str]] = [
     ),
     (
         "help",
-        r"help|what (?:can|should|could) i do(?: now| here| next)?|what now|options|hint|commands|"
+        r"help|what (?:can|should|could) i do(?: now| here| next)?|(?:where|who|whom|how) (?:can|should|could|shall|must) (?:i|we) (?:go|start|begin|turn|ask|talk|speak)\b.*|what now|options|hint|commands|"
         r"i (?:do not|don't|don’t) know what to do|what are my options",
     ),
     (
@@ -158,7 +158,7 @@ _PATTERNS: list[tuple[str, str]] = [
         "look",
         r"(?:look|l|look around|look about|gaze|survey|observe|where am i|what do i see|what is here|what's here|"
         r"describe (?:the )?(?:room|place|scene)|take a look(?: around)?|scan)(?:\s+(?:around|about)\b)?"
-        r"(?:\s+(?:me|myself|here|the (?:room|place|area)))?",
+        r"(?:\s+(?:me|myself|here|the (?:room|place|area)))?(?:\s+(?:\w+ly|again|for a (?:moment|while)))*",
     ),
     (
         "look",
@@ -185,7 +185,7 @@ _PATTERNS: list[tuple[str, str]] = [
     (
         "feel",
         r"(?P<what>sing|dance|pray|laugh|shout|scream|yell|eat|drink|cry|weep|joke|think|ponder|meditate|dream|"
-        r"whistle|smile|bow|nod|perform|tell a joke|juggle|curse|swear|insult|mock|taunt|shut up|spit|apologi[sz]e|say sorry|sorry|tell\b.*\bjoke|yes|yeah|no|sure|ok(?:ay)?|accept|agree|deal|refuse|decline|never|thanks?|thank you)\b(?:(?! and | then ).)*",
+        r"whistle|smile|bow|nod|perform|tell a joke|juggle|curse|swear|insult|mock|taunt|shut up|spit|hum|kneel|curts(?:e)?y|salute|shrug|grin|frown|sigh|wink|blush|yawn|cough|apologi[sz]e|say sorry|sorry|tell\b.*\bjoke|yes|yeah|no|sure|ok(?:ay)?|accept|agree|deal|refuse|decline|never|thanks?|thank you)\b(?:(?! and | then ).)*",
     ),
 ]
 

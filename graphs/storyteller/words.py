@@ -90,7 +90,8 @@ _TO_SOMEBODY = re.compile(
 )
 """A question to whoever is here: about them, and neither about the player nor to the storyteller."""
 _OF_MINE = re.compile(
-    r"\W*(?:what|who|whom|whose|where|when|which|why|how)\b(?!.*\byou\b).*\b(?:i|me|my|mine|we|our)\b", re.IGNORECASE
+    r"\W*(?:what|who|whom|whose|where|when|which|why|how)\b(?!.*\b(?:you|(?:should|can|could|shall|must|may|might|would) (?:i|we))\b).*\b(?:i|me|my|mine|we|our)\b",
+    re.IGNORECASE,
 )
 _PLANT = re.compile(
     r"""^\W*(?:
@@ -165,7 +166,7 @@ def _planted(said: str) -> Intent | None:
     whom = (found["who1"] or found["who2"] or "").strip()
     if whom.endswith(" not"):
         whom, fact = whom.removesuffix(" not"), f"not {fact}"
-    return Intent(kind, fact.strip(" .!"), whom, said)
+    return Intent(kind, fact.strip(" .!;"), whom, said)
 
 
 def _asked_memory(said: str) -> Intent | None:
@@ -203,18 +204,22 @@ def _deed(said: str) -> Intent:
             if found := pattern.fullmatch(text):
                 parts = found.groupdict()
                 return Intent(verb, _bare(parts.get("what")), _bare(parts.get("whom")), said)
-    # "I sigh and go to the mill": the second half may be the deed.
+    # "I sigh and go to the mill": the second half may be the deed, and a gesture is the least that is meant.
+    gesture: Intent | None = None
     for half in re.split(
         r"\s*(?:,|;|\.|\band then\b|\band\b|\bthen\b|\bto\b(?= (?:ask|look|find|see|talk)))\s+", plain
     )[:8]:
-        text = _OPENERS.sub("", half, count=1)
-        for verb, pattern in VERBS:
-            if text != plain and text and verb != "inventory" and (found := pattern.fullmatch(text)):
-                parts = found.groupdict()
-                return Intent(verb, _bare(parts.get("what")), _bare(parts.get("whom")), said)
+        deed = _match(half)
+        if deed is None or deed.said in ("", plain) or deed.verb == "inventory":
+            continue
+        if deed.verb != "feel":
+            return deed._replace(said=said)
+        gesture = gesture or deed._replace(said=said)
     if said.endswith("?"):
-        return Intent("recall" if _OF_MINE.match(said) else "question", plain, "", said)
-    return Intent("", plain, "", said)
+        return gesture or Intent("recall" if _OF_MINE.match(said) else "question", plain, "", said)
+    facts = (_planted(part) for part in re.split(r"(?<=[.;!])\s+", said)[:8])
+    fact = next((fact for fact in facts if fact), None)
+    return fact._replace(said=said) if fact else gesture or Intent("", plain, "", said)
 
 
 def _two_deeds(plain: str) -> Intent | None:
