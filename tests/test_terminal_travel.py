@@ -69,6 +69,16 @@ async def test_what_cannot_be_read_is_one_line_that_says_what_can(table, model, 
     assert (await table.game.saved()).turn == 3
 
 
+@pytest.mark.parametrize("command", ["/undo", "/go 2"])
+async def test_what_a_turn_taken_back_was_told_is_shown_no_more(table, model, capsys, command):
+    await story(table, model, turns=4)
+    assert "What the model saw last" in await answer(table, "/prompt", capsys)
+    assert "none was" not in await answer(table, "/memories", capsys)
+    await answer(table, command, capsys)
+    assert "No turn has been played since you came here" in await answer(table, "/prompt", capsys)
+    assert "none was" in await answer(table, "/memories", capsys)
+
+
 async def test_undo_says_where_one_is_and_shows_the_last_reply(table, model, capsys):
     await story(table, model, 4)
     assert await answer(table, "/undo", capsys) == "Back at the end of turn 3. “Deed 3”\n\nReply 3.\n\n"

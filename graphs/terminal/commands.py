@@ -60,7 +60,9 @@ async def _quest(table: Table, rest: str) -> Then:  # noqa: ARG001
 
 async def _memories(table: Table, rest: str) -> Then:  # noqa: ARG001
     if table.recalled is None:
-        table.screen.answer("No turn has been played since the start; /memories shows the last one's.")
+        table.screen.answer(
+            "/memories shows what was recalled for a turn just played; none was, or it was only told again."
+        )
     elif not table.recalled:
         table.screen.answer("Nothing was recalled for the last turn: what matters still stands in the conversation.")
     else:
@@ -85,7 +87,7 @@ async def _prompt(table: Table, rest: str) -> Then:
     shown = (replies or table.prompts)[-1:]
     if not shown:
         table.screen.answer(
-            "No turn has been played since the start; /prompt shows what the model saw in the last one."
+            "No turn has been played since you came here; /prompt shows what the model saw in the last one."
         )
         return Then.PROMPT
     node, sections, fidelity = shown[0]

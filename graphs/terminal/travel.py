@@ -28,7 +28,9 @@ async def _undo(table: Table, rest: str) -> Outcome:
         table.screen.complain(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
         return Then.PROMPT
     history = await table.game.history()
-    arrived(table.screen, await history.undo(int(rest or 1)))
+    state = await history.undo(int(rest or 1))
+    table.clear()  # what a turn that is taken back was told is not the last turn's
+    arrived(table.screen, state)
     return Then.PROMPT
 
 
@@ -104,7 +106,9 @@ async def _go(table: Table, rest: str) -> Outcome:
         table.screen.complain("/go NAME goes to the end of a line, a branch or a turn; /branches shows them.")
         return Then.PROMPT
     history = await table.game.history()
-    arrived(table.screen, await history.go(rest))
+    state = await history.go(rest)
+    table.clear()
+    arrived(table.screen, state)
     return Then.PROMPT
 
 
