@@ -125,3 +125,31 @@ def test_what_was_taken_for_something_else(words, verb):
 
 def test_anything_useful_is_what_lies_here():
     assert "You take the carter's whip." in Game(luck=15).start("bridge").say("I pick up anything useful")
+
+
+@pytest.mark.parametrize(
+    ("words", "verb"),
+    [
+        ("I raise an eyebrow", "feel"),
+        ("I roll my eyes", "feel"),
+        ("I roll for perception", "roll"),
+        ("I set off", "go"),
+        ("I set the cup down", "use"),
+        ("Anyone here?", "look"),
+        ("Can I see anything unusual?", "search"),
+        ("I go back and ask the reeve about my parents", "flee"),
+        ("what's the job?", "question"),
+    ],
+)
+def test_turns_of_phrase(words, verb):
+    assert read(words).verb == verb
+
+
+def test_everything_is_looked_at_as_the_place():
+    game = Game(luck=15).start("bridge")
+    assert "Fulke Merrow stands on a crate" in game.say("I examine everything closely")
+
+
+def test_a_goal_is_handed_back_as_a_goal():
+    assert spoken("I'm looking for my lost axe") == "looking for your lost axe"
+    assert spoken("I want my ring") == "your ring"

@@ -97,3 +97,18 @@ def test_a_sentence_out_of_a_speech_keeps_its_quotation_marks():
         chance=random.Random(1),
     )
     assert told.endswith("It went like this (just now): “Ines sailed in autumn.”")
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("I tell them that my real parents left me a silver locket", "What did my parents leave me?"),
+        ("I tell them that my uncle robbed the abbey of Thule", "What did my uncle rob?"),
+        ("I tell them that my cousin hoped for snow", "What did my cousin hope for?"),
+    ],
+)
+def test_what_is_asked_for_in_another_tense_is_remembered(told, asked):
+    game = Game(luck=15).start("inn")
+    game.say(told)
+    game.say("I look around")
+    assert told in game.say(asked)

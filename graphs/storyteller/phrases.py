@@ -36,7 +36,8 @@ def lower(text: str) -> str:
 
 def spoken(goal: str) -> str:
     """Turn a goal as the player wrote it into what somebody else would call it: "wants my ring" to "your ring"."""
-    plain = re.sub(r"^(?:i\s+)?(?:wants?|wishes|wish|would like|needs?|hopes?|seeks?)\s+", "", goal.strip(), flags=re.I)
+    wish = r"(?:i\s+)?(?:wants?|wishes|wish|would like|needs?|hopes?|seeks?)\s+"
+    plain = re.sub(rf"^(?:{wish}|i(?:['’]m|\s+am)\s+(?=\w+ing\b))", "", goal.strip(), flags=re.I)
     mine = {"my": "your", "me": "you", "i": "you", "mine": "yours", "myself": "yourself"}
     mine |= {"i am": "you are", "i'm": "you're", "i’m": "you’re", "i was": "you were"}
     return re.sub(

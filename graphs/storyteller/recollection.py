@@ -12,62 +12,12 @@ from typing import Any, NamedTuple
 from graphs.storyteller.choices import is_offer
 from graphs.storyteller.hearsay import Exchange, heard
 from graphs.storyteller.phrases import filled, lower
+from graphs.storyteller.roots import bases, roots
 from graphs.storyteller.tables import table
-from graphs.storyteller.tale import stem
 
 JSON = dict[str, Any]
 
-_PLAIN_WORDS = (
-    "a an the of to at in on and or but with that this these those is are was were be been am do does did done "
-    "has have had i me my mine you your we us our he she it they them his her its their what who whom whose "
-    "where when why how which about say said tell told know knew remember recall learn learnt hear heard think "
-    "thing says call called ask asked answer answered there here for from by as if whether so not no any some "
-    "again please would could should will can may into out up down over still ever exactly just really name "
-)
-_PLAIN = set(_PLAIN_WORDS.split())
 _TOLD = ("event", "trait", "promise", "preference", "insight", "lore")  # kinds of memories that may be told as true
-_ALIKE = {
-    "mum": "mother",
-    "mom": "mother",
-    "dad": "father",
-    "passphrase": "password",
-    "watchword": "password",
-    "blade": "sword",
-    "hid": "hide",
-    "hidden": "hide",
-    "gave": "give",
-    "given": "give",
-    "took": "take",
-    "taken": "take",
-    "found": "find",
-    "bought": "buy",
-    "sold": "sell",
-    "wrote": "write",
-    "written": "write",
-    "met": "meet",
-    "carved": "carve",
-    "buried": "bury",
-    "promised": "promise",
-    "swore": "swear",
-    "sworn": "swear",
-    "fought": "fight",
-    "named": "name",
-    "lived": "live",
-    "came": "come",
-    "went": "go",
-    "kept": "keep",
-    "lost": "lose",
-    "saw": "see",
-    "seen": "see",
-    "born": "bear",
-    "died": "die",
-    "dead": "die",
-    "killed": "kill",
-    "siblings": "sister",
-    "wore": "wear",
-    "worn": "wear",
-    "want": "goal",
-}
 
 
 _OWN_DEED = re.compile(
@@ -111,13 +61,13 @@ def remember(
 ) -> str:
     """Answer a question about the past, or say plainly that the character does not know."""
     past = _past(memories, exchanges)
-    if said := heard(question, page, past, _words):
+    if said := heard(question, page, past):
         told = " ".join(_quote(Trace(text, "story", when, 0)) for text, when in said)
         return f"{chance.choice(table('remembered'))} {told}"
     if _MET.match(question) and (met := [_portrait(name, person) for name, person in _entries(page.get("people"))]):
         return f"{chance.choice(table('remembered'))} {' '.join(f'{one}.' for one in met)}"
     traces = _traces(page, character, summary, memories, past)
-    asked = _words(f"{subject} {question}")
+    asked = roots(f"{subject} {question}")
     best = _best(asked, traces, question) if asked else []
     if not best:
         if not asked and (news := [reply for _, reply, _ in past if reply]):
@@ -144,7 +94,7 @@ def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trac
         traces = [trace for trace in traces if trace.source == "you" or trace.text.startswith("You ")]
     # "Did I eat the pie?" is not answered by a pie that was not eaten.
     least = 0.7 if _WHETHER.match(question) else 0.45
-    known = [set(_words(trace.text)) for trace in traces]
+    known = [bases(roots(trace.text)) for trace in traces]
     spread = Counter(word for words in known for word in words)
     weight = {word: math.log(1 + len(traces) / (1 + spread[word])) + 0.3 for word in asked}
     whole = sum(weight.values())
@@ -283,11 +233,5 @@ def _clipped(text: str) -> str:
 
 
 def _overlap(one: str, other: str) -> float:
-    first, second = set(_words(one)), set(_words(other))
+    first, second = set(roots(one)), set(roots(other))
     return len(first & second) / max(1, min(len(first), len(second)))
-
-
-def _words(text: str) -> list[str]:
-    found = re.findall(r"[^\W_]+", text.casefold().replace("'s", "").replace("’s", ""))
-    stems = (_ALIKE.get(word, _ALIKE.get(stem(word), stem(word))) for word in found if word not in _PLAIN)
-    return list(dict.fromkeys(stems))

@@ -14,7 +14,9 @@ from graphs.storyteller.words import Intent
 
 def look(scene: Scene, intent: Intent) -> None:
     """Describe the place, or one thing in it."""
-    if intent.what and not re.fullmatch(r"(?:around|here|me|room|place|area|surroundings)", intent.what, re.I):
+    if intent.what and not re.fullmatch(
+        r"(?:around|here|me|room|place|area|surroundings|everything)(?: \w+ly)?", intent.what, re.I
+    ):
         examine(scene, intent)
         return
     describe(scene)

@@ -11,6 +11,11 @@ _THING = r"(?P<what>.+?)"
 
 _PATTERNS: list[tuple[str, str]] = [
     (
+        "feel",
+        r"(?P<what>(?:raise (?:an|one|my) eyebrows?|roll my eyes|shake my head|clear my throat|cross my arms|scratch my \w+|"
+        r"shake (?:his|her|their|\w+['’]s) hands?|take a (?:deep )?breath|hold my (?:breath|tongue)|say (?:goodbye|farewell))\b(?:(?! and | then ).)*)",
+    ),
+    (
         "inventory",
         r"(?:check (?:my )?)?(?:inventory|inv|i|bag|pack|belongings|gear|pockets)|"
         r"do i (?:still |also )?(?:have|carry|own|hold)\b(?! to\b).*|how (?:much|many) (?:gold|money|coins?)(?: pieces)?(?: do i have| have i(?: got)?| is left)?|what (?:do i have|am i carrying|do i carry|is in my (?:bag|pack|pockets?))(?: with me| on me)?|"
@@ -85,6 +90,7 @@ _PATTERNS: list[tuple[str, str]] = [
         "bribe",
         r"(?:offer|pay|promise)\s+(?P<whom>.+?)\s+(?P<what>\d+ (?:gold|coins?|gp|pieces)(?: (?:pieces|coins))?)\s+(?:to|if|for|so)\s+.+",
     ),
+    ("search", r"(?:do i )?(?:see|spot|notice) (?P<what>anything|something)\b.*"),
     (
         "search",
         r"(?:search|look (?:for|under|behind|inside|in|through)|rummage|investigate|scour|hunt for|dig|"
@@ -149,14 +155,14 @@ _PATTERNS: list[tuple[str, str]] = [
     (
         "use",
         r"(?:light|ignite|kindle|open|unlock|drink|ring|blow|play|pour|burn|unroll|wear|put on|eat|sharpen|fill|"
-        r"turn|wind|close|shut(?! up\b)|repair|mend|fix|free|untie|cut|release|destroy|extinguish|plant|bury|place|put|set|"
+        r"turn|wind|close|shut(?! up\b)|repair|mend|fix|free|untie|cut|release|destroy|extinguish|plant|bury|place|put|set(?! off\b| out\b)|"
         r"lay|throw|tie|hang|insert|lower|raise|rub|sound|seal|smother|cover)\s+(?:up |out |down |back )?"
         + _THING
         + r"(?:\s+(?:on|in|with|at|to|against|into|onto|over|under|from|upon|using|for)\s+(?P<whom>.+))?",
     ),
     (
         "look",
-        r"(?:look|l|look around|look about|gaze|survey|observe|where am i|what do i see|what is here|what's here|"
+        r"(?:look|l|look around|look about|gaze|survey|observe|where am i|what do i see|what is here|what's here|(?:is )?any(?:one|body) (?:else )?(?:here|there|around)|"
         r"describe (?:the )?(?:room|place|scene)|take a look(?: around)?|scan)(?:\s+(?:around|about)\b)?"
         r"(?:\s+(?:me|myself|here|the (?:room|place|area)))?(?:\s+(?:\w+ly|again|for a (?:moment|while)))*",
     ),

@@ -119,6 +119,7 @@ _FIRST = {
     "search",
     "look",
     "go",
+    "flee",
     "climb",
     "force",
     "attack",
@@ -178,7 +179,7 @@ def _asked_memory(said: str) -> Intent | None:
     subject = next((part for part in found.groups() if part), "")
     if re.match(
         r"(?:here|this place|there to (?:do|see)|in my (?:bag|pack)|i (?:doing|carrying)|up|next|going on|happening|"
-        r"wrong|the (?:matter|problem|trouble)(?= here\W*$|\W*$))\b",
+        r"wrong|the (?:matter|problem|trouble|job|task|deal|news)(?= here\W*$|\W*$))\b",
         subject,
         re.I,
     ):
