@@ -167,3 +167,11 @@ async def test_the_same_in_a_game(home):
         async for _ in game.send("look around"):
             pass
         assert (await game.saved()).turn == 7
+
+
+async def test_secrets_of_which_some_were_put_back_and_some_not_are_not_said_to_be_both(home):
+    async with open_game(Context(seed=6), Home(home)) as game:
+        told = [line.split(": ") for line in (await run_retract(game, "4")).splitlines()]
+    fields = dict(line for line in told if len(line) == 2)
+    assert "some secrets" in fields["Put back"]
+    assert "some secrets" in fields["Changed since, so left"]

@@ -88,8 +88,11 @@ async def run_retract(game: Game, rest: str) -> str:
         raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
     done = await retract(await game.load(), game.config, game.context, int(rest))
     lines = [f"Turn {done.turn} is retracted: {quoted(done.player, 80)}"]
-    lines.append(f"Put back: {', '.join(shown_fields(done.fields)) or 'no field of the page'}.")
-    lines += [f"Changed since, so left: {', '.join(shown_fields(done.standing))}."] if done.standing else []
+    put, left = shown_fields(done.fields), shown_fields(done.standing)
+    if both := set(put) & set(left):  # of the secrets a player sees no names: some were put back, some not
+        put, left = ([f"some {field}" if field in both else field for field in fields] for fields in (put, left))
+    lines.append(f"Put back: {', '.join(put) or 'no field of the page'}.")
+    lines += [f"Changed since, so left: {', '.join(left)}."] if left else []
     lines += [f"Facts that are known no more: {done.facts}."] if done.facts else []
     if done.noted_with:
         turns = ", ".join(map(str, done.noted_with))
