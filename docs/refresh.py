@@ -45,7 +45,11 @@ def machine() -> str:
     sys.path.insert(0, str(ROOT))
     from graphs.dungeon_master.graph import graph
 
-    drawn = graph.get_graph().draw_mermaid()
+    picture = graph.get_graph()
+    picture.nodes = {
+        name: node._replace(metadata=None) for name, node in picture.nodes.items()
+    }  # or it stands in the boxes
+    drawn = picture.draw_mermaid()
     return f"```mermaid\n{drawn[drawn.index('graph TD') :].strip()}\n```"
 
 
