@@ -106,8 +106,8 @@ class Chronicle:
                 return state
         if turn == now:
             raise HistoryError(f"Turn {turn} has no reply yet: /retry answers it, /undo takes it back.")
-        if before := await self._on_this_line(turn):  # this thread went on from there
-            return await self.end_of(before[0])
+        if await self._on_this_line(turn):  # this thread has joined the campaign there
+            return await self._played(turn)
         first = f"this thread begins with turn {reached}" if reached else "none is finished yet"
         raise HistoryError(f"There is no turn {turn} to go back to: {first}.")
 
@@ -173,6 +173,14 @@ class Chronicle:
             raise HistoryError(f"The checkpoints of turn {place.turn} of {place.line!r}{on} are gone.")
         return state
 
+    async def _played(self, turn: int) -> StateSnapshot:
+        """Return the state with which a turn of this line ended, by what is remembered of it.
+
+        Raises:
+            HistoryError: Nothing is, or its checkpoints are gone.
+        """
+        return await self.end_of(await self.find(str(turn)))
+
     async def differ(self, one: str, other: str = "") -> Difference:
         """Tell what two places disagree on.
 
@@ -205,13 +213,15 @@ class Chronicle:
         return [place for place in found if sees(timeline, *place.key)]
 
     async def _next_within(self, state: StateSnapshot) -> StateSnapshot | None:
-        """Find what followed a state within its turn and line: the newest, if it was run or edited more than once."""
-        step, itself = (state.metadata or {}).get("step", 0), _id_of(state.config)
-        thread: RunnableConfig = {**self.config, "configurable": {"thread_id": thread_of(state)}}
+        """Find what followed a state within its turn and line: the newest, if it was run, edited or copied anew."""
+        step = (state.metadata or {}).get("step", 0)
         followed = [
             after
-            async for after in self.graph.aget_state_history(thread, filter={"step": step + 1})
-            if after.parent_config and _id_of(after.parent_config) == itself
+            for thread in {thread_of(state), self._id}
+            async for after in self.graph.aget_state_history(
+                {**self.config, "configurable": {"thread_id": thread}}, filter={"step": step + 1}
+            )
+            if _follows(after, state)
         ]
         alike = [
             after
@@ -257,6 +267,18 @@ class Chronicle:
 
     def _namespace(self, what: str) -> tuple[str, ...]:
         return campaign_namespace(self.context.user, self.context.campaign, what)
+
+
+def _follows(after: StateSnapshot, state: StateSnapshot) -> bool:
+    """Whether a state was made from another one: by a run, by an edit, or as a copy for who has gone back to it."""
+    itself = _id_of(state.config)
+    if origin := origin_of(after):
+        return bool(origin["checkpoint_id"] == itself)
+    if after.parent_config is None or _id_of(after.parent_config) == itself:
+        return after.parent_config is not None
+    # LangGraph puts a copy beside what it is a copy of.
+    beside = state.parent_config is not None and _id_of(after.parent_config) == _id_of(state.parent_config)
+    return beside and (after.metadata or {}).get("source") == "fork" and after.values == state.values
 
 
 def _id_of(config: RunnableConfig) -> str:

@@ -15,7 +15,7 @@ from graphs.errors import UnreadableError
 from graphs.events import STREAM_MODES, Event, read_stream
 from graphs.home import Home, HomeError
 from graphs.saved import Saved as Saved
-from graphs.saved import read_saved
+from graphs.saved import last_of_threads, read_saved
 from graphs.saved import thread_id_of as thread_id_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ class Game:
         self.home = home
         self._resources = resources
         self._graph: CompiledStateGraph[TurnState, Settings, Said, TurnState] | None = None
-        self._store: FaissStore | None = None
         self._loading = asyncio.Lock()
 
     @property
@@ -95,20 +94,12 @@ class Game:
 
     async def load(self) -> CompiledStateGraph[TurnState, Settings, Said, TurnState]:
         """Load the graph and open the store, once; return the graph."""
-        store = await self.store()
         async with self._loading:
             if self._graph is None:
                 module = await asyncio.to_thread(import_module, f"graphs.{self.machine}.graph")
+                store = await self._resources.enter_async_context(open_store(self.home.memory, self.context.embeddings))
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
-
-    async def store(self) -> FaissStore:
-        """Open the store, once."""
-        async with self._loading:
-            if self._store is None:
-                opening = open_store(self.home.memory, self.context.embeddings)
-                self._store = await self._resources.enter_async_context(opening)
-            return self._store
 
     async def enter(self) -> bool:
         """Stand where the campaign was left on another thread, as in Studio, if nothing was played on this one.
@@ -116,13 +107,16 @@ class Game:
         Returns:
             Whether it was.
         """
-        empty = not (await asyncio.to_thread(self.home.memory.stat)).st_size
-        if empty or await read_saved(self.checkpointer, self.thread_id):
+        if await read_saved(self.checkpointer, self.thread_id):
             return False
-        module = await asyncio.to_thread(import_module, "graphs.session")
-        if await module.head_of(await self.store(), self.context) is None:
-            return False  # a new campaign: its first prompt does not wait for the graph
-        return await (await self.history()).enter()
+        mine, others = (self.context.user, self.context.campaign), list[Saved]()
+        for saved in await last_of_threads(self.checkpointer):
+            if (saved.user, saved.campaign) == mine and saved.machine == self.machine and saved.turn:
+                others.append(saved)
+        if not others:
+            return False  # a new campaign: its first prompt does not wait for graph and store
+        others.sort(key=lambda saved: saved.played, reverse=True)
+        return await (await self.history()).enter([saved.thread_id for saved in others])
 
     async def history(self) -> History:
         """Return what was played: for going back, to another line, or only for looking."""

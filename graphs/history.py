@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.types import StateSnapshot
+from langgraph.types import Overwrite, StateSnapshot
 
 from graphs.chronicle import Chronicle, Spot, due, spot_of
-from graphs.copies import copy_to, thread_of
+from graphs.copies import copy_to, origin_of, thread_of
 from graphs.errors import HistoryError
 from graphs.places import Place
-from graphs.session import head_of, move_head
+from graphs.session import head_of, move_head, past_of
 from graphs.settings import Settings
 from graphs.speaking import speaking
 
@@ -54,7 +54,14 @@ class History(Chronicle):
         Raises:
             HistoryError: There is no such turn on this line.
         """
-        return await self._stand(await self.finished(turn))
+        state = await self._stand(await self.finished(turn))
+        past = await past_of(self._store(), self.context, self._id)
+        if past is None or not _stands_at(state, past):
+            return state
+        # This thread has joined the campaign here; what it took over then counts, whatever that one's thread says now.
+        taken: dict[str, Any] = {name: past[name] for name in self._state.CARRIED if name in past}
+        taken |= {name: Overwrite(past[name]) for name in self._state.PAGES if name in past}
+        return await self.write(taken)
 
     async def retry(self, *, dice: bool = False) -> tuple[RunnableConfig, Settings]:
         """Find where the last turn can be told again; run from that config with that context, without input.
@@ -101,6 +108,10 @@ class History(Chronicle):
             begun = state
         if begun is None:
             raise HistoryError("There is no message to write anew.")
+        # On a thread that has joined the campaign with this message, it joins again, as it did then.
+        joins = thread_of(begun) == self._id and due(begun) == ("__start__",)
+        if spot.turn > 1 and not joins:
+            return await self._keeping(spot.line, await self._played(spot.turn - 1), "condense"), spot.player
         if spot.turn == 1:
             await move_head(self._state(), self._store(), self.context, self._id)
         return await self._own(begun), spot.player
@@ -156,29 +167,42 @@ class History(Chronicle):
         named = where in await self.named()
         return await self._stand(target, where if named else target.values.get("line", "main"))
 
-    async def enter(self) -> bool:
-        """Stand where the campaign was left on another thread, if nothing was played on this one; say whether it was.
+    async def enter(self, threads: Sequence[str]) -> bool:
+        """Stand where the campaign was left on another thread, on a thread on which nothing was played yet.
 
         Without it the first message takes over what the head carries: pages, summary and timeline, but no buffer.
+
+        Args:
+            threads: The others of the campaign, the last played first.
+
+        Returns:
+            Whether it was left anywhere that can be gone to.
         """
-        if (await self.graph.aget_state(self._thread())).created_at is not None:
-            return False
-        if (left := await head_of(self._store(), self.context)) is None:
-            return False
-        last = await self._at_turn(left["turn"], left["timeline"])
-        try:
-            await self._own(await self.end_of(last[0]))
-        except (HistoryError, IndexError) as error:
-            _log.warning("Where campaign %r was left is not among the checkpoints: %s", self.context.campaign, error)
-            return False
-        return True
+        head = await head_of(self._store(), self.context)
+        left = str((head or {}).get("thread"))
+        for thread in sorted(threads, key=lambda one: one != left):
+            async for state in self._back({**self.config, "configurable": {"thread_id": thread}}):
+                if due(state):
+                    continue
+                if state.values.get("turn") and (head is None or _stands_at(state, head)):
+                    await self._own(state)
+                    return True
+                break
+        if head is not None:
+            try:
+                [last] = await self._at_turn(head["turn"], head["timeline"])
+                await self._own(await self.end_of(last))
+            except (HistoryError, ValueError) as error:
+                _log.warning("Where campaign %r was left is in no checkpoint: %s", self.context.campaign, error)
+                return False
+        return head is not None
 
     async def _stand(self, target: StateSnapshot, line: str | None = None) -> StateSnapshot:
         """Make a copy of a finished state the newest of the thread, and the campaign's head; return it."""
-        if thread_of(target) == self._id:
+        if thread_of(target) == self._id and origin_of(target) is None:
             await self.graph.aupdate_state(self._from(target), None, as_node="__copy__")
         else:
-            await self._own(target)
+            await self._copy(target)
         if line is not None and line != target.values.get("line", "main"):
             await self.graph.aupdate_state(self._thread(), {"line": line}, as_node="condense")
         return await self._headed()
@@ -198,12 +222,20 @@ class History(Chronicle):
 
     async def _own(self, state: StateSnapshot) -> RunnableConfig:
         """Return the config to run from; a state that another thread played is copied to this one first."""
-        if thread_of(state) == self._id:
-            return self._from(state)
+        return self._from(state) if thread_of(state) == self._id else await self._copy(state)
+
+    async def _copy(self, state: StateSnapshot) -> RunnableConfig:
         if not isinstance(self.graph.checkpointer, BaseCheckpointSaver):
             raise HistoryError("The graph was compiled without a checkpointer, so there is nothing to go to.")
-        config = await copy_to(self.graph.checkpointer, state, self._thread())
+        named = {"user": self.context.user, "campaign": self.context.campaign}  # so that forgetting finds the thread
+        to: RunnableConfig = {**self._thread(), "metadata": {**self.config.get("metadata", {}), **named}}
+        config = await copy_to(self.graph.checkpointer, state, to)
         return {**self.config, "configurable": config["configurable"]}
+
+
+def _stands_at(state: StateSnapshot, head: Mapping[str, Any]) -> bool:
+    timeline = [list(segment) for segment in state.values.get("timeline") or ()]
+    return bool(state.values["turn"] == head["turn"] and timeline == [list(segment) for segment in head["timeline"]])
 
 
 def resend(text: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -11,10 +12,14 @@ from graphs.errors import UnreadableError
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
     from graphs.player_view import PlayerView
     from notebooks import CharacterNotebook, StateNotebook
 
+# The primary key alone answers this; no checkpoint is read for it.
+_FIRSTS = "SELECT thread_id, MIN(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
+_log = logging.getLogger(__name__)
 _THREADS = uuid.UUID("6f0d3b0e-5d0c-4c6e-9a3b-0c6d1f6f6e51")
 """Name space of the thread ids; another one would orphan every game."""
 
@@ -39,6 +44,32 @@ async def read_saved(checkpointer: BaseCheckpointSaver[Any], thread_id: str, che
             f"The last checkpoint of thread {thread_id} cannot be read: {error!s:.120}. It was left as it is: put back "
             "a copy of the data directory, or play another campaign."
         ) from error
+
+
+async def last_of_threads(checkpointer: AsyncSqliteSaver) -> list[Saved]:
+    """Read the last checkpoint of every thread; one that cannot be read is left out, and logged."""
+    async with checkpointer.lock, checkpointer.conn.execute(_FIRSTS) as cursor:
+        threads = [(str(thread), str(first)) for thread, first in await cursor.fetchall()]
+    found = []
+    for thread, first in threads:
+        saved = await _sound(checkpointer, thread)
+        if saved and not saved.campaign:  # edited in Studio before its first turn: the names of the beginning hold
+            begun = await _sound(checkpointer, thread, first)
+            saved = begun and saved._replace(user=begun.user, campaign=begun.campaign)
+        if saved:
+            found.append(saved)
+    return found
+
+
+async def _sound(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str = "") -> Saved | None:
+    try:
+        saved = await read_saved(checkpointer, thread, checkpoint)
+        if saved:
+            _ = saved.turn, saved.character, saved.quest
+    except (UnreadableError, ValueError, TypeError) as error:
+        _log.warning("Thread %s is left out of the list of campaigns: %s", thread, error)
+        return None
+    return saved
 
 
 class Saved(NamedTuple):

@@ -24,6 +24,9 @@ from memory.timeline import Segment
 JSON = dict[str, Any]
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
+PASTS = "pasts"
+"""Where is kept what each thread took over when it began, by its id."""
+
 _KEY = "head"
 
 
@@ -42,6 +45,13 @@ async def head_of(store: BaseStore, context: Settings) -> JSON | None:
     """Return the campaign's head; None if no turn of it was finished."""
     head = await store.aget(campaign_namespace(context.user, context.campaign, "head"), _KEY)
     return head.value if head else None
+
+
+async def past_of(store: BaseStore, context: Settings, thread: str) -> JSON | None:
+    """Return the head that a thread took over when it began; None if it took over none."""
+    past = await store.aget(campaign_namespace(context.user, context.campaign, PASTS), thread)
+    head: JSON | None = past.value["head"] if past else None
+    return head
 
 
 async def move_head(state: TurnState, store: BaseStore, context: Settings, thread: str | None) -> None:
@@ -93,7 +103,7 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
 async def _past(store: BaseStore, runtime: Runtime[SettingsT]) -> dict[str, Any] | None:
     """Return the head that this thread goes on from, and keep it for when its first message is run again."""
     campaign = (runtime.context.user, runtime.context.campaign)
-    pasts = campaign_namespace(*campaign, "pasts")
+    pasts = campaign_namespace(*campaign, PASTS)
     thread = runtime.execution_info.thread_id if runtime.execution_info else None
     if thread and (known := await store.aget(pasts, thread)):
         found: dict[str, Any] | None = known.value["head"]

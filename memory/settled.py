@@ -61,7 +61,7 @@ async def settle(
     found = await gotten(store, [GetOp(place, key) for key in keys.values()])
     new = [ended for ended, item in zip(keys, found, strict=True) if item is None]
     # The note comes first: without a judgement it says nothing, but a judgement without it would not be found.
-    writes = [PutOp(_judged_of(namespace), marks.digest(ended), {"judged": True}, index=False) for ended in new]
+    writes = [PutOp(_judged_of(namespace), marks.digest(ended), {"judged": True}, index=False) for ended in pairs]
     writes += [
         PutOp(place, keys[ended], {"ended": ended, "fact": pairs[ended], **stamped}, index=False) for ended in new
     ]

@@ -3,44 +3,21 @@
 import uuid
 
 import pytest
-from conftest import Game
-from langchain_core.messages import HumanMessage
 from page_play import turn
 from program import sit_down, start
 from scripted import say
+from threads import MIRA, checkpoints, history, play_in_studio, told, two_threads
 
 from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.graph import build_graph
-from graphs.engine import open_checkpointer, open_game, open_store, thread_id_of
+from graphs.engine import open_checkpointer, open_game, thread_id_of
 from graphs.errors import HistoryError
-from graphs.history import History, resend
+from graphs.history import resend
 from graphs.terminal.campaigns import list_campaigns
-
-
-def history(game):
-    return History(game.app, game.config, Context.of(game.settings))
-
-
-def told(game):
-    return [message.text for message in game.values["messages"] if isinstance(message, HumanMessage)]
-
-
-def checkpoints(game):
-    return [state.config["configurable"]["checkpoint_id"] for state in game.app.get_state_history(game.config)]
 
 
 @pytest.fixture
 async def two(game):
-    """A thread that played turns 1 to 3, and one that went on from there to turn 5."""
-    await game.begin()
-    for number in (2, 3):
-        await turn(game, f"Deed {number}", gold=number)
-    other = Game(game.model)
-    other.saver = game.saver
-    other.keep_in(game.store)
-    for number in (4, 5):
-        await turn(other, f"Deed {number}", gold=number)
-    return game, other
+    return await two_threads(game)
 
 
 async def test_a_thread_goes_to_the_end_of_what_another_has_played(two):
@@ -121,21 +98,6 @@ async def test_after_a_copy_whose_thread_was_deleted_one_goes_back_as_far_as_the
         await history(first).undo()
     await history(first).undo(2)
     assert first.values["turn"] == 3
-
-
-async def play_in_studio(words, thread, campaign="isle"):
-    """Play on a thread of one's own, as a client of LangGraph's server does."""
-    config = {"configurable": {"thread_id": thread}}
-    context = {"model": "offline", "campaign": campaign, "seed": 1}
-    async with open_checkpointer() as saver, open_store() as store:
-        graph = build_graph().compile(checkpointer=saver, store=store)
-        for said in words:
-            given = {"messages": [{"role": "user", "content": said}]}
-            await graph.ainvoke(given, config, context=context, durability="sync")
-        return (await graph.aget_state(config)).values
-
-
-MIRA = "I'm Mira, a halfling rogue who grew up on the docks and wants her sister back"
 
 
 async def test_a_campaign_that_was_only_played_in_studio_is_listed_and_opened_where_it_was_left(tmp_path, monkeypatch):

@@ -29,6 +29,7 @@ from graphs.home import Home
 from graphs.phrase import FORGOTTEN, Phrase
 from graphs.prompt_history import entries_that, remove_entries
 from graphs.saved import thread_id_of
+from graphs.session import PASTS
 from graphs.settings import Settings
 from memory.batches import put
 from memory.faiss_store import FaissStore
@@ -192,6 +193,9 @@ class Forgetting:
         campaign = campaign_namespace(self.context.user, self.context.campaign)
         named = {str(item.value["thread"]) async for item in self._items_under(campaign) if item.value.get("thread")}
         named |= {thread_id_of(self.context.user, self.context.campaign), str(self.config["configurable"]["thread_id"])}
+        # A thread that is still in its interview has left no record; but it has looked for a past.
+        pasts = campaign_namespace(self.context.user, self.context.campaign, PASTS)
+        named |= {item.key async for item in self._items_under(pasts)}
         if (erasure := self._erasure()) is not None:
             run = await erasure.threads_of(self.context.user)
             named |= {thread for thread, campaign in run.items() if campaign == self.context.campaign}

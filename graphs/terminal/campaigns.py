@@ -5,23 +5,17 @@ The list is read from the checkpoints themselves, so that it cannot differ from 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphs.errors import QuestbookError, UnreadableError
+from graphs.errors import QuestbookError
 from graphs.home import Home, HomeError
-from graphs.saved import Saved, read_saved, thread_id_of
+from graphs.saved import Saved, last_of_threads, thread_id_of
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-# The primary key alone answers this; no checkpoint is read for it.
-_THREADS = "SELECT thread_id, MIN(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
-
-_log = logging.getLogger(__name__)
 
 
 class CampaignBusyError(QuestbookError):
@@ -34,31 +28,16 @@ async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str) -> list[Save
     It is that of the campaign's own thread, on which the terminal plays; if there is none yet, the last of the others,
     which were begun in Studio.
     """
-    async with checkpointer.lock, checkpointer.conn.execute(_THREADS) as cursor:
-        threads = [(str(thread), str(first)) for thread, first in await cursor.fetchall()]
     campaigns: dict[str, Saved] = {}
-    for thread, first in threads:
-        saved = await _saved(checkpointer, thread)
-        if saved and not saved.campaign:  # edited in Studio before its first turn: the names of the beginning hold
-            begun = await _saved(checkpointer, thread, first)
-            saved = begun and saved._replace(user=begun.user, campaign=begun.campaign)
-        if saved is None or not saved.campaign or saved.user != user or saved.machine == "companion":
+    for saved in await last_of_threads(checkpointer):
+        # Before its first turn a thread says nothing of its graph, and an agent's never does.
+        playable = saved.machine == "dungeon_master" or (saved.named and saved.machine == "")
+        if not playable or not saved.campaign or saved.user != user:
             continue
         known = campaigns.get(saved.campaign)
         if known is None or (saved.named, saved.played) > (known.named, known.played):
             campaigns[saved.campaign] = saved
     return sorted(campaigns.values(), key=lambda saved: saved.played, reverse=True)
-
-
-async def _saved(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str = "") -> Saved | None:
-    try:
-        saved = await read_saved(checkpointer, thread, checkpoint)
-        if saved:
-            _ = saved.turn, saved.character, saved.quest
-    except (UnreadableError, ValueError, TypeError) as error:
-        _log.warning("Thread %s is left out of the list of campaigns: %s", thread, error)
-        return None
-    return saved
 
 
 @contextmanager
