@@ -54,9 +54,10 @@ class History(Chronicle):
         Raises:
             HistoryError: There is no such turn on this line.
         """
-        state = await self._stand(await self.finished(turn))
+        target = await self.finished(turn)
+        state = await self._stand(target)
         past = await past_of(self._store(), self.context, self._id)
-        if past is None or not _stands_at(state, past):
+        if past is None or thread_of(target) == self._id or not _stands_at(state, past):
             return state
         # This thread has joined the campaign here; what it took over then counts, whatever that one's thread says now.
         taken: dict[str, Any] = {name: past[name] for name in self._state.CARRIED if name in past}
@@ -180,7 +181,7 @@ class History(Chronicle):
         """
         head = await head_of(self._store(), self.context)
         left = str((head or {}).get("thread"))
-        for thread in sorted(threads, key=lambda one: one != left):
+        for thread in sorted(threads, key=lambda one: one != left):  # the one that left it first
             async for state in self._back({**self.config, "configurable": {"thread_id": thread}}):
                 if due(state):
                     continue

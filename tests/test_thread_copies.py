@@ -101,6 +101,10 @@ async def test_undo_to_where_a_thread_joined_is_what_it_took_over(two):
     await history(other).write({"quest": {"objective": "sun"}})
     await history(third).undo()
     assert [third.values["turn"], third.values["quest"]["objective"], told(third)[-1]] == [5, "hail", "Deed 5"]
+    await history(third).write({"quest": {"objective": "snow"}})
+    await turn(third, "Deed 6, again", scene="seven")
+    await history(third).undo()
+    assert [third.values["turn"], third.values["quest"]["objective"]] == [5, "snow"], "what was changed since stands"
 
 
 async def test_an_interview_that_was_left_in_studio_goes_on_and_is_forgotten_with_its_campaign(tmp_path, monkeypatch):
