@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+@pytest.mark.slow
 def test_the_readmes_picture_and_game_are_what_the_program_makes():
     text = (ROOT / "README.md").read_text("utf-8")
     refreshed = runpy.run_path(str(ROOT / "docs" / "refresh.py"))["refreshed"]

@@ -2,10 +2,12 @@
 
 import re
 
+import pytest
 from program import questbook
 from stored_bytes import files_saying
 
 
+@pytest.mark.slow
 def test_the_archive_of_an_assistant_is_listed_searched_edited_and_deleted(tmp_path):
     archived = "Archive that: the cabin key hangs under the stairs.\nArchive this: Kari takes the early ferry.\n"
     questbook(tmp_path, "chat", "--assistant", "work", words=archived)

@@ -1,11 +1,13 @@
 """`questbook chat --ltm-config`: from an extension's directory to a talk that recalls it."""
 
+import pytest
 from ltm_fixture import write_database
 from program import questbook
 
 CARD = {"QUESTBOOK_PROMPT_SECTIONS": '{"card": {"text": "Chiharu is a hacker.\\n<START>\\nhello"}}'}
 
 
+@pytest.mark.slow
 def test_what_was_imported_is_recalled_and_what_is_said_is_remembered(tmp_path):
     write_database(tmp_path / "user_data" / "bot_memories" / "chiharu_yamada")
     home, config = tmp_path / "home", tmp_path / "ltm_config.json"

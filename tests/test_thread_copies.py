@@ -110,10 +110,8 @@ async def test_undo_to_where_a_thread_joined_is_what_it_took_over(two):
 async def test_an_interview_that_was_left_in_studio_goes_on_and_is_forgotten_with_its_campaign(tmp_path, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
     await play_in_studio(["I am somebody called Zanzibarra"], str(uuid.uuid4()), "one")
-    await play_in_studio(["I am somebody called Zanzibarra"], str(uuid.uuid4()), "two")
     assert "Zanzibarra" in sit_down(tmp_path, "/sheet\n", "--campaign", "one")
-    for what in (["--campaign", "one"], ["--campaign", "two"]):
-        assert questbook(tmp_path, "forget", *what, "--yes").returncode == 0
+    assert questbook(tmp_path, "forget", "--campaign", "one", "--yes").returncode == 0
     async with open_game(Context.of(None, model="offline")) as game:
         assert await list_campaigns(game.checkpointer, "adventurer") == []
     assert not [file.name for file in tmp_path.rglob("*") if file.is_file() and b"Zanzibarra" in file.read_bytes()]

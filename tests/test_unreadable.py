@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from program import sit_down
 
 from graphs.saved import thread_id_of
@@ -23,6 +24,7 @@ def questbook(home, words, *flags, closed=""):
     )
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_one_line_and_other_campaigns_play_on(tmp_path):
     sit_down(tmp_path, MIRA, "--campaign", "broken")
     sit_down(tmp_path, MIRA, "--campaign", "sound")
