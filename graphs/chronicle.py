@@ -106,8 +106,8 @@ class Chronicle:
                 return state
         if turn == now:
             raise HistoryError(f"Turn {turn} has no reply yet: /retry answers it, /undo takes it back.")
-        if await self._on_this_line(turn):  # this thread has joined the campaign there
-            return await self._played(turn)
+        if there := await self._on_this_line(turn):  # this thread has joined the campaign there
+            return await self.end_of(there[0])
         first = f"this thread begins with turn {reached}" if reached else "none is finished yet"
         raise HistoryError(f"There is no turn {turn} to go back to: {first}.")
 
@@ -172,14 +172,6 @@ class Chronicle:
             on = "" if place.thread == self._id else f", which was played on thread {place.thread},"
             raise HistoryError(f"The checkpoints of turn {place.turn} of {place.line!r}{on} are gone.")
         return state
-
-    async def _played(self, turn: int) -> StateSnapshot:
-        """Return the state with which a turn of this line ended, by what is remembered of it.
-
-        Raises:
-            HistoryError: Nothing is, or its checkpoints are gone.
-        """
-        return await self.end_of(await self.find(str(turn)))
 
     async def differ(self, one: str, other: str = "") -> Difference:
         """Tell what two places disagree on.

@@ -107,12 +107,14 @@ class Game:
         Returns:
             Whether it was.
         """
-        if await read_saved(self.checkpointer, self.thread_id):
+        if await self.saved() is not None:
             return False
-        mine, others = (self.context.user, self.context.campaign), list[Saved]()
-        for saved in await last_of_threads(self.checkpointer):
-            if (saved.user, saved.campaign) == mine and saved.machine == self.machine and saved.turn:
-                others.append(saved)
+        mine = (self.context.user, self.context.campaign, self.machine)
+        others = [
+            saved
+            for saved in await last_of_threads(self.checkpointer)
+            if (saved.user, saved.campaign, saved.machine) == mine and saved.turn
+        ]
         if not others:
             return False  # a new campaign: its first prompt does not wait for graph and store
         others.sort(key=lambda saved: saved.played, reverse=True)

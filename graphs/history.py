@@ -112,7 +112,7 @@ class History(Chronicle):
         # On a thread that has joined the campaign with this message, it joins again, as it did then.
         joins = thread_of(begun) == self._id and due(begun) == ("__start__",)
         if spot.turn > 1 and not joins:
-            return await self._keeping(spot.line, await self._played(spot.turn - 1), "condense"), spot.player
+            return await self._keeping(spot.line, await self.finished(spot.turn - 1), "condense"), spot.player
         if spot.turn == 1:
             await move_head(self._state(), self._store(), self.context, self._id)
         return await self._own(begun), spot.player
@@ -182,21 +182,26 @@ class History(Chronicle):
         head = await head_of(self._store(), self.context)
         left = str((head or {}).get("thread"))
         for thread in sorted(threads, key=lambda one: one != left):  # the one that left it first
-            async for state in self._back({**self.config, "configurable": {"thread_id": thread}}):
-                if due(state):
-                    continue
-                if state.values.get("turn") and (head is None or _stands_at(state, head)):
-                    await self._own(state)
-                    return True
-                break
-        if head is not None:
-            try:
-                [last] = await self._at_turn(head["turn"], head["timeline"])
-                await self._own(await self.end_of(last))
-            except (HistoryError, ValueError) as error:
-                _log.warning("Where campaign %r was left is in no checkpoint: %s", self.context.campaign, error)
-                return False
-        return head is not None
+            state = await self._last_finished(thread)
+            if state is not None and (head is None or _stands_at(state, head)):
+                await self._own(state)
+                return True
+        if head is None:
+            return False
+        try:
+            [last] = await self._at_turn(head["turn"], head["timeline"])
+            await self._own(await self.end_of(last))
+        except (HistoryError, ValueError) as error:
+            _log.warning("Where campaign %r was left is in no checkpoint: %s", self.context.campaign, error)
+            return False
+        return True
+
+    async def _last_finished(self, thread: str) -> StateSnapshot | None:
+        """Return the state with which the last finished turn of a thread ended; None if it has none."""
+        async for state in self._back({**self.config, "configurable": {"thread_id": thread}}):
+            if not due(state):
+                return state if state.values.get("turn") else None
+        return None
 
     async def _stand(self, target: StateSnapshot, line: str | None = None) -> StateSnapshot:
         """Make a copy of a finished state the newest of the thread, and the campaign's head; return it."""

@@ -11,6 +11,12 @@ from graphs.storyteller.recollection import remember
 from graphs.storyteller.tables import table
 
 
+def recalled(subject, question, said, reply):
+    """What is remembered where nothing was said and told but this."""
+    nothing = {"page": {}, "character": {}, "summary": "", "memories": []}
+    return remember(subject, question, **nothing, exchanges=[(said, reply)], chance=random.Random(1))
+
+
 def test_what_somebody_said_is_told_with_their_words():
     game = Game(luck=15).start("bell")
     game.say("I ask Widow Garrow about her son")
@@ -49,16 +55,7 @@ def test_words_of_the_players_own_are_not_what_somebody_told():
     ],
 )
 def test_choices_held_out_and_words_handed_back_are_no_memories(said, reply):
-    told = remember(
-        "Rolf say about the ringmaster",
-        "What had Rolf to do with the ringmaster?",
-        page={},
-        character={},
-        summary="",
-        memories=[],
-        exchanges=[(f"{said}?", reply)],
-        chance=random.Random(1),
-    )
+    told = recalled("Rolf say about the ringmaster", "What had Rolf to do with the ringmaster?", f"{said}?", reply)
     assert "You could ask around, or go and look." in told
 
 
@@ -86,16 +83,7 @@ def test_who_said_nothing_of_it_is_not_quoted():
 
 
 def test_a_sentence_out_of_a_speech_keeps_its_quotation_marks():
-    told = remember(
-        "Ines",
-        "What do I know about Ines?",
-        page={},
-        character={},
-        summary="",
-        memories=[],
-        exchanges=[("I wait", "“We came by ship. Ines sailed in autumn.”")],
-        chance=random.Random(1),
-    )
+    told = recalled("Ines", "What do I know about Ines?", "I wait", "“We came by ship. Ines sailed in autumn.”")
     assert told.endswith("It went like this (just now): “Ines sailed in autumn.”")
 
 

@@ -6,7 +6,7 @@ import re
 
 from graphs.storyteller import choices, combat, deeds, obstacles
 from graphs.storyteller.phrases import filled, lower, upper
-from graphs.storyteller.scene import Scene
+from graphs.storyteller.scene import HOURS, Scene
 from graphs.storyteller.tables import flavours, table
 from graphs.storyteller.words import Intent
 
@@ -46,7 +46,7 @@ def rest(scene: Scene, intent: Intent) -> None:
 
 def wait(scene: Scene, intent: Intent) -> None:
     """Let time pass, up to the hour that was named if one was."""
-    named = re.search(r"\b(?:until|till|for)\b.*?\b(dawn|morning|noon|afternoon|dusk|evening|night)", intent.said, re.I)
+    named = re.search(rf"\b(?:until|till|for)\b.*?\b({'|'.join(HOURS)}|evening)", intent.said, re.I)
     hour = {"evening": "dusk"}.get(named[1].casefold(), named[1].casefold()) if named else ""
     scene.pass_time()
     while hour and scene.hour() != hour:

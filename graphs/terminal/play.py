@@ -65,8 +65,9 @@ class Session:
     async def run(self) -> None:
         """Greet, answer what was left unanswered, and play."""
         async with self._interruptible(), self._loaded_ahead():
-            entered = await self._game.enter()
             saved = await self._game.saved()
+            if entered := saved is None and await self._game.enter():
+                saved = await self._game.saved()
             self._greet(saved)
             if entered and "/recap" in self._table.commands:
                 await self._follow(await run_command(self._table, "/recap"))

@@ -28,10 +28,7 @@ async def _undo(table: Table, rest: str) -> Outcome:
         table.screen.complain(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
         return Then.PROMPT
     history = await table.game.history()
-    state = await history.undo(int(rest or 1))
-    table.clear()  # what a turn that is taken back was told is not the last turn's
-    arrived(table.screen, state)
-    return Then.PROMPT
+    return _arrive(table, await history.undo(int(rest or 1)))
 
 
 async def _retry(table: Table, rest: str) -> Outcome:
@@ -106,10 +103,7 @@ async def _go(table: Table, rest: str) -> Outcome:
         table.screen.complain("/go NAME goes to the end of a line, a branch or a turn; /branches shows them.")
         return Then.PROMPT
     history = await table.game.history()
-    state = await history.go(rest)
-    table.clear()
-    arrived(table.screen, state)
-    return Then.PROMPT
+    return _arrive(table, await history.go(rest))
 
 
 async def _diff(table: Table, rest: str) -> Outcome:
@@ -143,6 +137,12 @@ async def _recap(table: Table, rest: str) -> Outcome:  # noqa: ARG001
         table.screen.answer("Nothing to tell yet: the story begins once your character is complete.")
     else:
         _tell(table.screen, recap_of(saved.view))
+    return Then.PROMPT
+
+
+def _arrive(table: Table, state: StateSnapshot) -> Then:
+    table.clear()  # what the turn that was left was told is not the last turn's
+    arrived(table.screen, state)
     return Then.PROMPT
 
 
