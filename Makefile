@@ -39,7 +39,7 @@ slow: $(TOOLS)
 lint: $(TOOLS)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy --strict -p graphs -p memory -p notebooks
+	@$(BIN)/mypy --strict -p questbook
 
 check: lint test
 

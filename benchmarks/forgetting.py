@@ -4,13 +4,14 @@
     python benchmarks/forgetting.py --turns 60,300     only these (a few minutes)
     python benchmarks/forgetting.py --misses           name each question whose fact was not in the prompt
 
-The dungeon master plays invented campaigns as the terminal runs it (`graphs.engine`: SQLite checkpoints, FaissStore
-with the default embedder, default settings, all nodes), answered by a model of tables that notes what it tells as a
-good model would (`forgetting_campaign.py`). Of the forty facts some change later, some are only claimed by the player,
-some are secret; each is of a person with another name that people call them by, half are planted at once, half all over
-the campaign. One future is played and abandoned, and another campaign of the same player's in the same store; what was
-told there must not be found here. After 1, 10, 60, 300, 1,000 and 5,000 turns each fact is asked for in three wordings,
-on the game's own nodes, without a trace in the campaign (`forgetting_probe.py`).
+The dungeon master plays invented campaigns as the terminal runs it (`questbook.graphs.embedded.engine`: SQLite
+checkpoints, FaissStore with the default embedder, default settings, all nodes), answered by a model of tables that
+notes what it tells as a good model would (`forgetting_campaign.py`). Of the forty facts some change later, some are
+only claimed by the player, some are secret; each is of a person with another name that people call them by, half are
+planted at once, half all over the campaign. One future is played and abandoned, and another campaign of the same
+player's in the same store; what was told there must not be found here. After 1, 10, 60, 300, 1,000 and 5,000 turns
+each fact is asked for in three wordings, on the game's own nodes, without a trace in the campaign
+(`forgetting_probe.py`).
 
 A fact counts as in the prompt if its value stands among the turns word for word or the recalled memories; the summary
 and the quest's page do not count. A value counts as outdated if a fact in the prompt tells it, or if it stands there
@@ -41,12 +42,12 @@ from forgetting_report import DISTANCES, SUMMARY, Asked, Played, report, report_
 from peers import PEERS, peer  # noqa: E402
 from tables import Tables  # noqa: E402
 
-import graphs.model  # noqa: E402
-from graphs.dungeon_master.context import Context  # noqa: E402
-from graphs.engine import Game, open_game  # noqa: E402
-from graphs.home import Home  # noqa: E402
-from memory.namespaces import campaign_namespace  # noqa: E402
-from memory.timeline import visible  # noqa: E402
+import questbook.graphs.models.model  # noqa: E402
+from questbook.graphs.dungeon_master.context import Context  # noqa: E402
+from questbook.graphs.embedded.engine import Game, open_game  # noqa: E402
+from questbook.graphs.embedded.home import Home  # noqa: E402
+from questbook.memory.timeline.namespaces import campaign_namespace  # noqa: E402
+from questbook.memory.timeline.timeline import visible  # noqa: E402
 
 ASTRAY = 15
 """First of the turns of which another future is played and abandoned."""
@@ -62,7 +63,7 @@ async def play(turns: int, seed: int, place: Home, facts: int = 40) -> Played:
     """Play a campaign, ask on the way, and look into the store at its end."""
     tale = Campaign(turns, seed, facts)
     model = Tables(tale=tale)
-    graphs.model.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
+    questbook.graphs.models.model.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
     await elsewhere(model, tale, place)
     due: dict[int, list[tuple[Planted, int]]] = defaultdict(list)
     for fact in tale.facts_planted:

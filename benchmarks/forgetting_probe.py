@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import ExecutionInfo, Runtime
 
-from graphs.dungeon_master.recall import recall
-from graphs.dungeon_master.sections import memory_line, quest_prompt
-from graphs.dungeon_master.session import recap_of
-from graphs.dungeon_master.state import DungeonState
-from graphs.engine import Game
-from graphs.player_view import PlayerView
-from memory.namespaces import campaign_namespace
-from memory.recall import recall as recall_records
-from memory.successors import with_successors
+from questbook.graphs.dungeon_master.nodes.recall import recall
+from questbook.graphs.dungeon_master.sections import memory_line, quest_prompt
+from questbook.graphs.dungeon_master.session import recap_of
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.embedded.engine import Game
+from questbook.graphs.turn.player_view import PlayerView
+from questbook.memory.facts.successors import with_successors
+from questbook.memory.recall.recall import recall as recall_records
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 FIRST = 10
 """Records that count as found, before the budget of the prompt."""

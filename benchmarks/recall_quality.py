@@ -35,13 +35,13 @@ from langchain_core.embeddings import Embeddings  # noqa: E402
 from langgraph.store.base import BaseStore  # noqa: E402
 from planted_campaign import campaign  # noqa: E402
 
-from memory import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
-from memory.minilm import minilm_directory  # noqa: E402
-from memory.named import named_in, without  # noqa: E402
-from memory.recall import Present, recall  # noqa: E402
-from memory.remember import remember  # noqa: E402
-from memory.timeline import Segment  # noqa: E402
-from memory.weights import Weights  # noqa: E402
+from questbook.memory import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
+from questbook.memory.embeddings.minilm import minilm_directory  # noqa: E402
+from questbook.memory.recall.people import named_in, without  # noqa: E402
+from questbook.memory.recall.recall import Present, recall  # noqa: E402
+from questbook.memory.recall.weights import Weights  # noqa: E402
+from questbook.memory.timeline.remember import remember  # noqa: E402
+from questbook.memory.timeline.timeline import Segment  # noqa: E402
 
 AT = (5, 10, 20)
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}

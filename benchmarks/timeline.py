@@ -36,8 +36,8 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 from langgraph.store.base import BaseStore, PutOp  # noqa: E402
 from timeline_sequences import opened, report_sequences  # noqa: E402
 
-from memory.recall import recall  # noqa: E402
-from memory.timeline import claim, record_key, stamp  # noqa: E402
+from questbook.memory.recall.recall import recall  # noqa: E402
+from questbook.memory.timeline.timeline import claim, record_key, stamp  # noqa: E402
 
 EXCHANGES = ("u", "c", "exchanges")
 SYLLABLES = [a + b for a in "bcdfghklmnprstvwz" for b in ("a", "e", "i", "o", "u", "an", "or", "is", "el", "um")]

@@ -4,11 +4,11 @@
     python benchmarks/turn_cost.py               2,000 turns of ours, 500 of the others (about ten minutes)
     python benchmarks/turn_cost.py --only ours --turns 5000 --forks 50
 
-Ours is the dungeon master as the terminal runs it (`graphs.engine`: SQLite checkpoints, FaissStore, default settings),
-all nodes at work: dice every fourth turn; notes on the quest's page, two facts and one exchange into the store every
-turn; the buffer folded into the summary when it is full; a reflection with three questions and two insights whenever
-one is due. The others are graphs as their documentation shows them, on AsyncSqliteSaver as it comes. All are answered
-by one model of tables: replies of 600 characters to messages of about 80, no network.
+Ours is the dungeon master as the terminal runs it (`questbook.graphs.embedded.engine`: SQLite checkpoints, FaissStore,
+default settings), all nodes at work: dice every fourth turn; notes on the quest's page, two facts and one exchange
+into the store every turn; the buffer folded into the summary when it is full; a reflection with three questions and
+two insights whenever one is due. The others are graphs as their documentation shows them, on AsyncSqliteSaver as it
+comes. All are answered by one model of tables: replies of 600 characters to messages of about 80, no network.
 
 Time is the process's CPU time (all threads), which other work on the machine hardly changes: the median turn of a
 window. Bytes are what the database has grown by, and tokens what all prompts of the turn came to (four characters each,
@@ -37,15 +37,15 @@ from cost import CITED, Turn, cost, run, size_of  # noqa: E402
 from peers import PEERS, peer  # noqa: E402
 from tables import DICE_EVERY, Tables  # noqa: E402
 
-import graphs.model  # noqa: E402
-from graphs.dungeon_master.context import Context  # noqa: E402
-from graphs.engine import open_game  # noqa: E402
-from graphs.home import Home  # noqa: E402
+import questbook.graphs.models.model  # noqa: E402
+from questbook.graphs.dungeon_master.context import Context  # noqa: E402
+from questbook.graphs.embedded.engine import open_game  # noqa: E402
+from questbook.graphs.embedded.home import Home  # noqa: E402
 
 
 async def ours(model: Tables, turns: int, home: Path, forks: int) -> list[Turn]:
     """The dungeon master as the terminal runs it; `forks` times three turns are taken back and played anew."""
-    graphs.model.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
+    questbook.graphs.models.model.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
     place = Home(home)
     place.locks.mkdir(parents=True)
     async with open_game(Context(model="tables", user="u", campaign="c", seed=1), place) as game:

@@ -43,7 +43,7 @@ _END = "/end-of-answer"
 def machine() -> str:
     """Draw the dungeon master's graph as Mermaid."""
     sys.path.insert(0, str(ROOT))
-    from graphs.dungeon_master.graph import graph
+    from questbook.graphs.dungeon_master.graph import graph
 
     picture = graph.get_graph()
     picture.nodes = {
@@ -77,7 +77,7 @@ def _play(home: str, words: str, seed: int) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("QUESTBOOK_")}
     environment |= {"QUESTBOOK_HOME": home, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
     return subprocess.run(  # noqa: S603 (our own program, with lines that stand above)
-        [sys.executable, "-m", "graphs.terminal", "play", "--seed", str(seed)],
+        [sys.executable, "-m", "questbook.graphs.terminal", "play", "--seed", str(seed)],
         input=words,
         env=environment,
         stdout=subprocess.PIPE,

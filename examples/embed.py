@@ -6,8 +6,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.graph import build_graph
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.graph import build_graph
 
 dungeon_master = build_graph().compile(checkpointer=True)  # remembers its state under your thread
 

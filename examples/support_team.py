@@ -9,9 +9,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 from pydantic import Field
 
-from graphs.agent import TeamState, as_node, build_agent
-from graphs.pages import patches
-from notebooks import Count, Notebook, on_demand
+from questbook.graphs.agent import TeamState, as_node, build_agent
+from questbook.graphs.turn.pages import patches
+from questbook.notebooks import Count, Notebook, on_demand
 
 
 class TicketNotebook(Notebook):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any, Literal, NamedTuple
 
-from graphs.speaking import KEY
+from questbook.graphs.turn.speaking import KEY
 
 JSON = dict[str, Any]
 
@@ -56,7 +56,7 @@ class Passed(NamedTuple):
 
     Attributes:
         node: Its name.
-        spoke: Whether it has words for the person (`graphs.speaking`).
+        spoke: Whether it has words for the person (`questbook.graphs.turn.speaking`).
     """
 
     node: str
@@ -105,7 +105,9 @@ def _written(node: str, update: Any, *, spoke: bool) -> Iterator[Event]:
         if not isinstance(part, dict):
             continue
         if "recalled" in part:
-            from graphs.player_view import shown_memories  # pydantic, which the first prompt does not need
+            from questbook.graphs.turn.player_view import (
+                shown_memories,
+            )  # pydantic, which the first prompt does not need
 
             yield Recalled(shown_memories(part["recalled"]))
         yield from (Rolled(roll) for roll in part.get("rolls") or ())

@@ -4,6 +4,6 @@
 name of its own, so nothing here may be a class, or kept in a global.
 """
 
-from graphs.engine import open_checkpointer, open_store
+from questbook.graphs.embedded.engine import open_checkpointer, open_store
 
 __all__ = ["open_checkpointer", "open_store"]

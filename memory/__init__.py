@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memory.characters import memories_for, remember_message
-    from memory.embeddings import HashEmbeddings, load_embeddings
-    from memory.errors import (
+    from questbook.memory.embeddings.embedders import HashEmbeddings, load_embeddings
+    from questbook.memory.embeddings.minilm import MiniLMEmbeddings, fetch_minilm
+    from questbook.memory.errors import (
         CorruptStoreError,
         EmbedderChangedError,
         EmbeddingError,
@@ -22,52 +22,52 @@ if TYPE_CHECKING:
         StoreUnavailableError,
         UnstorableValueError,
     )
-    from memory.faiss_store import FaissStore
-    from memory.greeting import greeting_line, last_talk, note_session
-    from memory.injection import inject
-    from memory.ltm_config import LtmConfig
-    from memory.ltm_import import import_ltm
-    from memory.minilm import MiniLMEmbeddings, fetch_minilm
-    from memory.namespaces import (
+    from questbook.memory.ltm.characters import memories_for, remember_message
+    from questbook.memory.ltm.config import LtmConfig
+    from questbook.memory.ltm.greeting import greeting_line, last_talk, note_session
+    from questbook.memory.ltm.import_ltm import import_ltm
+    from questbook.memory.ltm.injection import inject
+    from questbook.memory.store.faiss_store import FaissStore
+    from questbook.memory.timeline.namespaces import (
         campaign_namespace,
         character_namespace,
         escape_label,
         player_namespace,
         unescape_label,
     )
-    from memory.off_the_record import off_record
+    from questbook.memory.timeline.off_the_record import off_record
 
 _HOMES = {
-    "CorruptStoreError": "memory.errors",
-    "EmbedderChangedError": "memory.errors",
-    "EmbeddingError": "memory.errors",
-    "FaissStore": "memory.faiss_store",
-    "HashEmbeddings": "memory.embeddings",
-    "ImportFailedError": "memory.errors",
-    "LtmConfig": "memory.ltm_config",
-    "LtmConfigError": "memory.errors",
-    "MiniLMEmbeddings": "memory.minilm",
-    "NoSuchMemoryError": "memory.errors",
-    "StoreClosedError": "memory.errors",
-    "StoreConfigError": "memory.errors",
-    "StoreError": "memory.errors",
-    "StoreUnavailableError": "memory.errors",
-    "UnstorableValueError": "memory.errors",
-    "campaign_namespace": "memory.namespaces",
-    "character_namespace": "memory.namespaces",
-    "escape_label": "memory.namespaces",
-    "fetch_minilm": "memory.minilm",
-    "greeting_line": "memory.greeting",
-    "import_ltm": "memory.ltm_import",
-    "inject": "memory.injection",
-    "last_talk": "memory.greeting",
-    "load_embeddings": "memory.embeddings",
-    "memories_for": "memory.characters",
-    "note_session": "memory.greeting",
-    "off_record": "memory.off_the_record",
-    "player_namespace": "memory.namespaces",
-    "remember_message": "memory.characters",
-    "unescape_label": "memory.namespaces",
+    "CorruptStoreError": "questbook.memory.errors",
+    "EmbedderChangedError": "questbook.memory.errors",
+    "EmbeddingError": "questbook.memory.errors",
+    "FaissStore": "questbook.memory.store.faiss_store",
+    "HashEmbeddings": "questbook.memory.embeddings.embedders",
+    "ImportFailedError": "questbook.memory.errors",
+    "LtmConfig": "questbook.memory.ltm.config",
+    "LtmConfigError": "questbook.memory.errors",
+    "MiniLMEmbeddings": "questbook.memory.embeddings.minilm",
+    "NoSuchMemoryError": "questbook.memory.errors",
+    "StoreClosedError": "questbook.memory.errors",
+    "StoreConfigError": "questbook.memory.errors",
+    "StoreError": "questbook.memory.errors",
+    "StoreUnavailableError": "questbook.memory.errors",
+    "UnstorableValueError": "questbook.memory.errors",
+    "campaign_namespace": "questbook.memory.timeline.namespaces",
+    "character_namespace": "questbook.memory.timeline.namespaces",
+    "escape_label": "questbook.memory.timeline.namespaces",
+    "fetch_minilm": "questbook.memory.embeddings.minilm",
+    "greeting_line": "questbook.memory.ltm.greeting",
+    "import_ltm": "questbook.memory.ltm.import_ltm",
+    "inject": "questbook.memory.ltm.injection",
+    "last_talk": "questbook.memory.ltm.greeting",
+    "load_embeddings": "questbook.memory.embeddings.embedders",
+    "memories_for": "questbook.memory.ltm.characters",
+    "note_session": "questbook.memory.ltm.greeting",
+    "off_record": "questbook.memory.timeline.off_the_record",
+    "player_namespace": "questbook.memory.timeline.namespaces",
+    "remember_message": "questbook.memory.ltm.characters",
+    "unescape_label": "questbook.memory.timeline.namespaces",
 }
 
 __all__ = [

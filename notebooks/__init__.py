@@ -1,11 +1,11 @@
 """Pages: what an agent keeps in graph state (not Jupyter notebooks)."""
 
-from notebooks.base import Change, Entry, Notebook, Number, Place
-from notebooks.character import Abilities, CharacterNotebook
-from notebooks.core import CoreNotebook, Section, sections_of
-from notebooks.core_edits import CORE_TOOLS, Edited, edit_core
-from notebooks.declaration import check_declarations
-from notebooks.errors import (
+from questbook.notebooks.base import Change, Entry, Notebook, Number, Place
+from questbook.notebooks.character import Abilities, CharacterNotebook
+from questbook.notebooks.core import CoreNotebook, Section, sections_of
+from questbook.notebooks.core_edits import CORE_TOOLS, Edited, edit_core
+from questbook.notebooks.declaration import check_declarations
+from questbook.notebooks.errors import (
     DeclarationError,
     EditError,
     NotebookError,
@@ -14,11 +14,11 @@ from notebooks.errors import (
     SectionFullError,
     VersionError,
 )
-from notebooks.merge import Count, difference
-from notebooks.patch import diff_patch, merge_patch, patch_schema
-from notebooks.render import parse_fields, render_fields, render_value
-from notebooks.state import Clock, Condition, Person, Quest, StateNotebook
-from notebooks.update import Update, every, every_turn, on_demand, once
+from questbook.notebooks.merge import Count, difference
+from questbook.notebooks.patch import diff_patch, merge_patch, patch_schema
+from questbook.notebooks.render import parse_fields, render_fields, render_value
+from questbook.notebooks.state import Clock, Condition, Person, Quest, StateNotebook
+from questbook.notebooks.update import Update, every, every_turn, on_demand, once
 
 __all__ = [
     "CORE_TOOLS",

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import to_jsonable_python
 
-from notebooks.errors import PageFullError, PatchError, VersionError
-from notebooks.merge import added
-from notebooks.number import Number
-from notebooks.patch import JSON, is_deeper, merge_patch, patch_schema
-from notebooks.render import is_empty, render_fields
-from notebooks.update import Update, every_turn
+from questbook.notebooks.errors import PageFullError, PatchError, VersionError
+from questbook.notebooks.merge import added
+from questbook.notebooks.number import Number
+from questbook.notebooks.patch import JSON, is_deeper, merge_patch, patch_schema
+from questbook.notebooks.render import is_empty, render_fields
+from questbook.notebooks.update import Update, every_turn
 
 __all__ = ["Change", "Entry", "Notebook", "Number", "Place"]
 

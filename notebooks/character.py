@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from notebooks.base import Entry, Notebook
-from notebooks.update import Update, once
+from questbook.notebooks.base import Entry, Notebook
+from questbook.notebooks.update import Update, once
 
 _PLACEHOLDERS = {
     "?",

@@ -11,11 +11,11 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from notebooks.base import Change, Entry, Notebook
-from notebooks.errors import PatchError, SectionFullError
-from notebooks.patch import JSON
-from notebooks.render import render_value
-from notebooks.update import Update, on_demand
+from questbook.notebooks.base import Change, Entry, Notebook
+from questbook.notebooks.errors import PatchError, SectionFullError
+from questbook.notebooks.patch import JSON
+from questbook.notebooks.render import render_value
+from questbook.notebooks.update import Update, on_demand
 
 DEFAULT_LIMIT = 2000
 """Characters of a section's value as rendered; that of MemGPT 0.3."""

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from notebooks.core import CoreNotebook, Section, writable
-from notebooks.errors import EditError, SectionFullError
-from notebooks.patch import JSON
-from notebooks.render import render_value
-from notebooks.tool_schema import first_problem, tool_schema
+from questbook.notebooks.core import CoreNotebook, Section, writable
+from questbook.notebooks.errors import EditError, SectionFullError
+from questbook.notebooks.patch import JSON
+from questbook.notebooks.render import render_value
+from questbook.notebooks.tool_schema import first_problem, tool_schema
 
 _SHOWN = 60  # characters of a line that stand in a message
 _MOST_PLACES = 8

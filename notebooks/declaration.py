@@ -8,9 +8,9 @@ from typing import get_args
 
 from pydantic import ValidationError
 
-from notebooks.base import Notebook, Place
-from notebooks.errors import DeclarationError
-from notebooks.update import Update, on_demand, once
+from questbook.notebooks.base import Notebook, Place
+from questbook.notebooks.errors import DeclarationError
+from questbook.notebooks.update import Update, on_demand, once
 
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
 

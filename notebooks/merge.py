@@ -13,8 +13,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from notebooks.number import Number
-from notebooks.patch import JSON, diff_patch
+from questbook.notebooks.number import Number
+from questbook.notebooks.patch import JSON, diff_patch
 
 ADD = "$add"
 

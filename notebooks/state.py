@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from notebooks.base import Change, Entry, Notebook, Number
-from notebooks.errors import PatchError
-from notebooks.patch import JSON
-from notebooks.update import Update, every_turn
+from questbook.notebooks.base import Change, Entry, Notebook, Number
+from questbook.notebooks.errors import PatchError
+from questbook.notebooks.patch import JSON
+from questbook.notebooks.update import Update, every_turn
 
 _STATUS = {
     "open": {"active", "in progress", "ongoing", "started", "new", "current", "accepted"},

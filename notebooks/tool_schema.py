@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ValidationError
 
-from notebooks.patch import JSON
+from questbook.notebooks.patch import JSON
 
 _KEPT = ("description", "type", "minimum", "maximum", "items", "enum", "default")
 

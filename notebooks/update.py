@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from notebooks.errors import DeclarationError
+from questbook.notebooks.errors import DeclarationError
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from langgraph.store.memory import InMemoryStore
 from letters import Letters
 from scripted import ScriptedModel, call, say
 
-from memory import FaissStore
-from memory.minilm import fetch_minilm
-from memory.namespaces import campaign_namespace
+from questbook.memory import FaissStore
+from questbook.memory.embeddings.minilm import fetch_minilm
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 _NOBODY = 65534
 
@@ -126,7 +126,7 @@ def bot_memories(tmp_path):
 @pytest.fixture
 def model(monkeypatch):
     scripted = ScriptedModel()
-    monkeypatch.setattr("graphs.model.load_chat_model", lambda *_, **__: scripted)
+    monkeypatch.setattr("questbook.graphs.models.model.load_chat_model", lambda *_, **__: scripted)
     return scripted
 
 
@@ -142,7 +142,7 @@ class Game:
 
     def keep_in(self, store: Any) -> None:
         """Go on with another store; None: without one."""
-        from graphs.dungeon_master.graph import build_graph
+        from questbook.graphs.dungeon_master.graph import build_graph
 
         self.store = store
         self.app = build_graph().compile(checkpointer=self.saver, store=store)

@@ -21,7 +21,7 @@ class DevServer:
         self.home, self.state, self.process = home, state, None
         # The server keeps its own records beside the configuration: a copy of it keeps them out of the checkout.
         state.mkdir()
-        for name in ("langgraph.json", "pyproject.toml", "README.md", "graphs", "memory", "notebooks"):
+        for name in ("langgraph.json", "pyproject.toml", "README.md", "questbook", "graphs", "memory", "notebooks"):
             (state / name).symlink_to(ROOT / name)
 
     def start(self):

@@ -2,9 +2,9 @@
 
 from scripted import call, say
 
-from graphs.dungeon_master.context import Context
-from memory.namespaces import campaign_namespace, player_namespace
-from memory.validity import valid
+from questbook.graphs.dungeon_master.context import Context
+from questbook.memory.facts.validity import valid
+from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 
 FACTS = campaign_namespace("adventurer", "default", "facts")
 PLAYER = player_namespace("adventurer", "facts")

@@ -21,9 +21,9 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[()][0-9A-Za-z]|\x1b[=>]")
 SLOW = """
 import asyncio, sys
 from scripted import ScriptedModel, say
-import graphs.model as loader
-from graphs.errors import FatalModelError, ModelError
-from graphs.terminal.cli import main
+import questbook.graphs.models.model as loader
+from questbook.graphs.errors import FatalModelError, ModelError
+from questbook.graphs.terminal.cli import main
 
 class Slow(ScriptedModel):
     async def _astream(self, *given, **named):
@@ -66,7 +66,7 @@ class FakeTerminal:
 
     @classmethod
     def play(cls, home, *flags: str, **environment: str) -> FakeTerminal:
-        return cls(home, "-m", "graphs.terminal", "play", *flags, **environment)
+        return cls(home, "-m", "questbook.graphs.terminal", "play", *flags, **environment)
 
     @classmethod
     def scripted(cls, home, script: str = "", **environment: str) -> FakeTerminal:

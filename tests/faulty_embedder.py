@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memory.embeddings import HashEmbeddings
+from questbook.memory.embeddings.embedders import HashEmbeddings
 
 
 class Failing(HashEmbeddings):

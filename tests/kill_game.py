@@ -24,13 +24,13 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-import graphs.dungeon_master.graph
-import graphs.dungeon_master.reflect
-from graphs.dungeon_master.context import Context
-from graphs.engine import Game, open_game
-from graphs.home import Home
-from graphs.storyteller import OfflineStoryteller  # noqa: F401 (imported once, before the forks)
-from memory import FaissStore
+import questbook.graphs.dungeon_master.graph
+import questbook.graphs.dungeon_master.nodes.reflect
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.engine import Game, open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.offline.storyteller import OfflineStoryteller  # noqa: F401 (imported once, before the forks)
+from questbook.memory import FaissStore
 
 WORDS = """\
 I'm Mira, a halfling thief who grew up on the docks and wants her sister back.
@@ -100,7 +100,7 @@ def _watched(reaper: Reaper, name: str, function: Any) -> Any:
 
 def _points(reaper: Reaper) -> None:
     """Watch every node, every question to the model after the reply, and every write to disk."""
-    build = graphs.dungeon_master.graph.build_graph
+    build = questbook.graphs.dungeon_master.graph.build_graph
 
     def build_graph() -> Any:
         builder: Any = build()
@@ -108,19 +108,19 @@ def _points(reaper: Reaper) -> None:
             spec.runnable.function = _watched(reaper, name, spec.runnable.function)
         return builder
 
-    graphs.dungeon_master.graph.build_graph = build_graph
+    questbook.graphs.dungeon_master.graph.build_graph = build_graph
     inside = {
-        "run_quest": ("graphs.reply", "ask"),
-        "update_state": ("graphs.noting", "ask"),
-        "remember": ("memory.remember", "claim"),
-        "condense": ("graphs.summarize", "ask"),
+        "run_quest": ("questbook.graphs.turn.reply", "ask"),
+        "update_state": ("questbook.graphs.turn.noting", "ask"),
+        "remember": ("questbook.memory.timeline.remember", "claim"),
+        "condense": ("questbook.graphs.turn.summarize", "ask"),
     }
     for node, (path, asked) in inside.items():
         module: Any = sys.modules[path]
         setattr(module, asked, _watched(reaper, f"{asked} in {node}", getattr(module, asked)))
-    recall: Any = sys.modules["graphs.dungeon_master.recall"]
+    recall: Any = sys.modules["questbook.graphs.dungeon_master.nodes.recall"]
     recall.phrase_age = lambda *_: "a while ago"  # a killed game takes longer, and the storyteller tells ages
-    reflecting: Any = graphs.dungeon_master.reflect
+    reflecting: Any = questbook.graphs.dungeon_master.nodes.reflect
     for name, spec in reflecting._inline.builder.nodes.items():
         spec.runnable.function = _watched(reaper, f"{name} in reflect", spec.runnable.function)
     store: Any = FaissStore

@@ -4,7 +4,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from graphs.dungeon_master.dice import roll
+from questbook.graphs.dungeon_master.rules.dice import roll
 
 
 class Loaded(Random):

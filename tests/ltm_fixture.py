@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from langgraph.store.base import BaseStore
 
-from memory.characters import MEMORIES
-from memory.curation import listed
-from memory.namespaces import character_namespace
+from questbook.memory.ltm.characters import MEMORIES
+from questbook.memory.ltm.curation import listed
+from questbook.memory.timeline.namespaces import character_namespace
 
 ROWS = [
     (0, "Anon", "I grew up by the sea, in a small town where my father repaired boats and my mother taught music.", ""),

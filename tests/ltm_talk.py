@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from memory.characters import memories_for, remember_message
-from memory.ltm_config import LtmConfig
+from questbook.memory.ltm.characters import memories_for, remember_message
+from questbook.memory.ltm.config import LtmConfig
 
 NOW = datetime(2026, 7, 10, 12, tzinfo=UTC)
 BOATS = "I grew up by the sea, in a small town where my father repaired boats and my mother taught the piano."

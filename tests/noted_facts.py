@@ -1,10 +1,10 @@
 """Facts about where Goran lives, noted in a store on a branch and a turn, and what is seen of them."""
 
-from memory.fact_reading import read_facts
-from memory.marks import at
-from memory.noting import Note, note
-from memory.timeline import record_key, stamp, visible
-from memory.validity import valid
+from questbook.memory.facts.marks import at
+from questbook.memory.facts.noting import Note, note
+from questbook.memory.facts.reading import read_facts
+from questbook.memory.facts.validity import valid
+from questbook.memory.timeline.timeline import record_key, stamp, visible
 
 FACTS = ("u", "c", "facts")
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from graphs.compressed import compressing
-from graphs.engine import thread_id_of
-from notebooks import CharacterNotebook, StateNotebook
+from questbook.graphs.embedded.compressed import compressing
+from questbook.graphs.embedded.engine import thread_id_of
+from questbook.notebooks import CharacterNotebook, StateNotebook
 
 Run = subprocess.CompletedProcess[bytes]
 ROOT = Path(__file__).parent.parent
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 def start(home: Path, *arguments: str, words: str | bytes = b"", **environment: str) -> Run:
     """Run the program to its end on some lines."""
     return subprocess.run(
-        [sys.executable, "-m", "graphs.terminal", *arguments],
+        [sys.executable, "-m", "questbook.graphs.terminal", *arguments],
         input=words.encode() if isinstance(words, str) else words,
         capture_output=True,
         timeout=110,

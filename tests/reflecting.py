@@ -5,7 +5,7 @@ import re
 from fact_play import play, stored
 from scripted import call, say
 
-from memory.namespaces import campaign_namespace
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 REFLECTIONS, SETTLED = (campaign_namespace("adventurer", "default", name) for name in ("reflections", "settled"))
 MILL = {"text": "Oda never leaves the mill.", "subject": "Oda", "kind": "trait", "importance": 6}

@@ -5,8 +5,8 @@ from fact_play import play
 from langchain_core.messages import HumanMessage
 from scripted import say
 
-from graphs.dungeon_master.context import Context
-from graphs.history import History
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.history.history import History
 
 MILL = {"text": "Goran lives in the mill.", "kind": "trait", "subject": "Goran", "attribute": "home", "value": "mill"}
 CRYPT = MILL | {"text": "Goran lives in the crypt now.", "value": "crypt"}

@@ -5,9 +5,9 @@ from typing import Literal
 import pytest
 from desk import CustomerNotebook
 
-from graphs.agent import Mode, Recall, build_agent
-from memory.buffer_policies import LastTurns
-from notebooks import DeclarationError, Notebook, every_turn
+from questbook.graphs.agent import Mode, Recall, build_agent
+from questbook.memory.buffer.policies import LastTurns
+from questbook.notebooks import DeclarationError, Notebook, every_turn
 
 
 class Loud(Notebook):
@@ -40,7 +40,10 @@ class Loud(Notebook):
         ({"name": " "}, "name: got ' '"),
         ({"recall": 0.5}, "recall: got 0.5; expected Recall(…), such as Recall(tokens=400)"),
         ({"recall": Recall}, "recall: got <class"),
-        ({"buffer": "turns"}, "buffer: got 'turns'; expected a policy of memory.buffer_policies, such as LastTurns(6)"),
+        (
+            {"buffer": "turns"},
+            "buffer: got 'turns'; expected a buffer policy, such as LastTurns(6)",
+        ),
         ({"buffer": LastTurns}, "buffer: got <class"),
         ({"shared": [Loud]}, "shared: Loud is none of the notebooks"),
     ],

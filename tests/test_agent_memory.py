@@ -4,9 +4,9 @@ import pytest
 from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, TicketNotebook, note
 from scripted import call, say
 
-from graphs.agent import Recall
-from memory.buffer_policies import LastTurns, Summary
-from memory.namespaces import campaign_namespace
+from questbook.graphs.agent import Recall
+from questbook.memory.buffer.policies import LastTurns, Summary
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 
 async def test_the_buffer_policy_decides_what_stands_in_the_prompt():

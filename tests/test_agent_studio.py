@@ -6,8 +6,8 @@ import pytest
 from langgraph_sdk.errors import APIStatusError
 
 DESK = '''
-from graphs.agent import build_agent
-from notebooks import Count, Notebook, on_demand, once
+from questbook.graphs.agent import build_agent
+from questbook.notebooks import Count, Notebook, on_demand, once
 
 
 class CustomerNotebook(Notebook):

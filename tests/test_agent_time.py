@@ -11,12 +11,12 @@ from langgraph.types import Command, RetryPolicy, interrupt
 from scripted import call, say
 from strict import STRICT, check_plain
 
-from graphs.agent import Mode
-from graphs.errors import ModelError
-from graphs.events import STREAM_MODES, Passed, Spoken, read_stream
-from graphs.history import History
-from memory import FaissStore
-from memory.namespaces import campaign_namespace
+from questbook.graphs.agent import Mode
+from questbook.graphs.errors import ModelError
+from questbook.graphs.events import STREAM_MODES, Passed, Spoken, read_stream
+from questbook.graphs.history.history import History
+from questbook.memory import FaissStore
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 
 def note(**fields):

@@ -4,7 +4,7 @@ from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, 
 from langchain_core.messages import ToolMessage
 from scripted import call, malformed, say
 
-from memory.buffer_policies import LastTurns
+from questbook.memory.buffer.policies import LastTurns
 
 
 async def test_once_an_interview_fills_the_page_and_the_same_turn_goes_on():

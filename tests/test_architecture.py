@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("notebooks", "memory", "graphs")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 FORBIDDEN = {"notebooks": ("memory", "graphs", "langchain", "langgraph"), "memory": ("notebooks", "graphs")}
-DOORS = ("graphs.terminal", "graphs.server")
+DOORS = ("questbook.graphs.terminal", "questbook.graphs.server")
 NAMES = {"utils", "helpers", "manager", "misc", "common"}
 
 
@@ -34,7 +34,7 @@ def test_packages_import_only_downwards(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_imports_the_doors(path):
-    inside = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    inside = "questbook." + ".".join(path.relative_to(ROOT).with_suffix("").parts)
     if under(inside, DOORS):
         return
     assert [module for module in imports_of(path) if under(module, DOORS)] == []

@@ -12,8 +12,8 @@ from langchain_core.tools import tool
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
-from graphs.errors import ModelError
-from graphs.models import ask, load_chat_model
+from questbook.graphs.errors import ModelError
+from questbook.graphs.models.models import ask, load_chat_model
 
 MODEL = "openai:gpt-4o-mini"
 HELLO = [HumanMessage("I knock.")]

@@ -6,11 +6,11 @@ from faulty_stores import Refusing
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
-from memory import FaissStore, HashEmbeddings
-from memory.batches import put
-from memory.lore import add_lore
-from memory.namespaces import campaign_namespace
-from memory.remember import remember
+from questbook.memory import FaissStore, HashEmbeddings
+from questbook.memory.lore.lore import add_lore
+from questbook.memory.store.batches import put
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.remember import remember
 
 SPACE = ("u", "c", "facts")
 EMBED = HashEmbeddings()

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from memory.buffer import latest, overflow, spoken, turns_of
+from questbook.memory.buffer.turns import latest, overflow, spoken, turns_of
 
 
 def turn(number, words=20, rolls=0):

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from scripted import say
 
-from graphs.dungeon_master.context import Context
-from graphs.errors import SettingsError
-from graphs.prompt_stack import Section, stack
-from graphs.summarize import policy_of
-from memory.buffer import ASIDE, latest, overflow, turns_of
-from memory.buffer_policies import LastTurns, Summary, TokenBudget, Unbounded, fidelity
-from memory.summarizers import Extractive
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import SettingsError
+from questbook.graphs.turn.prompt_stack import Section, stack
+from questbook.graphs.turn.summarize import policy_of
+from questbook.memory.buffer.policies import LastTurns, Summary, TokenBudget, Unbounded, fidelity
+from questbook.memory.buffer.summarizers import Extractive
+from questbook.memory.buffer.turns import ASIDE, latest, overflow, turns_of
 
 
 def talk(turns, open_turn=True):

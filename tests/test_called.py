@@ -6,8 +6,8 @@ import pytest
 from langchain_core.messages import HumanMessage
 from noted_facts import noted
 
-from memory.called import also_called
-from memory.recalled import Recalled
+from questbook.memory.recall.aliases import also_called
+from questbook.memory.recall.result import Recalled
 
 
 def known(subject, attribute, value):

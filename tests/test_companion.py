@@ -7,10 +7,10 @@ from fake_openai import say as http_say
 from langchain_core.messages import AIMessage
 from scripted import call, malformed, say
 
-from graphs.companion.context import Context
-from graphs.companion.graph import graph
-from graphs.errors import InputError, ModelError
-from graphs.history import History
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.graph import graph
+from questbook.graphs.errors import InputError, ModelError
+from questbook.graphs.history.history import History
 
 
 def test_the_graph_is_what_langgraph_json_names():

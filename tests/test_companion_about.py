@@ -8,8 +8,8 @@ from fake_openai import FakeOpenAI, status
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from graphs.errors import ModelError
-from notebooks import parse_fields
+from questbook.graphs.errors import ModelError
+from questbook.notebooks import parse_fields
 
 
 def about(talk):

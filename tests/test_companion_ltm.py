@@ -9,15 +9,15 @@ from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 from scripted import say
 
-from graphs.companion.context import Context
-from graphs.companion.ltm import ltm_of
-from graphs.dungeon_master.forget import Forgetting
-from graphs.errors import SettingsError
-from memory.characters import MEMORIES, remember_message
-from memory.curation import add, listed
-from memory.embeddings import HashEmbeddings
-from memory.errors import LtmConfigError
-from memory.namespaces import campaign_namespace, character_namespace
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.ltm import ltm_of
+from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
+from questbook.graphs.errors import SettingsError
+from questbook.memory.embeddings.embedders import HashEmbeddings
+from questbook.memory.errors import LtmConfigError
+from questbook.memory.ltm.characters import MEMORIES, remember_message
+from questbook.memory.ltm.curation import add, listed
+from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace
 
 CAT = "My cat is called Miso, she is nine years old, and she always sleeps on my keyboard whenever I want to work."
 TRAIN = "Next week I take the night train to Vienna, because my younger sister is getting married there on Saturday."

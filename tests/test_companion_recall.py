@@ -5,7 +5,7 @@ from companion_thread import Companion
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from memory.embeddings import HashEmbeddings
+from questbook.memory.embeddings.embedders import HashEmbeddings
 
 SAID = ["My cat Miso sleeps on the keyboard.", "I bake sourdough bread.", "The tram to work was late again."]
 

@@ -7,9 +7,9 @@ from faulty_stores import Broken
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted import call, say
 
-from graphs.companion.context import Context
-from graphs.companion.graph import build_graph
-from graphs.history import History
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.graph import build_graph
+from questbook.graphs.history.history import History
 
 
 async def test_the_archive_is_written_with_the_turn_and_found_in_the_same_one(companion):

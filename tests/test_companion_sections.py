@@ -7,8 +7,8 @@ import pytest
 from companion_thread import Companion, note
 from scripted import call, say
 
-from graphs.companion.context import Context
-from graphs.errors import SettingsError
+from questbook.graphs.companion.context import Context
+from questbook.graphs.errors import SettingsError
 
 
 async def test_sections_are_configured_and_a_wrong_one_is_named(model):

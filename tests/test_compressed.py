@@ -10,12 +10,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from stored_bytes import contents
 
-from graphs.compressed import compressing, uncompressed
-from graphs.engine import open_checkpointer
-from graphs.erasure import Erasure, files_with
-from graphs.errors import ForgettingError, UnreadableError
-from graphs.phrase import Phrase
-from graphs.saved import read_saved
+from questbook.graphs.embedded.compressed import compressing, uncompressed
+from questbook.graphs.embedded.engine import open_checkpointer
+from questbook.graphs.embedded.saved import read_saved
+from questbook.graphs.errors import ForgettingError, UnreadableError
+from questbook.graphs.forgetting.erasure import Erasure, files_with
+from questbook.graphs.forgetting.phrase import Phrase
 
 SAID = [
     message for n in range(20) for message in (HumanMessage(f"I go on {n}", id=f"h{n}"), AIMessage("Yes.", id=f"a{n}"))

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebooks import CoreNotebook, PatchError, Section, SectionFullError, VersionError, parse_fields, sections_of
-from notebooks.render import render_value
+from questbook.notebooks import (
+    CoreNotebook,
+    PatchError,
+    Section,
+    SectionFullError,
+    VersionError,
+    parse_fields,
+    sections_of,
+)
+from questbook.notebooks.render import render_value
 
 
 def test_persona_human_and_scratchpad_by_default_in_this_order():

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
-from memory.archive import entry, entry_ops, search_archive
-from memory.conversation import search_conversation
-from memory.days import Days, days_of, zone_of
-from memory.errors import BadQueryError
-from memory.index_config import DEFAULT_INDEX
-from memory.result_page import page_of
-from memory.timeline import record_key, stamp
-from notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core
+from questbook.memory.archive.archive import entry, entry_ops, search_archive
+from questbook.memory.archive.conversation import search_conversation
+from questbook.memory.archive.days import Days, days_of, zone_of
+from questbook.memory.archive.page import page_of
+from questbook.memory.errors import BadQueryError
+from questbook.memory.store.index_config import DEFAULT_INDEX
+from questbook.memory.timeline.timeline import record_key, stamp
+from questbook.notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core
 
 PAGE = CoreNotebook.of(
     {"human": {"value": "Name: Ann\nLikes tea\nLikes rain", "limit": 200}, "law": {"read_only": True}}

@@ -3,12 +3,12 @@
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from memory import FaissStore
-from memory.characters import MEMORIES, memories_for
-from memory.curation import add, characters, delete, edit, find, listed, searched
-from memory.errors import NoSuchMemoryError, StoreConfigError
-from memory.ltm_config import LtmConfig
-from memory.namespaces import character_namespace
+from questbook.memory import FaissStore
+from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
+from questbook.memory.ltm.characters import MEMORIES, memories_for
+from questbook.memory.ltm.config import LtmConfig
+from questbook.memory.ltm.curation import add, characters, delete, edit, find, listed, searched
+from questbook.memory.timeline.namespaces import character_namespace
 
 PLACE = character_namespace("Miku", MEMORIES, user="ada")
 ALL = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 2.0, "num_memories_to_fetch": 10}})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loaded_dice import bounded, kept, throw
 
-from graphs.dungeon_master.dice import DiceError, DiceGroup, roll
+from questbook.graphs.dungeon_master.rules.dice import DiceError, DiceGroup, roll
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loaded_dice import flat, kept, throw
 
-from graphs.dungeon_master import dice
-from graphs.dungeon_master.dice import DiceError, roll
+from questbook.graphs.dungeon_master.rules import dice
+from questbook.graphs.dungeon_master.rules.dice import DiceError, roll
 
 
 def by_d20(text, faces, advantage=None):

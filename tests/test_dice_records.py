@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loaded_dice import flat, throw
 
-from graphs.dungeon_master.dice import DiceError, Roll, roll
+from questbook.graphs.dungeon_master.rules.dice import DiceError, Roll, roll
 
 
 @given(

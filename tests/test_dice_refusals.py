@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loaded_dice import throw
 
-from graphs.dungeon_master import dice
-from graphs.dungeon_master.dice import DiceError, roll
+from questbook.graphs.dungeon_master.rules import dice
+from questbook.graphs.dungeon_master.rules.dice import DiceError, roll
 
 
 @pytest.mark.parametrize("expression", ["2d20kh1", "2d20", "1d6", "1d20kh1", "d%"])

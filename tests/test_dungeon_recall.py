@@ -7,10 +7,10 @@ from conftest import EXCHANGES
 from langchain_core.messages import HumanMessage
 from scripted import say
 
-from graphs.dungeon_master.context import Context
-from graphs.errors import SettingsError
-from graphs.events import STREAM_MODES, Recalled, read_stream
-from memory.timeline import stamp
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import SettingsError
+from questbook.graphs.events import STREAM_MODES, Recalled, read_stream
+from questbook.memory.timeline.timeline import stamp
 
 
 async def walked(new_game, **settings):

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from memory import EmbeddingError, HashEmbeddings, load_embeddings
-from memory.embeddings import announced_dims, identify
+from questbook.memory import EmbeddingError, HashEmbeddings, load_embeddings
+from questbook.memory.embeddings.embedders import announced_dims, identify
 
 
 def cosine(a, b):

@@ -11,12 +11,12 @@ import pytest
 from conftest import MIRA
 from scripted import call, say
 
-from graphs.dungeon_master.context import Context
-from graphs.engine import open_checkpointer, open_game, open_store, thread_id_of
-from graphs.errors import InputError, ModelError
-from graphs.events import Noticed, Passed, Prompted, Recalled, Rolled, Spoken
-from graphs.home import Home, HomeError
-from memory.errors import StoreError
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.engine import open_checkpointer, open_game, open_store, thread_id_of
+from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.errors import InputError, ModelError
+from questbook.graphs.events import Noticed, Passed, Prompted, Recalled, Rolled, Spoken
+from questbook.memory.errors import StoreError
 
 ROOT = Path(__file__).parent.parent
 DEFAULT_THREAD = "580e4c36-f43f-5bf5-9e6b-becd51a3448e"
@@ -199,8 +199,8 @@ def test_langgraph_json_names_what_there_is():
 def test_opening_loads_neither_graph_nor_index():
     code = (
         "import asyncio, sys\n"
-        "from graphs.dungeon_master.context import Context\n"
-        "from graphs.engine import open_game\n"
+        "from questbook.graphs.dungeon_master.context import Context\n"
+        "from questbook.graphs.embedded.engine import open_game\n"
         "async def main():\n"
         "    async with open_game(Context.of(None)) as game: await game.saved()\n"
         "asyncio.run(main())\n"

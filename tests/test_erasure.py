@@ -8,12 +8,12 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from stored_bytes import contents, opened
 
-from graphs.engine import open_checkpointer
-from graphs.erasure import Erasure, delete_threads, files_with
-from graphs.errors import ForgettingError
-from graphs.phrase import FORGOTTEN, Phrase
-from graphs.prompt_history import entries_that, remove_entries
-from memory import FaissStore
+from questbook.graphs.embedded.engine import open_checkpointer
+from questbook.graphs.errors import ForgettingError
+from questbook.graphs.forgetting.erasure import Erasure, delete_threads, files_with
+from questbook.graphs.forgetting.phrase import FORGOTTEN, Phrase
+from questbook.graphs.forgetting.prompt_history import entries_that, remove_entries
+from questbook.memory import FaissStore
 
 SECRET = "the Silver Heron"
 PHRASE = Phrase(SECRET)
@@ -142,7 +142,7 @@ def test_an_emptied_namespace_leaves_no_name_and_another_store_sees_it_anew(tmp_
 
 
 def test_snapshots_are_removed_with_what_they_were_made_of(tmp_path, monkeypatch):
-    monkeypatch.setattr("memory.shards._WORTH_A_SNAPSHOT", 10)
+    monkeypatch.setattr("questbook.memory.store.shards._WORTH_A_SNAPSHOT", 10)
     with FaissStore.open(tmp_path / "memory.db") as store:
         for number in range(20):
             store.put(("a",), str(number), {"text": f"{SECRET} {number}"})
@@ -175,7 +175,7 @@ def test_the_prompts_history_loses_whole_entries(tmp_path):
 
 
 def test_files_are_looked_through_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("graphs.erasure._BLOCK", 64)
+    monkeypatch.setattr("questbook.graphs.forgetting.erasure._BLOCK", 64)
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a").write_bytes(b"x" * 60 + SECRET.upper().encode() + b"y" * 200)
     (tmp_path / "b").write_bytes(b"nothing" * 40)

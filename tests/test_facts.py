@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memory.fact_reading import MOST, read_facts
-from memory.facts import KINDS, Fact, facts_tool, hidden, slot_of
+from questbook.memory.facts.facts import KINDS, Fact, facts_tool, hidden, slot_of
+from questbook.memory.facts.reading import MOST, read_facts
 
 WHOLE = {
     "kind": "trait",

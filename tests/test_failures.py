@@ -7,8 +7,8 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted import call, say
 
-from graphs.dungeon_master.graph import build_graph
-from graphs.errors import ModelError, PastUnknownError
+from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.errors import ModelError, PastUnknownError
 
 
 async def test_nothing_leaves_the_buffer_before_it_is_remembered(new_game):

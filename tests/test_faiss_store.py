@@ -10,10 +10,7 @@ from datetime import UTC, datetime
 import blockbuster
 import pytest
 
-from memory import (
-    FaissStore,
-    StoreClosedError,
-)
+from questbook.memory import FaissStore, StoreClosedError
 
 
 def test_what_was_put_is_there_after_reopening(path):
@@ -125,14 +122,14 @@ def test_expired_items_are_swept_and_reading_keeps_them(path):
 
 def test_importing_costs_neither_numpy_nor_faiss():
     code = (
-        "import sys; import memory; assert 'langgraph' not in sys.modules; "
-        "import memory.faiss_store; assert not {'numpy', 'faiss'} & set(sys.modules)"
+        "import sys; import questbook.memory; assert 'langgraph' not in sys.modules; "
+        "import questbook.memory.store.faiss_store; assert not {'numpy', 'faiss'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_public_names_are_what_they_say():
-    import memory
+    from questbook import memory
 
     assert sorted(memory.__all__) == memory.__all__
     for name in memory.__all__:

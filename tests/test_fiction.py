@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory.facts import Fact
-from memory.fiction import Told, apart, placed
+from questbook.memory.facts.facts import Fact
+from questbook.memory.facts.fiction import Told, apart, placed
 
 
 @pytest.mark.parametrize(

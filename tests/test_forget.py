@@ -7,13 +7,13 @@ from scripted import call, say
 from stored_bytes import contents, files_saying
 from stored_bytes import opened as unpacked
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.forget import Forgetting
-from graphs.engine import open_game
-from graphs.errors import ForgettingError
-from graphs.history import History
-from graphs.home import Home
-from graphs.phrase import FORGOTTEN
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
+from questbook.graphs.embedded.engine import open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.errors import ForgettingError
+from questbook.graphs.forgetting.phrase import FORGOTTEN
+from questbook.graphs.history.history import History
 
 SECRET = "Silver Heron"
 MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "grew up at sea", "goal": "to get rich"}
@@ -167,10 +167,10 @@ async def test_forgetting_twice_and_what_is_not_there(sit, opened, home):
 
 
 STEPS = (
-    "graphs.dungeon_master.forget.Forgetting._write",
-    "graphs.dungeon_master.forget.remove_entries",
-    "memory.faiss_store.FaissStore.compact",
-    "graphs.erasure.Erasure.compact",
+    "questbook.graphs.dungeon_master.forgetting.forget.Forgetting._write",
+    "questbook.graphs.dungeon_master.forgetting.forget.remove_entries",
+    "questbook.memory.store.faiss_store.FaissStore.compact",
+    "questbook.graphs.forgetting.erasure.Erasure.compact",
 )
 
 
@@ -273,8 +273,8 @@ async def test_another_checkpointer_is_never_cleaned_in_silence(game):
 
 
 async def test_a_forgotten_turn_is_still_a_place_in_the_story(game):
-    from graphs.dungeon_master.forget import Forgetting
-    from graphs.history import History
+    from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
+    from questbook.graphs.history.history import History
 
     await game.begin()
     for words in ("I whisper swordfish", "I go on"):

@@ -9,12 +9,12 @@ from faulty_stores import Hooked
 from langchain_core.messages import AIMessage, HumanMessage
 from scripted import call, say
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.recall import memories_for
-from graphs.dungeon_master.state import DungeonState
-from graphs.errors import HistoryError
-from graphs.history import History
-from memory.timeline import visible
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.nodes.recall import memories_for
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.errors import HistoryError
+from questbook.graphs.history.history import History
+from questbook.memory.timeline.timeline import visible
 
 
 async def seen(game, config=None):

@@ -9,14 +9,14 @@ from langgraph.store.memory import InMemoryStore
 from reflecting import tell
 from scripted import call, say
 
-from graphs.dungeon_master.context import Context
-from memory.access import access_op, last_accesses
-from memory.embeddings import HashEmbeddings
-from memory.namespaces import campaign_namespace
-from memory.recall import recall
-from memory.reflection import MOST_INSIGHTS, MOST_QUESTIONS
-from memory.timeline import stamp
-from memory.weights import Weights
+from questbook.graphs.dungeon_master.context import Context
+from questbook.memory.embeddings.embedders import HashEmbeddings
+from questbook.memory.facts.reflection import MOST_INSIGHTS, MOST_QUESTIONS
+from questbook.memory.recall.access import access_op, last_accesses
+from questbook.memory.recall.recall import recall
+from questbook.memory.recall.weights import Weights
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.timeline import stamp
 
 NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)
 HERE, ACCESSES = ("u", "c", "facts"), ("u", "c", "accesses")

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 from langgraph.store.memory import InMemoryStore
 
-from memory.characters import MEMORIES, remember_message
-from memory.curation import delete
-from memory.greeting import LastTalk, greeting_line, last_talk, note_session
-from memory.namespaces import character_namespace
-from memory.timeline import stamp
+from questbook.memory.ltm.characters import MEMORIES, remember_message
+from questbook.memory.ltm.curation import delete
+from questbook.memory.ltm.greeting import LastTalk, greeting_line, last_talk, note_session
+from questbook.memory.timeline.namespaces import character_namespace
+from questbook.memory.timeline.timeline import stamp
 
 NOW = datetime(2026, 7, 10, 12, tzinfo=UTC)
 TOLD = "I am a little afraid of the exam next week, because I have not opened a single one of the books about it."

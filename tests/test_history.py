@@ -3,9 +3,9 @@
 import pytest
 from scripted import call, say
 
-from graphs.dungeon_master.context import Context
-from graphs.errors import HistoryError
-from graphs.history import History, Spot, resend, spot_of
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import HistoryError
+from questbook.graphs.history.history import History, Spot, resend, spot_of
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import stat
 
 import pytest
 
-from graphs.home import Home, HomeError
+from questbook.graphs.embedded.home import Home, HomeError
 
 
 def mode(path):
@@ -42,7 +42,9 @@ def test_a_home_below_a_file_is_refused_with_its_name_and_what_to_do(tmp_path, m
 
 def test_a_home_that_may_not_be_written_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path))
-    monkeypatch.setattr("graphs.home.os.access", lambda *_: False)  # the tests may run as root, who may do anything
+    monkeypatch.setattr(
+        "questbook.graphs.embedded.home.os.access", lambda *_: False
+    )  # the tests may run as root, who may do anything
     with pytest.raises(HomeError, match="no permission to write"):
         Home.find()
 

@@ -12,7 +12,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
-from memory import EmbedderChangedError, FaissStore, HashEmbeddings, campaign_namespace
+from questbook.memory import EmbedderChangedError, FaissStore, HashEmbeddings, campaign_namespace
 
 ROOT = Path(__file__).parent.parent
 
@@ -86,7 +86,7 @@ class Plain(sqlite3.Connection):
         raise AttributeError("this Python was built without extensions")
 connect = sqlite3.connect
 sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "factory": Plain})
-from memory import FaissStore
+from questbook.memory import FaissStore
 with FaissStore.open(sys.argv[1]) as store:
     store.put(("a",), "k", {"text": "x"})
     assert store.search(("a",), query="x")[0].key == "k"
@@ -182,7 +182,7 @@ def test_ltm_an_empty_name_changes_nothing_for_the_others(store):
 
 
 def test_ltm_a_row_and_its_vector_come_together_or_not_at_all(store, monkeypatch):
-    from memory import faiss_store
+    from questbook.memory.store import faiss_store
 
     real = faiss_store.apply_write
     writes = []

@@ -10,11 +10,11 @@ from noted_facts import say as noted
 from scripted import call, say
 from stores import opened
 
-from graphs.dungeon_master.graph import build_graph
-from graphs.history import History
-from memory import FaissStore
-from memory.slots import known_slots, named_subjects
-from memory.timeline import record_key, stamp
+from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.history.history import History
+from questbook.memory import FaissStore
+from questbook.memory.facts.slots import known_slots, named_subjects
+from questbook.memory.timeline.timeline import record_key, stamp
 
 
 @pytest.fixture(params=["memory", "faiss"])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 from stores import keys
 
-from memory import FaissStore, StoreConfigError
-from memory.lexical import query_words, split_words
+from questbook.memory import FaissStore, StoreConfigError
+from questbook.memory.store.lexical import query_words, split_words
 
 
 class Blind(Embeddings):

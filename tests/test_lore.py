@@ -8,15 +8,15 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from paper import files, pdf
 
-from graphs.dungeon_master.sections import memory_line
-from graphs.terminal.commands import COMMANDS
-from memory import FaissStore
-from memory.citation import citation
-from memory.documents import PIECE_CHARS, documents_in
-from memory.errors import StoreError, UnknownLoreError
-from memory.lore import add_lore, list_lore, remove_lore
-from memory.namespaces import campaign_namespace
-from memory.recall import recall
+from questbook.graphs.dungeon_master.sections import memory_line
+from questbook.graphs.terminal.commands import COMMANDS
+from questbook.memory import FaissStore
+from questbook.memory.errors import StoreError, UnknownLoreError
+from questbook.memory.lore.citation import citation
+from questbook.memory.lore.documents import PIECE_CHARS, documents_in
+from questbook.memory.lore.lore import add_lore, list_lore, remove_lore
+from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 LORE = campaign_namespace("u", "c", "lore")
 

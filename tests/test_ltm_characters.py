@@ -7,12 +7,12 @@ from faulty_embedder import Failing
 from ltm_talk import BOATS, CAT, EVERYTHING, NOW, TRAIN, recalled, tell
 from stores import opened
 
-from memory import FaissStore
-from memory.characters import MEMORIES, memories_for, remember_message
-from memory.curation import add, characters, delete_all, listed
-from memory.errors import EmbeddingError
-from memory.ltm_config import LtmConfig
-from memory.namespaces import character_name, character_namespace
+from questbook.memory import FaissStore
+from questbook.memory.errors import EmbeddingError
+from questbook.memory.ltm.characters import MEMORIES, memories_for, remember_message
+from questbook.memory.ltm.config import LtmConfig
+from questbook.memory.ltm.curation import add, characters, delete_all, listed
+from questbook.memory.timeline.namespaces import character_name, character_namespace
 
 
 @pytest.fixture(params=["faiss", "memory"], ids=["FaissStore", "InMemoryStore"])

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from memory.errors import LtmConfigError, StoreConfigError
-from memory.ltm_config import LtmConfig
+from questbook.memory.errors import LtmConfigError, StoreConfigError
+from questbook.memory.ltm.config import LtmConfig
 
 EXTENSIONS = {
     "ltm_context": {

@@ -7,11 +7,11 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from ltm_fixture import ROWS, rows, texts, write_database
 
-from memory.characters import MEMORIES
-from memory.curation import listed
-from memory.ltm_csv import read_csv, write_csv
-from memory.ltm_import import import_ltm
-from memory.namespaces import character_namespace
+from questbook.memory.ltm.characters import MEMORIES
+from questbook.memory.ltm.csv_files import read_csv, write_csv
+from questbook.memory.ltm.curation import listed
+from questbook.memory.ltm.import_ltm import import_ltm
+from questbook.memory.timeline.namespaces import character_namespace
 
 
 @pytest.fixture

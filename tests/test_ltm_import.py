@@ -7,14 +7,14 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from ltm_fixture import ROWS, rows, texts, write_database
 
-from memory import FaissStore
-from memory.characters import EVERYONE, MEMORIES, memories_for
-from memory.curation import characters, delete, edit, listed
-from memory.errors import ImportFailedError
-from memory.greeting import last_talk
-from memory.ltm_database import read_database
-from memory.ltm_import import import_ltm
-from memory.namespaces import character_namespace
+from questbook.memory import FaissStore
+from questbook.memory.errors import ImportFailedError
+from questbook.memory.ltm.characters import EVERYONE, MEMORIES, memories_for
+from questbook.memory.ltm.curation import characters, delete, edit, listed
+from questbook.memory.ltm.database import read_database
+from questbook.memory.ltm.greeting import last_talk
+from questbook.memory.ltm.import_ltm import import_ltm
+from questbook.memory.timeline.namespaces import character_namespace
 
 
 @pytest.fixture

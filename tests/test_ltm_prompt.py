@@ -6,10 +6,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from ltm_talk import NOW
 
-from memory.characters import Memory, spoken
-from memory.errors import LtmConfigError
-from memory.injection import inject, inject_text, memory_block
-from memory.ltm_config import LtmConfig
+from questbook.memory.errors import LtmConfigError
+from questbook.memory.ltm.characters import Memory, spoken
+from questbook.memory.ltm.config import LtmConfig
+from questbook.memory.ltm.injection import inject, inject_text, memory_block
 
 
 @pytest.mark.parametrize(

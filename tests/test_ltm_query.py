@@ -12,9 +12,9 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 from scripted import say
 
-from memory import FaissStore
-from memory.characters import memories_for, remember_message
-from memory.ltm_config import LtmConfig
+from questbook.memory import FaissStore
+from questbook.memory.ltm.characters import memories_for, remember_message
+from questbook.memory.ltm.config import LtmConfig
 
 ROOT = Path(__file__).parent.parent
 ALL = LtmConfig.of(
@@ -80,9 +80,9 @@ async def test_in_a_talk_it_is_asked_with_what_the_person_says_now(model, store)
 
 _WRITER = """
 import asyncio, sys
-from memory import FaissStore
-from memory.characters import remember_message
-from memory.ltm_config import LtmConfig
+from questbook.memory import FaissStore
+from questbook.memory.ltm.characters import remember_message
+from questbook.memory.ltm.config import LtmConfig
 
 async def main(path, name):
     config = LtmConfig.of({"ltm_writes": {"min_message_length": 0}})

@@ -4,10 +4,10 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from memory import FaissStore
-from memory.characters import memories_for, remember_message
-from memory.embeddings import HashEmbeddings
-from memory.ltm_config import SPELLING_DISTANCE, LtmConfig
+from questbook.memory import FaissStore
+from questbook.memory.embeddings.embedders import HashEmbeddings
+from questbook.memory.ltm.characters import memories_for, remember_message
+from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
 
 CAT = "My cat is called Miso, she is nine years old, and she always sleeps on my keyboard whenever I want to work."
 ASKED = "Where does my cat sleep?"

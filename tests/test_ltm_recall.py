@@ -8,10 +8,10 @@ from langgraph.store.memory import InMemoryStore
 from ltm_talk import BOATS, CAT, EVERYTHING, NOW, SHORT, TRAIN, recalled, tell
 from stores import opened
 
-from memory.characters import memories_for, remember_message
-from memory.injection import memory_block
-from memory.ltm_config import LtmConfig
-from memory.timeline import stamp
+from questbook.memory.ltm.characters import memories_for, remember_message
+from questbook.memory.ltm.config import LtmConfig
+from questbook.memory.ltm.injection import memory_block
+from questbook.memory.timeline.timeline import stamp
 
 
 class Angles(Embeddings):

@@ -9,12 +9,12 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from ltm_fixture import rows, write_database, write_vectors
 
-from memory import FaissStore
-from memory.curation import characters
-from memory.embeddings import HashEmbeddings, identify
-from memory.errors import ImportFailedError
-from memory.ltm_import import import_ltm, known_vectors
-from memory.ltm_vectors import KnownVectors, count_vectors, read_vectors
+from questbook.memory import FaissStore
+from questbook.memory.embeddings.embedders import HashEmbeddings, identify
+from questbook.memory.errors import ImportFailedError
+from questbook.memory.ltm.curation import characters
+from questbook.memory.ltm.import_ltm import import_ltm, known_vectors
+from questbook.memory.ltm.vectors import KnownVectors, count_vectors, read_vectors
 
 
 @pytest.fixture

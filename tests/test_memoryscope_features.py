@@ -12,18 +12,18 @@ from noted_facts import FACTS, holding, home, noted
 from stores import opened
 from told_facts import DONE, HERE, LINE, NOW, record, tell, told
 
-from memory import FaissStore
-from memory.curation import edit
-from memory.errors import EmbeddingError
-from memory.fact_reading import read_facts
-from memory.facts import KINDS, Fact
-from memory.fiction import Told, placed
-from memory.noting import note
-from memory.recall import recall
-from memory.reflected import done_op, waiting
-from memory.remember import remember
-from memory.timeline import stamp
-from memory.validity import history, strengths, valid
+from questbook.memory import FaissStore
+from questbook.memory.errors import EmbeddingError
+from questbook.memory.facts.facts import KINDS, Fact
+from questbook.memory.facts.fiction import Told, placed
+from questbook.memory.facts.noting import note
+from questbook.memory.facts.reading import read_facts
+from questbook.memory.facts.reflected import done_op, waiting
+from questbook.memory.facts.validity import history, strengths, valid
+from questbook.memory.ltm.curation import edit
+from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.remember import remember
+from questbook.memory.timeline.timeline import stamp
 
 
 @pytest.fixture(params=["faiss", "memory"])

@@ -12,11 +12,11 @@ from program import start
 from reflecting import DEBT, FAIR, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 
-from graphs.engine import open_store
-from memory.curation import grouped
-from memory.namespaces import campaign_namespace
-from memory.sources import sources
-from memory.validity import valid
+from questbook.graphs.embedded.engine import open_store
+from questbook.memory.facts.sources import sources
+from questbook.memory.facts.validity import valid
+from questbook.memory.ltm.curation import grouped
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 ASKED = ask()
 

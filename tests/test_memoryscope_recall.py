@@ -11,13 +11,13 @@ from noted_facts import FACTS, home
 from stores import opened
 from told_facts import HERE, LINE, NOW, record, tell, told
 
-from memory.access import access_op, last_accesses
-from memory.fit import fit
-from memory.recall import Present, recall
-from memory.remember import remember
-from memory.validity import valid
-from memory.weights import Weights
-from memory.when import read_when
+from questbook.memory.facts.validity import valid
+from questbook.memory.recall.access import access_op, last_accesses
+from questbook.memory.recall.recall import Present, recall
+from questbook.memory.recall.time_fit import fit
+from questbook.memory.recall.times import read_when
+from questbook.memory.recall.weights import Weights
+from questbook.memory.timeline.remember import remember
 
 
 @pytest.fixture(params=["faiss", "memory"])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from memory import EmbeddingError, FaissStore, MiniLMEmbeddings, fetch_minilm, load_embeddings
-from memory import minilm as module
-from memory.wordpiece import WordPiece
+from questbook.memory import EmbeddingError, FaissStore, MiniLMEmbeddings, fetch_minilm, load_embeddings
+from questbook.memory.embeddings import minilm as module
+from questbook.memory.embeddings.wordpiece import WordPiece
 
 FIXTURE = Path(__file__).with_name("minilm_vectors.json")
 VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\ndragon\n##s\nthe\n.\n-\n龍\ncafe\n5\n"

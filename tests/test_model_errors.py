@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from graphs.errors import FatalModelError, ModelError
-from graphs.model_errors import LIMIT, explain
+from questbook.graphs.errors import FatalModelError, ModelError
+from questbook.graphs.models.model_errors import LIMIT, explain
 
 MODEL = "anthropic:claude-sonnet-4-5"
 

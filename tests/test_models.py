@@ -11,8 +11,8 @@ from blockbuster import blockbuster_ctx
 from fake_openai import KEY, FakeOpenAI, say
 from langchain_core.messages import HumanMessage
 
-from graphs.errors import SettingsError
-from graphs.models import ask, load_chat_model
+from questbook.graphs.errors import SettingsError
+from questbook.graphs.models.models import ask, load_chat_model
 
 MODEL = "openai:gpt-4o-mini"
 HELLO = [HumanMessage("I knock.")]
@@ -55,7 +55,7 @@ def test_a_cached_model_works_in_two_event_loops_at_once(server: FakeOpenAI):
 
 
 def test_importing_models_is_cheap():
-    code = "import json, sys, graphs.models; print(json.dumps(sorted(sys.modules)))"
+    code = "import json, sys, questbook.graphs.models.models; print(json.dumps(sorted(sys.modules)))"
     modules = json.loads(
         subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
     )
@@ -135,5 +135,5 @@ async def test_asking_does_not_block_the_event_loop(server: FakeOpenAI):
 @pytest.mark.parametrize("name", ["offline", " Offline "])
 def test_offline_is_the_storyteller_with_its_seed(name: str, monkeypatch: pytest.MonkeyPatch):
     stand_in = SimpleNamespace(OfflineStoryteller=lambda seed: f"storyteller {seed}")
-    monkeypatch.setitem(sys.modules, "graphs.storyteller", stand_in)
+    monkeypatch.setitem(sys.modules, "questbook.graphs.offline.storyteller", stand_in)
     assert load_chat_model(name, seed=7, timeout=1.0) == "storyteller 7"

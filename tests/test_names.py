@@ -3,10 +3,10 @@
 import pytest
 from stores import opened
 
-from memory import HashEmbeddings
-from memory.names import holds, names_of
-from memory.recall import recall
-from memory.weights import Weights
+from questbook.memory import HashEmbeddings
+from questbook.memory.recall.names import holds, names_of
+from questbook.memory.recall.recall import recall
+from questbook.memory.recall.weights import Weights
 
 FACTS = ("u", "c", "facts")
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.companion.state import CompanionState
-from graphs.dungeon_master.state import DungeonState
-from notebooks import (
+from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.notebooks import (
     CharacterNotebook,
     CoreNotebook,
     Count,

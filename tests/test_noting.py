@@ -8,11 +8,11 @@ from noted_facts import FACTS, holding, home, noted, say, seen
 from stores import KINDS, opened
 from wordings import DIFFERENT, FIELDED, TEXTS
 
-from memory import FaissStore, HashEmbeddings, MiniLMEmbeddings
-from memory.likeness import alike
-from memory.marks import MARKS
-from memory.noting import note
-from memory.validity import strengths
+from questbook.memory import FaissStore, HashEmbeddings, MiniLMEmbeddings
+from questbook.memory.facts.likeness import alike
+from questbook.memory.facts.marks import MARKS
+from questbook.memory.facts.noting import note
+from questbook.memory.facts.validity import strengths
 
 
 @pytest.fixture(params=KINDS)

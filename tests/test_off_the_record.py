@@ -5,10 +5,10 @@ from conftest import EXCHANGES
 from langgraph.store.memory import InMemoryStore
 from scripted import say
 
-from graphs.phrase import FORGOTTEN
-from memory.characters import remember_message
-from memory.ltm_config import LtmConfig
-from memory.off_the_record import off_record
+from questbook.graphs.forgetting.phrase import FORGOTTEN
+from questbook.memory.ltm.characters import remember_message
+from questbook.memory.ltm.config import LtmConfig
+from questbook.memory.timeline.off_the_record import off_record
 
 ASK = """
 Don't remember this: my word is Zwiebel.

@@ -10,7 +10,7 @@ from conftest import EXCHANGES, MIRA
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from scripted import call, malformed, say
 
-from graphs.errors import InputError, ModelError
+from questbook.graphs.errors import InputError, ModelError
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

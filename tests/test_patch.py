@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notebooks import CharacterNotebook, PatchError, StateNotebook, diff_patch, merge_patch, patch_schema
+from questbook.notebooks import CharacterNotebook, PatchError, StateNotebook, diff_patch, merge_patch, patch_schema
 
 # RFC 7396, appendix A.
 RFC_CASES = [

@@ -9,16 +9,16 @@ from conftest import MIRA
 from langgraph.graph import END, START, StateGraph
 from scripted import call, say
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.state import DungeonState
-from graphs.engine import open_game
-from graphs.home import Home
-from graphs.player_view import PlayerView, is_secret, shown_fields, shown_memories
-from graphs.terminal.commands import COMMANDS, run_command
-from graphs.terminal.screen import Screen
-from graphs.terminal.table import Table
-from graphs.turn_state import Said
-from notebooks import NotebookError, StateNotebook
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.embedded.engine import open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.terminal.commands import COMMANDS, run_command
+from questbook.graphs.terminal.screen import Screen
+from questbook.graphs.terminal.table import Table
+from questbook.graphs.turn.player_view import PlayerView, is_secret, shown_fields, shown_memories
+from questbook.graphs.turn.turn_state import Said
+from questbook.notebooks import NotebookError, StateNotebook
 
 SECRET = "the innkeeper murdered the old king"
 PAGE = {"scene": "An inn at dusk.", "location": "The Bent Nail", "secrets": {"The innkeeper": SECRET}}
@@ -81,7 +81,7 @@ async def test_a_node_that_renders_for_the_player_cannot_read_a_secret():
 
 
 async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secret(model, capsys, monkeypatch):
-    from graphs.dungeon_master import recall as node
+    from questbook.graphs.dungeon_master.nodes import recall as node
 
     async def recalled(*_):
         return [{"key": "x", "turn": 1, "age": "just now", "score": 0.5, **memory} for memory in MEMORIES]

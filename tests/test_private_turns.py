@@ -7,12 +7,12 @@ from langchain_core.messages import HumanMessage
 from scripted import call, say
 from stored_bytes import contents
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.retract import retract
-from graphs.errors import ModelError
-from graphs.history import History
-from graphs.phrase import FORGOTTEN
-from memory.faiss_store import FaissStore
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.errors import ModelError
+from questbook.graphs.forgetting.phrase import FORGOTTEN
+from questbook.graphs.history.history import History
+from questbook.memory.store.faiss_store import FaissStore
 
 ASIDE = "Don't remember this: my word is zwiebel."
 
@@ -215,7 +215,7 @@ async def test_no_byte_of_it_is_in_the_stores_files(new_game, model, tmp_path, g
 
 
 def test_the_history_of_the_prompt_does_not_keep_it(tmp_path):
-    terminal = FakeTerminal(tmp_path, "-m", "graphs.terminal", "chat")
+    terminal = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
     terminal.expect("A new companion begins")
     terminal.enter("Don't remember this: Zwiebelkuchen")
     terminal.expect("keep nothing:")

@@ -10,7 +10,7 @@ from conftest import MIRA, Game
 from fake_openai import KEY, call, cut, hang, hang_midstream, say, status
 from langchain_core.messages import AIMessageChunk, HumanMessage
 
-from graphs.errors import ModelError
+from questbook.graphs.errors import ModelError
 
 ROOT = Path(__file__).parent.parent
 MODEL = "openai:gpt-4o-mini"
@@ -163,7 +163,7 @@ async def test_an_update_that_fails_never_costs_the_reply(real, server, trouble)
 def test_the_sync_api_on_the_real_client_twice(server):
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from graphs.dungeon_master.graph import build_graph
+    from questbook.graphs.dungeon_master.graph import build_graph
 
     app = build_graph().compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "sync"}}
@@ -174,7 +174,7 @@ def test_the_sync_api_on_the_real_client_twice(server):
 
 def questbook(server, words, home, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "graphs.terminal", "play", "--model", MODEL],
+        [sys.executable, "-m", "questbook.graphs.terminal", "play", "--model", MODEL],
         input=words,
         capture_output=True,
         text=True,

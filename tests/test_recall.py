@@ -6,9 +6,9 @@ import pytest
 from langgraph.store.base import PutOp
 from stores import opened
 
-from memory.recall import recall
-from memory.remember import remember
-from memory.timeline import stamp
+from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.remember import remember
+from questbook.memory.timeline.timeline import stamp
 
 HERE = ("u", "c", "exchanges")
 

@@ -6,12 +6,12 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from stores import opened
 
-from memory import HashEmbeddings
-from memory.access import access_op, last_accesses
-from memory.recall import Present, recall
-from memory.remember import remember
-from memory.timeline import record_key, stamp
-from memory.weights import Weights
+from questbook.memory import HashEmbeddings
+from questbook.memory.recall.access import access_op, last_accesses
+from questbook.memory.recall.recall import Present, recall
+from questbook.memory.recall.weights import Weights
+from questbook.memory.timeline.remember import remember
+from questbook.memory.timeline.timeline import record_key, stamp
 
 HERE, FACTS, LORE, PLAYER = ("u", "c", "exchanges"), ("u", "c", "facts"), ("u", "c", "lore"), ("u", "player", "facts")
 NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)

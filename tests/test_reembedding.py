@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from memory import EmbedderChangedError, EmbeddingError, FaissStore, HashEmbeddings, reembedding
+from questbook.memory import EmbedderChangedError, EmbeddingError, FaissStore, HashEmbeddings
+from questbook.memory.store import reembedding
 
 
 class Counted(HashEmbeddings):

@@ -5,11 +5,11 @@ from fact_play import CONTEXT, FACTS, known, notices, stored
 from reflecting import DEBT, FAIR, INSIGHT, MILL, REFLECTIONS, SETTLED, ask, conclude, insights, numbers, tell
 from scripted import call, say
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.retract import retract
-from graphs.history import History
-from graphs.reflect.graph import graph as reflection
-from memory.validity import strengths
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.history.history import History
+from questbook.graphs.reflect.graph import graph as reflection
+from questbook.memory.facts.validity import strengths
 
 
 def test_the_graph_is_one_of_its_own():

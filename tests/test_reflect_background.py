@@ -4,8 +4,8 @@ from fact_play import notices
 from reflecting import DEBT, INSIGHT, MILL, ask, conclude, insights, tell
 from scripted import call, say
 
-from graphs.dungeon_master import reflect as reflecting
-from graphs.reflect.graph import build_graph as build_reflection
+from questbook.graphs.dungeon_master.nodes import reflect as reflecting
+from questbook.graphs.reflect.graph import build_graph as build_reflection
 
 
 async def test_without_a_server_the_background_is_the_end_of_the_turn_and_says_so(new_game):

@@ -5,14 +5,14 @@ import random
 import pytest
 from stores import opened
 
-from memory import marks
-from memory.batches import gotten
-from memory.facts import Fact
-from memory.noting import Note, note
-from memory.reflection import MOST_INSIGHTS, Evidence, may_end, read_questions, read_reflection
-from memory.settled import Standing, settle, settled
-from memory.timeline import record_key, stamp
-from memory.validity import history, valid
+from questbook.memory.facts import marks
+from questbook.memory.facts.facts import Fact
+from questbook.memory.facts.noting import Note, note
+from questbook.memory.facts.reflection import MOST_INSIGHTS, Evidence, may_end, read_questions, read_reflection
+from questbook.memory.facts.settled import Standing, settle, settled
+from questbook.memory.facts.validity import history, valid
+from questbook.memory.store.batches import gotten
+from questbook.memory.timeline.timeline import record_key, stamp
 
 FACTS = ("ann", "isle", "facts")
 SHOWN = [
@@ -62,7 +62,7 @@ async def test_a_hundred_branches_cost_no_more_reads_than_one_and_a_judgement_on
         reads.extend(ops)
         return await gotten(store, ops)
 
-    monkeypatch.setattr("memory.settled.gotten", counted)
+    monkeypatch.setattr("questbook.memory.facts.settled.gotten", counted)
     assert await settled(store, facts, timeline=timeline) == {}
     assert len(reads) == len(facts)
     for branch, turn in (("b050", 505), ("b100", 1005), ("lost", 700)):

@@ -3,9 +3,9 @@
 import pytest
 from stores import opened
 
-from memory.recall import recall
-from memory.remember import remember, session_of
-from memory.timeline import stamp
+from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.remember import remember, session_of
+from questbook.memory.timeline.timeline import stamp
 
 HERE, CLAIMS = ("u", "c", "exchanges"), ("u", "c", "claims")
 

@@ -4,13 +4,13 @@ import pytest
 from page_play import turn
 from scripted import call, say
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.provenance import why
-from graphs.dungeon_master.retract import put_back, retract
-from graphs.errors import HistoryError
-from graphs.history import History
-from memory.recall import recall
-from notebooks import StateNotebook, diff_patch, merge_patch
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.forgetting.provenance import why
+from questbook.graphs.dungeon_master.forgetting.retract import put_back, retract
+from questbook.graphs.errors import HistoryError
+from questbook.graphs.history.history import History
+from questbook.memory.recall.recall import recall
+from questbook.notebooks import StateNotebook, diff_patch, merge_patch
 
 POISON = {
     "gold": 5000,

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from scripted import call, say
 
-from graphs.errors import ModelError
+from questbook.graphs.errors import ModelError
 
 
 async def test_a_call_that_was_never_answered_does_not_stay_in_the_prompt(game):

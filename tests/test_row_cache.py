@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from memory import FaissStore
+from questbook.memory import FaissStore
 
 SPACE = ("campaign", "exchanges")
 
@@ -66,7 +66,7 @@ def test_an_item_that_expires_is_not_kept(path):
 
 
 def test_only_so_many_are_kept(store, monkeypatch):
-    monkeypatch.setattr("memory.row_cache._MOST", 3)
+    monkeypatch.setattr("questbook.memory.store.row_cache._MOST", 3)
     for number in range(9):
         store.put(SPACE, f"n{number}", {"text": f"lamp {number}"})
     assert len(store.search(SPACE, query="lamp", limit=11)) == 11
@@ -81,7 +81,7 @@ def packed(store):
 
 @pytest.fixture
 def many(path, monkeypatch):
-    monkeypatch.setattr("memory.row_cache._MOST", 3)
+    monkeypatch.setattr("questbook.memory.store.row_cache._MOST", 3)
     with FaissStore.open(path, ttl={"omit_expired": True}) as opened:
         for number in range(12):
             opened.put(SPACE, f"n{number}", {"text": f"lamp {number}", "of": [number]})
@@ -143,8 +143,8 @@ def test_a_damaged_row_is_left_out_of_what_is_packed(many, path, caplog):
 
 
 def test_what_changed_is_noted_only_of_what_was_read_whole(store, monkeypatch):
-    monkeypatch.setattr("memory.row_cache._MOST", 1)
-    monkeypatch.setattr("memory.row_cache._PACKED", 1)
+    monkeypatch.setattr("questbook.memory.store.row_cache._MOST", 1)
+    monkeypatch.setattr("questbook.memory.store.row_cache._PACKED", 1)
     for number in range(9):
         store.put(SPACE, "a", {"text": f"lamp {number}"})
         store.search(SPACE, query="lamp")

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.dungeon_master import rules
-from graphs.dungeon_master.rules import (
+from questbook.graphs.dungeon_master.rules import rules
+from questbook.graphs.dungeon_master.rules.rules import (
     ABILITIES,
     STANDARD_ARRAY,
     ability_order,

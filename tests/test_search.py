@@ -10,7 +10,8 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp, SearchOp
 
-from memory import FaissStore, search
+from questbook.memory import FaissStore
+from questbook.memory.store import search
 
 
 class Clustered(Embeddings):

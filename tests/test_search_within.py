@@ -5,8 +5,8 @@ import random
 import pytest
 from langgraph.store.base import PutOp
 
-from memory import FaissStore, HashEmbeddings
-from memory.filters import check_filter, matches
+from questbook.memory import FaissStore, HashEmbeddings
+from questbook.memory.store.filters import check_filter, matches
 
 WORDS = ("dragon", "tower", "sword", "silver", "river", "knight", "old", "bridge", "goblin", "king", "tavern", "storm")
 EMBED = HashEmbeddings(dims=32)

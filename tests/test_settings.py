@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.graph import graph
-from graphs.errors import SettingsError
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.graph import graph
+from questbook.graphs.errors import SettingsError
 
 
 def test_settings_come_from_arguments_then_the_environment_then_defaults(monkeypatch):

@@ -3,9 +3,9 @@
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
-from memory import marks
-from memory.timeline import record_key, stamp
-from memory.validity import holding
+from questbook.memory.facts import marks
+from questbook.memory.facts.validity import holding
+from questbook.memory.timeline.timeline import record_key, stamp
 
 FACTS, SLOT = ("u", "c", "facts"), "mira|location"
 

@@ -9,17 +9,17 @@ from reflecting import DEBT, FAIR, INSIGHT, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 from stored_bytes import files_saying
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.forget import Forgetting
-from graphs.dungeon_master.graph import build_graph
-from graphs.dungeon_master.provenance import why
-from graphs.dungeon_master.retract import retract
-from graphs.engine import open_game
-from graphs.history import History
-from graphs.home import Home
-from graphs.terminal.forget import run_forget
-from memory.namespaces import campaign_namespace
-from memory.sources import fall, further_op, sources
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
+from questbook.graphs.dungeon_master.forgetting.provenance import why
+from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.embedded.engine import open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.history.history import History
+from questbook.graphs.terminal.forget import run_forget
+from questbook.memory.facts.sources import fall, further_op, sources
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 SOURCES = campaign_namespace("adventurer", "default", "sources")
 

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
-from memory import (
+from questbook.memory import (
     EmbedderChangedError,
     EmbeddingError,
     FaissStore,

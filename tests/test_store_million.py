@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory import FaissStore
-from memory.writing import Write, apply_write
+from questbook.memory import FaissStore
+from questbook.memory.store.writing import Write, apply_write
 
 DIMS, COUNT, SMALL = 128, 1_000_000, 100
 ROOT = Path(__file__).parent.parent

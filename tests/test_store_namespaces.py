@@ -10,7 +10,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 from stores import keys
 
-from memory import FaissStore
+from questbook.memory import FaissStore
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from memory import FaissStore, HashEmbeddings, rows
-from memory.paging import items_under
+from questbook.memory import FaissStore, HashEmbeddings
+from questbook.memory.store import rows
+from questbook.memory.store.paging import items_under
 
 SPACE = ("u",)
 EMBED = HashEmbeddings(64)
@@ -46,7 +47,7 @@ def slowly(monkeypatch):
 
 @pytest.mark.parametrize("often", [2, 9])
 def test_words_that_a_slow_thread_looks_up_are_not_taken_for_those_of_now(tmp_path, slowly, monkeypatch, often):
-    monkeypatch.setattr("memory.postings.OFTEN", often)
+    monkeypatch.setattr("questbook.memory.store.postings.OFTEN", often)
     with opened(tmp_path, weights={"dense": 0.0, "lexical": 1.0}) as store, opened(tmp_path) as other:
         for number in range(5):
             other.put(SPACE, f"k{number}", {"text": f"dragon {number}"})

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from memory import FaissStore, shards
-from memory.shards import snapshot_path
+from questbook.memory import FaissStore
+from questbook.memory.store import shards
+from questbook.memory.store.shards import snapshot_path
 
 ROOT = Path(__file__).parent.parent
 
@@ -81,6 +82,6 @@ def test_snapshots_are_private(snapshotted):
 def test_nothing_is_pickled(snapshotted):
     for file in snapshot_path(snapshotted, 1).parent.iterdir():
         assert not file.read_bytes().startswith(b"\x80")
-    for source in (ROOT / "memory").glob("*.py"):
+    for source in (ROOT / "memory").rglob("*.py"):
         assert "pickle." not in source.read_text()
         assert "eval(" not in source.read_text()

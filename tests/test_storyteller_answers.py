@@ -9,13 +9,13 @@ import time
 import pytest
 from storyteller_game import Game, tell
 
-from graphs.storyteller import besides, portrait
-from graphs.storyteller.interview import _IDEAS, REQUIRED, answer
-from graphs.storyteller.phrases import as_said
-from graphs.storyteller.portrait import read
-from graphs.storyteller.recollection import remember
-from graphs.storyteller.tables import table
-from graphs.storyteller.tale import keys, tale
+from questbook.graphs.offline.storyteller import besides, portrait
+from questbook.graphs.offline.storyteller.interview import _IDEAS, REQUIRED, answer
+from questbook.graphs.offline.storyteller.phrases import as_said
+from questbook.graphs.offline.storyteller.portrait import read
+from questbook.graphs.offline.storyteller.recollection import remember
+from questbook.graphs.offline.storyteller.tables import table
+from questbook.graphs.offline.storyteller.tale import keys, tale
 
 ASKED = {
     "name": "What is your name?",

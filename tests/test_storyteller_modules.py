@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import graphs.storyteller
-from graphs.storyteller import tables
+import questbook.graphs.offline.storyteller
+from questbook.graphs.offline.storyteller import tables
 
-PACKAGE = Path(graphs.storyteller.__file__).parent
+PACKAGE = Path(questbook.graphs.offline.storyteller.__file__).parent
 SOURCES = {path.stem: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.glob("*.py"))}
 
 
@@ -21,12 +21,12 @@ def modules_imported_by(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = f"{'graphs.storyteller.' if node.level else ''}{node.module or ''}".strip(".")
+            base = f"{'questbook.graphs.offline.storyteller.' if node.level else ''}{node.module or ''}".strip(".")
             names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
         else:
             continue
         for name in names:
-            module = name.removeprefix("graphs.storyteller.")
+            module = name.removeprefix("questbook.graphs.offline.storyteller.")
             if module != name and module in SOURCES:
                 yield module
 

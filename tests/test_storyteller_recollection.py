@@ -7,8 +7,8 @@ import random
 import pytest
 from storyteller_game import Game
 
-from graphs.storyteller.recollection import remember
-from graphs.storyteller.tables import table
+from questbook.graphs.offline.storyteller.recollection import remember
+from questbook.graphs.offline.storyteller.tables import table
 
 
 def recalled(subject, question, said, reply):

@@ -5,8 +5,8 @@ import json
 import pytest
 from fake_openai import FakeOpenAI, call, say
 
-from graphs.phrase import FORGOTTEN
-from memory.namespaces import campaign_namespace
+from questbook.graphs.forgetting.phrase import FORGOTTEN
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 pytestmark = pytest.mark.slow
 

@@ -4,10 +4,10 @@ import pytest
 from noted_facts import FACTS, say
 from stores import KINDS, opened
 
-from memory.recall import recall
-from memory.remember import remember
-from memory.successors import with_successors
-from memory.timeline import record_key
+from questbook.memory.facts.successors import with_successors
+from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.remember import remember
+from questbook.memory.timeline.timeline import record_key
 
 EXCHANGES = ("u", "c", "exchanges")
 HOME = {"subject": "Goran", "attribute": "home", "kind": "trait"}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.summary import clip, extract
+from questbook.memory.buffer.summary import clip, extract
 
 
 def test_a_short_summary_stays():

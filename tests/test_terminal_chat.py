@@ -5,7 +5,7 @@ from fake_openai import FakeOpenAI, call, say
 from fake_terminal import FakeTerminal
 from program import questbook
 
-from graphs.terminal.chat import COMPANION_COMMANDS
+from questbook.graphs.terminal.chat import COMPANION_COMMANDS
 
 
 def chat(home, words, *flags, door="chat", **environment):
@@ -99,14 +99,14 @@ def test_over_an_openai_compatible_server(tmp_path):
 
 
 def test_at_a_keyboard_it_greets_and_answers(tmp_path):
-    terminal = FakeTerminal(tmp_path, "-m", "graphs.terminal", "chat")
+    terminal = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
     terminal.expect("A new companion begins")
     terminal.enter("My name is Ann")
     terminal.expect("I have noted")
     terminal.enter("/quit")
     assert terminal.close() == 0
     assert "Everything is kept" in terminal.text
-    again = FakeTerminal(tmp_path, "-m", "graphs.terminal", "chat")
+    again = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
     again.expect("turn 1. You last talked")
     again.enter("/quit")
     assert again.close() == 0

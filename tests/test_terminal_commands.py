@@ -4,17 +4,17 @@ import pytest
 from conftest import MIRA
 from scripted import call, say
 
-from graphs.dungeon_master.context import Context
-from graphs.engine import open_game, thread_id_of
-from graphs.events import Prompted, Recalled
-from graphs.home import Home
-from graphs.player_view import PlayerView
-from graphs.terminal.campaigns import CampaignBusyError, hold_campaign, list_campaigns
-from graphs.terminal.commands import COMMANDS, run_command
-from graphs.terminal.pages import quest_rows, sheet_rows
-from graphs.terminal.screen import Screen
-from graphs.terminal.table import Table, Then
-from notebooks import CharacterNotebook
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.engine import open_game, thread_id_of
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.events import Prompted, Recalled
+from questbook.graphs.terminal.campaigns import CampaignBusyError, hold_campaign, list_campaigns
+from questbook.graphs.terminal.commands import COMMANDS, run_command
+from questbook.graphs.terminal.pages import quest_rows, sheet_rows
+from questbook.graphs.terminal.screen import Screen
+from questbook.graphs.terminal.table import Table, Then
+from questbook.graphs.turn.player_view import PlayerView
+from questbook.notebooks import CharacterNotebook
 
 PAGE = {
     "scene": "An inn at dusk.",

@@ -93,7 +93,7 @@ def test_a_backslash_in_a_command_is_one(home):
 
 
 def test_at_a_keyboard_a_section_is_put_into_the_line_to_be_changed(tmp_path):
-    terminal = FakeTerminal(tmp_path, "-m", "graphs.terminal", "chat")
+    terminal = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
     terminal.expect("A new companion begins")
     terminal.enter("My name is Ann and I like tea")
     terminal.expect("I have noted")

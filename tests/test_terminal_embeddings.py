@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from graphs.engine import open_store
-from graphs.terminal.cli import main
-from memory.errors import EmbeddingError
+from questbook.graphs.embedded.engine import open_store
+from questbook.graphs.terminal.cli import main
+from questbook.memory.errors import EmbeddingError
 
 
 def test_what_is_not_the_published_model_is_refused_in_one_line(tmp_path, capsys):

@@ -12,11 +12,11 @@ from filelock import FileLock
 from program import ROOT, one_line_of, start
 from stored_bytes import files_saying
 
-from graphs.dungeon_master.context import Context
-from graphs.engine import open_game, thread_id_of
-from graphs.errors import HistoryError
-from graphs.home import Home
-from graphs.terminal.forget import run_forget, run_retract, run_why
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.engine import open_game, thread_id_of
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.errors import HistoryError
+from questbook.graphs.terminal.forget import run_forget, run_retract, run_why
 
 WORDS = (
     "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.\n"
@@ -116,7 +116,7 @@ def test_another_campaign_of_the_player_that_is_being_played_stops_it_all(home):
 @pytest.mark.parametrize("arguments", [("swordfish",), ("--player",)])
 def test_killed_at_any_moment_the_next_run_completes_it(played, tmp_path, arguments):
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "graphs.terminal", "forget", *arguments, "--yes"]
+    command = [sys.executable, "-m", "questbook.graphs.terminal", "forget", *arguments, "--yes"]
     began = time.monotonic()
     whole = shutil.copytree(played, tmp_path / "whole")
     subprocess.run(command, check=True, env=environment | {"QUESTBOOK_HOME": str(whole)}, stdout=subprocess.DEVNULL)

@@ -6,13 +6,13 @@ from paper import files, pdf
 from program import one_line_of, start
 from stored_bytes import files_saying
 
-from graphs.dungeon_master.context import Context
-from graphs.engine import open_store, thread_id_of
-from graphs.errors import QuestbookError
-from graphs.home import Home
-from graphs.terminal.cli import main
-from graphs.terminal.lore import lore
-from memory.lore import list_lore
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.engine import open_store, thread_id_of
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.errors import QuestbookError
+from questbook.graphs.terminal.cli import main
+from questbook.graphs.terminal.lore import lore
+from questbook.memory.lore.lore import list_lore
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_data_directory_that_cannot_be_used_is_one_line(tmp_path, books):
 
 async def test_two_terminals_do_not_change_it_at_once(home, books, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(home))
-    monkeypatch.setattr("graphs.terminal.lore._WAIT", 0.2)
+    monkeypatch.setattr("questbook.graphs.terminal.lore._WAIT", 0.2)
     place, context = Home.find(), Context()
     with (
         FileLock(place.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock"),

@@ -11,12 +11,12 @@ from ltm_fixture import write_database
 from program import start as start_program
 from stored_bytes import files_saying
 
-from graphs.engine import open_store
-from graphs.terminal.cli import main
-from memory.characters import MEMORIES
-from memory.curation import listed
-from memory.embeddings import HashEmbeddings
-from memory.namespaces import campaign_namespace, character_namespace, player_namespace
+from questbook.graphs.embedded.engine import open_store
+from questbook.graphs.terminal.cli import main
+from questbook.memory.embeddings.embedders import HashEmbeddings
+from questbook.memory.ltm.characters import MEMORIES
+from questbook.memory.ltm.curation import listed
+from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace, player_namespace
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def home():
 @pytest.fixture
 def run(capsys, monkeypatch):
     """The command line in this process: its status, output and errors."""
-    monkeypatch.setattr("graphs.terminal.cli.signal.signal", lambda *_: None)
+    monkeypatch.setattr("questbook.graphs.terminal.cli.signal.signal", lambda *_: None)
 
     def runs(*arguments, words=""):
         monkeypatch.setattr("sys.stdin", io.StringIO(words))
@@ -218,7 +218,7 @@ def test_with_the_extensions_embedder_its_vectors_are_taken_over(told, tmp_path,
             return super().embed_documents(texts)
 
     monkeypatch.setenv("QUESTBOOK_EMBEDDINGS", "huggingface:sentence-transformers/all-mpnet-base-v2")
-    monkeypatch.setattr("memory.embeddings.load_embeddings", lambda _: Mpnet(768))
+    monkeypatch.setattr("questbook.memory.embeddings.embedders.load_embeddings", lambda _: Mpnet(768))
     write_database(tmp_path / "bot_memories" / "chiharu", vectors=2)
     broken = write_database(tmp_path / "bot_memories" / "rin", [(0, "Anon", "Rin's own message", "")]).parent
     (broken / "long_term_memory_embeddings.zarr" / "0.0").write_bytes(b"cut off")

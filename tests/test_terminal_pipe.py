@@ -7,8 +7,8 @@ import sys
 import pytest
 from program import ROOT, one_line_of, play
 
-from graphs.terminal.cli import main
-from graphs.terminal.commands import COMMANDS
+from questbook.graphs.terminal.cli import main
+from questbook.graphs.terminal.commands import COMMANDS
 
 FLAGS = ("--campaign", "--model", "--user", "--seed", "--version", "--help")
 
@@ -132,7 +132,7 @@ def test_names_that_are_no_names_for_files_are_fine(tmp_path):
 
 
 def test_whoever_reads_us_may_go(tmp_path):
-    command = f"{sys.executable} -m graphs.terminal play --seed 1 | head -c 20"
+    command = f"{sys.executable} -m questbook.graphs.terminal play --seed 1 | head -c 20"
     run = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
         input="hello\nI am Mira\nlook\n/help\nlook\n" * 5,
@@ -172,7 +172,7 @@ def test_a_wrong_command_line_is_status_2(arguments, capsys):
 
 def test_help_and_start_load_nothing_heavy(tmp_path):
     code = (
-        "import sys; from graphs.terminal.cli import main; main({arguments});"
+        "import sys; from questbook.graphs.terminal.cli import main; main({arguments});"
         "heavy = {{'langgraph.graph', 'faiss', 'numpy', 'langchain', 'openai', 'rich', 'prompt_toolkit', 'pydantic'}};"
         "print('LOADED', sorted(heavy & set(sys.modules)))"
     )

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graphs.events import Noticed, Passed, Rolled, Spoken
-from graphs.terminal.screen import Screen, dice_line, split_paragraphs
-from graphs.terminal.text import cleaned, one_line, quoted
+from questbook.graphs.events import Noticed, Passed, Rolled, Spoken
+from questbook.graphs.terminal.screen import Screen, dice_line, split_paragraphs
+from questbook.graphs.terminal.text import cleaned, one_line, quoted
 
 ROLL = {
     "expression": "1d20+3",

@@ -7,16 +7,16 @@ from conftest import MIRA
 from program import one_line_of, play, start
 from scripted import call, say
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.graph import build_graph
-from graphs.engine import open_checkpointer, open_game, open_store
-from graphs.errors import ModelError
-from graphs.places import Place, stretches
-from graphs.terminal.cli import main
-from graphs.terminal.commands import run_command
-from graphs.terminal.roads import draw_roads
-from graphs.terminal.screen import Screen
-from graphs.terminal.table import Ask, Play, Table, Then
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.embedded.engine import open_checkpointer, open_game, open_store
+from questbook.graphs.errors import ModelError
+from questbook.graphs.history.places import Place, stretches
+from questbook.graphs.terminal.cli import main
+from questbook.graphs.terminal.commands import run_command
+from questbook.graphs.terminal.roads import draw_roads
+from questbook.graphs.terminal.screen import Screen
+from questbook.graphs.terminal.table import Ask, Play, Table, Then
 
 TRAVEL = ("/undo", "/retry", "/edit new", "/branch x", "/branches", "/go 2", "/diff 1 2", "/recap")
 

@@ -9,12 +9,12 @@ from program import questbook, sit_down
 from scripted import say
 from threads import MIRA, beside, history, play_in_studio, run, told, two_threads
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.graph import build_graph
-from graphs.dungeon_master.retract import retract
-from graphs.engine import open_checkpointer, open_game, open_store
-from graphs.history import History, resend
-from graphs.terminal.campaigns import list_campaigns
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.embedded.engine import open_checkpointer, open_game, open_store
+from questbook.graphs.history.history import History, resend
+from questbook.graphs.terminal.campaigns import list_campaigns
 
 
 @pytest.fixture

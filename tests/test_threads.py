@@ -8,11 +8,11 @@ from program import sit_down, start
 from scripted import say
 from threads import MIRA, checkpoints, history, play_in_studio, told, two_threads
 
-from graphs.dungeon_master.context import Context
-from graphs.engine import open_checkpointer, open_game, thread_id_of
-from graphs.errors import HistoryError
-from graphs.history import resend
-from graphs.terminal.campaigns import list_campaigns
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.engine import open_checkpointer, open_game, thread_id_of
+from questbook.graphs.errors import HistoryError
+from questbook.graphs.history.history import resend
+from questbook.graphs.terminal.campaigns import list_campaigns
 
 
 @pytest.fixture

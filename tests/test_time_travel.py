@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from scripted import call, say
 
-from graphs.dungeon_master.graph import build_graph
+from questbook.graphs.dungeon_master.graph import build_graph
 
 
 def told(state):

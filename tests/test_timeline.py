@@ -7,7 +7,7 @@ import random
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from memory.timeline import branch_name, branch_of, claim, fork, record_key, stamp, until, visible
+from questbook.memory.timeline.timeline import branch_name, branch_of, claim, fork, record_key, stamp, until, visible
 
 
 def test_the_first_segment_that_reaches_a_turn_owns_it():

@@ -14,7 +14,7 @@ from timeline_model import OPENING
 from timeline_moves import CRASHES, World
 from timeline_records import Fact
 
-from memory import FaissStore, HashEmbeddings
+from questbook.memory import FaissStore, HashEmbeddings
 
 PICK = st.integers(min_value=0, max_value=10_000)
 
@@ -179,6 +179,6 @@ async def test_the_model_finds_what_a_prompt_tells_of_an_abandoned_turn(monkeypa
     await world.turn(world.places[1])
     await world.undo(world.places[1])
     assert not +world.prompts
-    monkeypatch.setattr("graphs.dungeon_master.recall.as_of", lambda timeline, _: timeline)
+    monkeypatch.setattr("questbook.graphs.dungeon_master.nodes.recall.as_of", lambda timeline, _: timeline)
     await world.undo(world.places[1])
     assert world.prompts == Counter(leaked=1)

@@ -7,8 +7,8 @@ import pytest
 from langgraph.store.base import PutOp, SearchOp
 from letters import Letters
 
-from memory import FaissStore
-from memory.indexes import ExactIndex
+from questbook.memory import FaissStore
+from questbook.memory.store.indexes import ExactIndex
 
 SPACE = ("campaign", "facts")
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from program import sit_down
 
-from graphs.saved import thread_id_of
+from questbook.graphs.embedded.saved import thread_id_of
 
 ROOT = Path(__file__).parent.parent
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.\n"
 
 
 def questbook(home, words, *flags, closed=""):
-    command = [sys.executable, "-m", "graphs.terminal", "play", "--seed", "6", *flags]
+    command = [sys.executable, "-m", "questbook.graphs.terminal", "play", "--seed", "6", *flags]
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home)}
     line = " ".join(f"'{part}'" for part in command) + closed
     return subprocess.run(

@@ -7,10 +7,10 @@ from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 from noted_facts import home
 
-from graphs.dungeon_master.note_facts import _write_player
-from graphs.dungeon_master.retract import retract
-from memory.namespaces import campaign_namespace
-from memory.validity import valid
+from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.note_facts import _write_player
+from questbook.memory.facts.validity import valid
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 from noted_facts import FACTS, holding, home, say, seen
 from stores import KINDS, opened
 
-from memory.timeline import record_key
-from memory.validity import history, strengths, valid
+from questbook.memory.facts.validity import history, strengths, valid
+from questbook.memory.timeline.timeline import record_key
 
 
 @pytest.fixture(params=KINDS)

@@ -9,8 +9,8 @@ import pytest
 from langgraph.store.base import PutOp
 from letters import Letters
 
-from memory import FaissStore
-from memory.row_cache import RowCache
+from questbook.memory import FaissStore
+from questbook.memory.store.row_cache import RowCache
 
 SPACE = ("campaign", "facts")
 WORDS = ["dragon", "harbour", "lantern", "oath", "ember", "tower", "silver", "wolf"]
@@ -44,7 +44,7 @@ def settings(request):
 @pytest.fixture(params=[2_048, 20], ids=["objects", "packed"])
 def most(request, monkeypatch):
     """How many items are kept as objects; of more, they are kept as the file has them."""
-    monkeypatch.setattr("memory.row_cache._MOST", request.param)
+    monkeypatch.setattr("questbook.memory.store.row_cache._MOST", request.param)
     return request.param
 
 
@@ -199,7 +199,7 @@ def test_what_does_not_fit_the_budget_is_not_read_again_and_again(tmp_path, monk
 @pytest.mark.parametrize("often", [2, 9])
 def test_what_is_written_while_words_are_looked_up_is_counted_once(tmp_path, monkeypatch, often):
     said = random.Random(7)
-    monkeypatch.setattr("memory.postings.OFTEN", often)
+    monkeypatch.setattr("questbook.memory.store.postings.OFTEN", often)
     with (
         FaissStore.open(tmp_path / "store.db", index()) as store,
         FaissStore.open(tmp_path / "store.db", index()) as other,

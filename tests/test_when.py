@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from memory.fit import fit, story_day
-from memory.when import When, names_time, read_when
+from questbook.memory.recall.time_fit import fit, story_day
+from questbook.memory.recall.times import When, names_time, read_when
 
 NOW = datetime(2026, 3, 10, 15, 0, tzinfo=UTC)  # a Tuesday
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.stems import stems
-from memory.words import content_words, heads_of, word_scores
+from questbook.memory.recall.words import content_words, heads_of, word_scores
+from questbook.memory.text.stems import stems
 
 TEXTS = {"x": "the lamp and the door", "y": "the lamp", "z": "the lamp, the lamp, the keeper"}
 ALONE = np.empty((3, 0), np.intp)

@@ -8,10 +8,10 @@ from conftest import Game
 from langchain_core.messages import HumanMessage
 from page_play import turn
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.graph import build_graph
-from graphs.engine import open_checkpointer, open_store
-from graphs.history import History
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.embedded.engine import open_checkpointer, open_store
+from questbook.graphs.history.history import History
 
 MIRA = "I'm Mira, a halfling rogue who grew up on the docks and wants her sister back"
 

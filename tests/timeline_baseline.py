@@ -16,7 +16,7 @@ from timeline_model import WORDS, CrashError, Place
 from timeline_moves import World
 from timeline_records import exchanges_of
 
-from memory.buffer import spoken, turns_of
+from questbook.memory.buffer.turns import spoken, turns_of
 
 
 class PlainState(TypedDict):

@@ -23,11 +23,11 @@ from scripted import ScriptedModel, call, say
 from timeline_prompt import faults_of
 from timeline_records import Exchange, Fact, Record, exchanges_of, holding, learnt, read, teach
 
-from graphs.dungeon_master.graph import build_graph
-from memory.namespaces import campaign_namespace
-from memory.recall import recall
-from memory.timeline import Segment, visible
-from memory.validity import valid
+from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.memory.facts.validity import valid
+from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.timeline import Segment, visible
 
 WORDS = ["heron", "lamp", "door", "sister", "gold", "keeper", "ring", "sea", "tower", "song", "rope", "cat", "ferry"]
 OPENING = ("recall", "run_quest")
@@ -123,7 +123,7 @@ class Campaign:
 
     def answered_by_model(self, patch: Any) -> None:
         """Let the graph's nodes ask this world's model; `patch` is monkeypatch.setattr or one like it."""
-        patch("graphs.model.load_chat_model", lambda *_, **__: self.model)
+        patch("questbook.graphs.models.model.load_chat_model", lambda *_, **__: self.model)
 
     # What must hold
 

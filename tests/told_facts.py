@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from noted_facts import FACTS, noted, say
 
-from memory.recall import recall
+from questbook.memory.recall.recall import recall
 
 HERE, DONE = (*FACTS[:-1], "exchanges"), (*FACTS[:-1], "reflections")
 NOW = datetime(2026, 7, 10, 12, tzinfo=UTC)  # a Friday

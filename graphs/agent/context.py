@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from langchain_core.language_models import BaseChatModel
 from pydantic import AfterValidator, Field, create_model
 
-from graphs.settings import Settings, apart
+from questbook.graphs.settings import Settings, apart
 
 
 class Context(Settings):

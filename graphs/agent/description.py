@@ -8,9 +8,9 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from graphs.earlier import Recall
-from memory.buffer_policies import BufferPolicy
-from notebooks import DeclarationError, Notebook, check_declarations, on_demand, once
+from questbook.graphs.turn.earlier import Recall
+from questbook.memory.buffer.policies import BufferPolicy
+from questbook.notebooks import DeclarationError, Notebook, check_declarations, on_demand, once
 
 HAND_OVER = "hand_over"
 """The tool by which an agent of a team hands a person over to another."""
@@ -133,9 +133,7 @@ class Agent:
         if not isinstance(self.recall, Recall | None):
             raise DeclarationError(f"recall: got {self.recall!r:.80}; expected Recall(…), such as Recall(tokens=400).")
         if self.buffer is not None and (isinstance(self.buffer, type) or not isinstance(self.buffer, BufferPolicy)):
-            raise DeclarationError(
-                f"buffer: got {self.buffer!r:.80}; expected a policy of memory.buffer_policies, such as LastTurns(6)."
-            )
+            raise DeclarationError(f"buffer: got {self.buffer!r:.80}; expected a buffer policy, such as LastTurns(6).")
         check_declarations(self.notebooks)
         for channel, page in self.pages.items():
             if channel in {*taken, *NODES, *SECTIONS}:

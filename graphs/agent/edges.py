@@ -8,13 +8,13 @@ from typing import TypeVar
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.graph import END
 
-from graphs.agent.condense import leaving
-from graphs.agent.context import Context
-from graphs.agent.state import AgentState
-from graphs.agent.update_pages import due_pages
-from graphs.node import context_or_none
-from graphs.tool_calls import calls_of
-from graphs.turn import check_input
+from questbook.graphs.agent.context import Context
+from questbook.graphs.agent.nodes.condense import leaving
+from questbook.graphs.agent.nodes.update_pages import due_pages
+from questbook.graphs.agent.state import AgentState
+from questbook.graphs.turn.node import context_or_none
+from questbook.graphs.turn.tool_calls import calls_of
+from questbook.graphs.turn.turn import check_input
 
 StateT = TypeVar("StateT", bound=AgentState)
 """The state's class is made with the agent: an edge must not say that it reads AgentState, which has no pages."""

@@ -10,11 +10,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool, tool
 from langgraph.graph import END, START, StateGraph
 
-from graphs.agent.begin import begin
-from graphs.agent.condense import condense
-from graphs.agent.context import context_of
-from graphs.agent.description import Agent, Mode
-from graphs.agent.edges import (
+from questbook.graphs.agent.context import context_of
+from questbook.graphs.agent.description import Agent, Mode
+from questbook.graphs.agent.edges import (
     route_again,
     route_answered,
     route_filled,
@@ -25,18 +23,20 @@ from graphs.agent.edges import (
     route_tools,
     route_upkeep,
 )
-from graphs.agent.fill import fill
-from graphs.agent.recall import recall
-from graphs.agent.remember import remember
-from graphs.agent.respond import respond
-from graphs.agent.state import AgentSaid, AgentState, state_of
-from graphs.agent.update_pages import update_pages
-from graphs.agent.use_tools import use_tools
-from graphs.earlier import Recall
-from graphs.node import Node
-from graphs.speaking import ANSWERS, ASKS
-from memory.buffer_policies import BufferPolicy
-from notebooks import Notebook
+from questbook.graphs.agent.nodes.begin import begin
+from questbook.graphs.agent.nodes.condense import condense
+from questbook.graphs.agent.nodes.fill import fill
+from questbook.graphs.agent.nodes.recall import recall
+from questbook.graphs.agent.nodes.remember import remember
+from questbook.graphs.agent.nodes.respond import respond
+from questbook.graphs.agent.nodes.update_pages import update_pages
+from questbook.graphs.agent.nodes.use_tools import use_tools
+from questbook.graphs.agent.state import AgentSaid, AgentState, state_of
+from questbook.graphs.turn.earlier import Recall
+from questbook.graphs.turn.node import Node
+from questbook.graphs.turn.speaking import ANSWERS, ASKS
+from questbook.memory.buffer.policies import BufferPolicy
+from questbook.notebooks import Notebook
 
 
 def build_agent(

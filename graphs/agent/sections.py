@@ -7,16 +7,16 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
-from graphs.agent import prompts
-from graphs.agent.description import Mode
-from graphs.agent.state import AgentState
-from graphs.earlier import exchange_line
-from graphs.pages import page_sections, told_pages
-from graphs.prompt_stack import INSTRUCTIONS, Prompt, Section, escaped, stack, system_message, tagged
-from graphs.settings import Settings
-from graphs.summarize import policy_of
-from graphs.withheld import private
-from notebooks import Notebook, render_value
+from questbook.graphs.agent import prompts
+from questbook.graphs.agent.description import Mode
+from questbook.graphs.agent.state import AgentState
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.earlier import exchange_line
+from questbook.graphs.turn.pages import page_sections, told_pages
+from questbook.graphs.turn.prompt_stack import INSTRUCTIONS, Prompt, Section, escaped, stack, system_message, tagged
+from questbook.graphs.turn.summarize import policy_of
+from questbook.graphs.turn.withheld import private
+from questbook.notebooks import Notebook, render_value
 
 JSON = dict[str, Any]
 

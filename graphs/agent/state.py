@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, create_model
 from pydantic.json_schema import SkipJsonSchema
 
-from graphs.agent.description import Agent
-from graphs.pages import patches
-from graphs.turn_state import Said, TurnState
+from questbook.graphs.agent.description import Agent
+from questbook.graphs.turn.pages import patches
+from questbook.graphs.turn.turn_state import Said, TurnState
 
 JSON = dict[str, Any]
 

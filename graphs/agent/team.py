@@ -15,9 +15,9 @@ from langgraph.graph import MessagesState
 from langgraph.runtime import get_runtime
 from langgraph.types import Command
 
-from graphs.agent.state import AgentState
-from graphs.errors import InputError
-from notebooks import DeclarationError, difference
+from questbook.graphs.agent.state import AgentState
+from questbook.graphs.errors import InputError
+from questbook.notebooks import DeclarationError, difference
 
 JSON = dict[str, Any]
 

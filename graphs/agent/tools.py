@@ -6,8 +6,8 @@ from typing import Any
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from graphs.agent import prompts
-from graphs.agent.description import HAND_OVER, Agent
+from questbook.graphs.agent import prompts
+from questbook.graphs.agent.description import HAND_OVER, Agent
 
 JSON = dict[str, Any]
 

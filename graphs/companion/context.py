@@ -6,10 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from graphs.settings import Settings, apart
-from memory.days import zone_of
-from memory.ltm_config import LtmConfig
-from notebooks import sections_of
+from questbook.graphs.settings import Settings, apart
+from questbook.memory.archive.days import zone_of
+from questbook.memory.ltm.config import LtmConfig
+from questbook.notebooks import sections_of
 
 _OWN = "companion"
 

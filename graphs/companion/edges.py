@@ -6,13 +6,13 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graphs.companion import prompts
-from graphs.companion.context import Context
-from graphs.companion.state import CompanionState
-from graphs.leave import leaving
-from graphs.node import context_or_none
-from graphs.tool_calls import calls_of
-from graphs.turn import check_beginning
+from questbook.graphs.companion import prompts
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.turn.leave import leaving
+from questbook.graphs.turn.node import context_or_none
+from questbook.graphs.turn.tool_calls import calls_of
+from questbook.graphs.turn.turn import check_beginning
 
 
 def route_start(state: CompanionState) -> Literal["recall"]:

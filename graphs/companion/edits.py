@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 
-from graphs.chronicle import Graph
-from graphs.companion.context import Context
-from graphs.companion.shared import edit_shared, fetch_shared
-from graphs.history import History
-from graphs.settings import Settings
-from graphs.tool_calls import Call
-from notebooks import CoreNotebook, EditError, diff_patch, edit_core, sections_of
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.shared import edit_shared, fetch_shared
+from questbook.graphs.history.chronicle import Graph
+from questbook.graphs.history.history import History
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.tool_calls import Call
+from questbook.notebooks import CoreNotebook, EditError, diff_patch, edit_core, sections_of
 
 
 async def core_of(graph: Graph, config: RunnableConfig, context: Settings) -> CoreNotebook:

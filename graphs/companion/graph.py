@@ -7,17 +7,17 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
-from graphs.companion.condense import condense
-from graphs.companion.context import Context
-from graphs.companion.edges import route_heartbeat, route_home, route_start, route_tools, route_upkeep
-from graphs.companion.recall import recall
-from graphs.companion.remember import remember
-from graphs.companion.respond import respond
-from graphs.companion.state import CompanionState
-from graphs.companion.use_tools import use_tools
-from graphs.node import Node
-from graphs.speaking import ANSWERS
-from graphs.turn_state import Said
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.edges import route_heartbeat, route_home, route_start, route_tools, route_upkeep
+from questbook.graphs.companion.nodes.condense import condense
+from questbook.graphs.companion.nodes.recall import recall
+from questbook.graphs.companion.nodes.remember import remember
+from questbook.graphs.companion.nodes.respond import respond
+from questbook.graphs.companion.nodes.use_tools import use_tools
+from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.turn.node import Node
+from questbook.graphs.turn.speaking import ANSWERS
+from questbook.graphs.turn.turn_state import Said
 
 _node = partial(Node[Context], context=Context.of)
 

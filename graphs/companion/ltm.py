@@ -17,18 +17,18 @@ from typing import Any
 from langgraph.runtime import Runtime, ServerInfo
 from langgraph.store.base import PutOp
 
-from graphs.companion.context import Context, assistant_name
-from graphs.companion.state import CompanionState
-from graphs.prompt_stack import Prompt, Section, escaped
-from memory.age import phrase_age
-from memory.characters import Memory, memories_for, memory_op, spoken
-from memory.days import zone_of
-from memory.errors import LtmConfigError
-from memory.injection import START, inject_text, memory_block
-from memory.ltm_config import LtmConfig, LtmReads
-from memory.namespaces import character_name
-from memory.off_the_record import off_record
-from memory.timeline import Segment, as_of, branch_of, record_key, stamp
+from questbook.graphs.companion.context import Context, assistant_name
+from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.turn.prompt_stack import Prompt, Section, escaped
+from questbook.memory.archive.days import zone_of
+from questbook.memory.errors import LtmConfigError
+from questbook.memory.ltm.characters import Memory, memories_for, memory_op, spoken
+from questbook.memory.ltm.config import LtmConfig, LtmReads
+from questbook.memory.ltm.injection import START, inject_text, memory_block
+from questbook.memory.recall.age import phrase_age
+from questbook.memory.timeline.namespaces import character_name
+from questbook.memory.timeline.off_the_record import off_record
+from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key, stamp
 
 JSON = dict[str, Any]
 

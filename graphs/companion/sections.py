@@ -7,15 +7,15 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage
 
-from graphs.companion import prompts
-from graphs.companion.context import Context
-from graphs.companion.state import CompanionState
-from graphs.earlier import exchange_line
-from graphs.prompt_stack import INSTRUCTIONS, Prompt, Section, escaped, stack
-from graphs.summarize import policy_of
-from graphs.withheld import private
-from memory.days import zone_of
-from notebooks import render_fields
+from questbook.graphs.companion import prompts
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.turn.earlier import exchange_line
+from questbook.graphs.turn.prompt_stack import INSTRUCTIONS, Prompt, Section, escaped, stack
+from questbook.graphs.turn.summarize import policy_of
+from questbook.graphs.turn.withheld import private
+from questbook.memory.archive.days import zone_of
+from questbook.notebooks import render_fields
 
 
 def assist_prompt(state: CompanionState, context: Context) -> Prompt:

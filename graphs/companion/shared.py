@@ -13,11 +13,11 @@ from typing import Any
 
 from langgraph.store.base import BaseStore
 
-from graphs.tool_calls import Call
-from memory.namespaces import player_namespace
-from memory.paging import items_under
-from notebooks import CoreNotebook, EditError, Section, edit_core, render_value
-from notebooks.core import MOST_CHARS
+from questbook.graphs.turn.tool_calls import Call
+from questbook.memory.store.paging import items_under
+from questbook.memory.timeline.namespaces import player_namespace
+from questbook.notebooks import CoreNotebook, EditError, Section, edit_core, render_value
+from questbook.notebooks.core import MOST_CHARS
 
 JSON = dict[str, Any]
 

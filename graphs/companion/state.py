@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from graphs.pages import patches
-from graphs.turn_state import TurnState
-from notebooks import CoreNotebook, Notebook
+from questbook.graphs.turn.pages import patches
+from questbook.graphs.turn.turn_state import TurnState
+from questbook.notebooks import CoreNotebook, Notebook
 
 JSON = dict[str, Any]
 

@@ -9,20 +9,20 @@ from typing import Any, Literal, NamedTuple
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from graphs.companion.context import Context
-from graphs.companion.shared import edit_shared
-from graphs.companion.state import CompanionState
-from graphs.tool_calls import Call
-from graphs.withheld import REFUSED, private
-from memory.age import phrase_age
-from memory.archive import entry, search_archive
-from memory.conversation import ROLES, search_conversation
-from memory.days import Days, days_of, zone_of
-from memory.errors import BadQueryError
-from memory.namespaces import campaign_namespace
-from memory.result_page import Page
-from notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core, render_value
-from notebooks.tool_schema import first_problem, tool_schema
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.shared import edit_shared
+from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.turn.tool_calls import Call
+from questbook.graphs.turn.withheld import REFUSED, private
+from questbook.memory.archive.archive import entry, search_archive
+from questbook.memory.archive.conversation import ROLES, search_conversation
+from questbook.memory.archive.days import Days, days_of, zone_of
+from questbook.memory.archive.page import Page
+from questbook.memory.errors import BadQueryError
+from questbook.memory.recall.age import phrase_age
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core, render_value
+from questbook.notebooks.tool_schema import first_problem, tool_schema
 
 JSON = dict[str, Any]
 HEARTBEAT = "request_heartbeat"

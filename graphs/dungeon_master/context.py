@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from graphs.settings import Settings
+from questbook.graphs.settings import Settings
 
 
 class Context(Settings):

@@ -6,13 +6,13 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage
 
-from graphs.dungeon_master.condense import leaving
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.reflect import due
-from graphs.dungeon_master.state import DungeonState
-from graphs.node import context_or_none
-from graphs.tool_calls import calls_of
-from graphs.turn import check_beginning
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.nodes.condense import leaving
+from questbook.graphs.dungeon_master.nodes.reflect import due
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.node import context_or_none
+from questbook.graphs.turn.tool_calls import calls_of
+from questbook.graphs.turn.turn import check_beginning
 
 
 def route_mode(state: DungeonState) -> Literal["build_character", "recall"]:

@@ -7,10 +7,8 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
-from graphs.dungeon_master.build_character import build_character
-from graphs.dungeon_master.condense import condense
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.edges import (
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.edges import (
     route_after_interview,
     route_home,
     route_mode,
@@ -18,16 +16,18 @@ from graphs.dungeon_master.edges import (
     route_tools,
     route_upkeep,
 )
-from graphs.dungeon_master.recall import recall
-from graphs.dungeon_master.reflect import reflect
-from graphs.dungeon_master.remember import remember
-from graphs.dungeon_master.roll_dice import roll_dice
-from graphs.dungeon_master.run_quest import run_quest
-from graphs.dungeon_master.state import DungeonState
-from graphs.dungeon_master.update_state import update_state
-from graphs.node import Node
-from graphs.speaking import ANSWERS, ASKS
-from graphs.turn_state import Said
+from questbook.graphs.dungeon_master.nodes.build_character import build_character
+from questbook.graphs.dungeon_master.nodes.condense import condense
+from questbook.graphs.dungeon_master.nodes.recall import recall
+from questbook.graphs.dungeon_master.nodes.reflect import reflect
+from questbook.graphs.dungeon_master.nodes.remember import remember
+from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
+from questbook.graphs.dungeon_master.nodes.run_quest import run_quest
+from questbook.graphs.dungeon_master.nodes.update_state import update_state
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.node import Node
+from questbook.graphs.turn.speaking import ANSWERS, ASKS
+from questbook.graphs.turn.turn_state import Said
 
 _node = partial(Node[Context], context=Context.of)
 

@@ -8,13 +8,13 @@ from typing import Any
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.note_facts import FACTS
-from graphs.dungeon_master.state import DungeonState
-from memory.fiction import apart
-from memory.namespaces import campaign_namespace, player_namespace
-from memory.slots import KnownSlot, known_slots, named_subjects
-from notebooks import render_value
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.note_facts import FACTS
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.memory.facts.fiction import apart
+from questbook.memory.facts.slots import KnownSlot, known_slots, named_subjects
+from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
+from questbook.notebooks import render_value
 
 JSON = dict[str, Any]
 

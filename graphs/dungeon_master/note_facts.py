@@ -17,20 +17,20 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.state import DungeonState
-from graphs.turn import notice
-from memory import marks
-from memory.buffer import turns_of
-from memory.fact_reading import read_facts
-from memory.facts import TOOL, Fact
-from memory.fiction import Told, apart, placed
-from memory.likeness import alike
-from memory.namespaces import campaign_namespace, player_namespace
-from memory.noting import Note, note
-from memory.timeline import Segment, branch_of, record_key, stamp
-from memory.wording import normal
-from notebooks import render_value
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.turn import notice
+from questbook.memory.buffer.turns import turns_of
+from questbook.memory.facts import marks
+from questbook.memory.facts.facts import TOOL, Fact
+from questbook.memory.facts.fiction import Told, apart, placed
+from questbook.memory.facts.likeness import alike
+from questbook.memory.facts.noting import Note, note
+from questbook.memory.facts.reading import read_facts
+from questbook.memory.text.wording import normal
+from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key, stamp
+from questbook.notebooks import render_value
 
 JSON = dict[str, Any]
 FACTS = "facts"

@@ -7,15 +7,15 @@ from typing import Any
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
-from graphs.dungeon_master import prompts
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.state import DungeonState
-from graphs.pages import page_sections, told_pages
-from graphs.prompt_stack import Prompt, Section, escaped, stack, system_message, tagged
-from graphs.summarize import policy_of
-from graphs.turn import spoken_turns
-from memory.citation import citation, lore_text
-from notebooks import render_value
+from questbook.graphs.dungeon_master import prompts
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.pages import page_sections, told_pages
+from questbook.graphs.turn.prompt_stack import Prompt, Section, escaped, stack, system_message, tagged
+from questbook.graphs.turn.summarize import policy_of
+from questbook.graphs.turn.turn import spoken_turns
+from questbook.memory.lore.citation import citation, lore_text
+from questbook.notebooks import render_value
 
 JSON = dict[str, Any]
 

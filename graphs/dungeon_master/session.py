@@ -6,11 +6,11 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.state import DungeonState
-from graphs.player_view import PlayerView
-from graphs.session import head_op, move_head
-from graphs.session import join as join_past
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.player_view import PlayerView
+from questbook.graphs.turn.session import head_op, move_head
+from questbook.graphs.turn.session import join as join_past
 
 __all__ = ["head_op", "join", "move_head", "recap_of"]
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from graphs.pages import patches
-from graphs.turn_state import TurnState
-from notebooks import CharacterNotebook, Notebook, StateNotebook
+from questbook.graphs.turn.pages import patches
+from questbook.graphs.turn.turn_state import TurnState
+from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 
 JSON = dict[str, Any]
 

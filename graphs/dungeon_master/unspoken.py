@@ -11,10 +11,10 @@ from typing import Any
 
 from langgraph.store.base import BaseStore
 
-from memory.newest import newest
-from memory.recalled import Recalled
-from memory.timeline import Segment, visible
-from memory.validity import valid
+from questbook.memory.facts.validity import valid
+from questbook.memory.recall.result import Recalled
+from questbook.memory.store.newest import newest
+from questbook.memory.timeline.timeline import Segment, visible
 
 JSON = dict[str, Any]
 

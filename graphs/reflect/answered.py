@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from langchain_core.messages import BaseMessage
 from langgraph.constants import TAG_NOSTREAM
 
-from graphs.dungeon_master.context import Context
-from graphs.errors import ModelError
-from graphs.model import chat_model
-from graphs.models import ask
-from graphs.tool_calls import calls_of
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import ModelError
+from questbook.graphs.models.model import chat_model
+from questbook.graphs.models.models import ask
+from questbook.graphs.turn.tool_calls import calls_of
 
 _NOTHING = 200  # characters of an answer without a call, up to which it only says that there is nothing
 

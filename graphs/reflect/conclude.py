@@ -6,14 +6,14 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graphs.dungeon_master.context import Context
-from graphs.errors import ModelError
-from graphs.reflect.answered import answered
-from graphs.reflect.failing import failing
-from graphs.reflect.prompts import conclude_prompt, reflection_tool
-from graphs.reflect.state import ReflectState
-from graphs.turn import notice
-from memory.reflection import read_reflection
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import ModelError
+from questbook.graphs.reflect.answered import answered
+from questbook.graphs.reflect.failing import failing
+from questbook.graphs.reflect.prompts import conclude_prompt, reflection_tool
+from questbook.graphs.reflect.state import ReflectState
+from questbook.graphs.turn.turn import notice
+from questbook.memory.facts.reflection import read_reflection
 
 
 @failing("conclude")

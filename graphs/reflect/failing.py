@@ -10,9 +10,9 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graphs.dungeon_master.context import Context
-from graphs.reflect.state import ReflectState
-from graphs.turn import notice
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.reflect.state import ReflectState
+from questbook.graphs.turn.turn import notice
 
 Step = Callable[[ReflectState, Runtime[Context]], Awaitable[dict[str, Any]]]
 _log = logging.getLogger(__name__)

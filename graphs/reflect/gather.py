@@ -6,14 +6,14 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graphs.dungeon_master.context import Context
-from graphs.reflect.failing import failing
-from graphs.reflect.places import places_of
-from graphs.reflect.prompts import within
-from graphs.reflect.state import ReflectState
-from memory.reflected import importance_of, waiting
-from memory.reflection import Evidence
-from memory.validity import valid
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.reflect.failing import failing
+from questbook.graphs.reflect.places import places_of
+from questbook.graphs.reflect.prompts import within
+from questbook.graphs.reflect.state import ReflectState
+from questbook.memory.facts.reflected import importance_of, waiting
+from questbook.memory.facts.reflection import Evidence
+from questbook.memory.facts.validity import valid
 
 
 @failing("gather")

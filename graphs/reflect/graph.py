@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 
-from graphs.dungeon_master.context import Context
-from graphs.node import Node
-from graphs.reflect.conclude import conclude
-from graphs.reflect.gather import gather
-from graphs.reflect.question import question
-from graphs.reflect.retrieve import retrieve
-from graphs.reflect.state import ReflectInput, ReflectState
-from graphs.reflect.write import write
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.reflect.conclude import conclude
+from questbook.graphs.reflect.gather import gather
+from questbook.graphs.reflect.question import question
+from questbook.graphs.reflect.retrieve import retrieve
+from questbook.graphs.reflect.state import ReflectInput, ReflectState
+from questbook.graphs.reflect.write import write
+from questbook.graphs.turn.node import Node
 
 _node = partial(Node[Context], context=Context.of)
 

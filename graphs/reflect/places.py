@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from graphs.dungeon_master.context import Context
-from memory.namespaces import campaign_namespace
+from questbook.graphs.dungeon_master.context import Context
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 Namespace = tuple[str, ...]
 

@@ -8,8 +8,8 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from memory.reflection import MOST_INSIGHTS, MOST_QUESTIONS, QUESTIONS, REFLECTION, Evidence
-from notebooks import render_value
+from questbook.memory.facts.reflection import MOST_INSIGHTS, MOST_QUESTIONS, QUESTIONS, REFLECTION, Evidence
+from questbook.notebooks import render_value
 
 JSON = dict[str, Any]
 

@@ -9,16 +9,16 @@ from typing import Any
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, SearchItem
 
-from graphs.dungeon_master.context import Context
-from graphs.reflect.failing import failing
-from graphs.reflect.places import places_of
-from graphs.reflect.prompts import within
-from graphs.reflect.state import ReflectState
-from memory.candidates import Scope, candidates
-from memory.recall import recall
-from memory.reflection import Evidence
-from memory.validity import valid
-from memory.wording import content
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.reflect.failing import failing
+from questbook.graphs.reflect.places import places_of
+from questbook.graphs.reflect.prompts import within
+from questbook.graphs.reflect.state import ReflectState
+from questbook.memory.facts.reflection import Evidence
+from questbook.memory.facts.validity import valid
+from questbook.memory.recall.candidates import Scope, candidates
+from questbook.memory.recall.recall import recall
+from questbook.memory.text.wording import content
 
 _ANSWERS = 12  # memories that are recalled for each question
 _NEAR = 12  # records that are looked through for likes of a new fact, itself and other new facts among them

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from langgraph.channels import UntrackedValue
 from pydantic import BaseModel, Field
 
-from memory.reflection import Concluded, Evidence
+from questbook.memory.facts.reflection import Concluded, Evidence
 
 JSON = dict[str, Any]
 

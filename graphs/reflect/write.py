@@ -7,17 +7,17 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from graphs.dungeon_master.context import Context
-from graphs.errors import ModelError
-from graphs.reflect.failing import failing
-from graphs.reflect.places import places_of
-from graphs.reflect.state import ReflectState
-from memory import marks
-from memory.noting import Note, note
-from memory.reflected import done_op
-from memory.settled import settle
-from memory.sources import further_op
-from memory.timeline import branch_of, record_key, stamp
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.errors import ModelError
+from questbook.graphs.reflect.failing import failing
+from questbook.graphs.reflect.places import places_of
+from questbook.graphs.reflect.state import ReflectState
+from questbook.memory.facts import marks
+from questbook.memory.facts.noting import Note, note
+from questbook.memory.facts.reflected import done_op
+from questbook.memory.facts.settled import settle
+from questbook.memory.facts.sources import further_op
+from questbook.memory.timeline.timeline import branch_of, record_key, stamp
 
 _AFTER_FACTS = 900  # an insight of a turn comes after that turn's facts, which are noted 64 at a time
 

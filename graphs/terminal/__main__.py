@@ -1,8 +1,8 @@
-"""`python -m graphs.terminal` is `questbook`."""
+"""`python -m questbook.graphs.terminal` is `questbook`."""
 
 import sys
 
-from graphs.terminal.cli import main
+from questbook.graphs.terminal.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphs.errors import QuestbookError
-from graphs.home import Home, HomeError
-from graphs.saved import Saved, last_of_threads, thread_id_of
+from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.embedded.saved import Saved, last_of_threads, thread_id_of
+from questbook.graphs.errors import QuestbookError
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver

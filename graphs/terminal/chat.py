@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphs.terminal.commands import LOOK_AGAIN, REST
-from graphs.terminal.core import CORE
-from graphs.terminal.door import Door
-from graphs.terminal.keeping import KEEPING
-from graphs.terminal.table import Command
-from graphs.terminal.text import one_line
-from graphs.terminal.travel import TRAVEL
+from questbook.graphs.terminal.commands import LOOK_AGAIN, REST
+from questbook.graphs.terminal.core import CORE
+from questbook.graphs.terminal.door import Door
+from questbook.graphs.terminal.keeping import KEEPING
+from questbook.graphs.terminal.table import Command
+from questbook.graphs.terminal.text import one_line
+from questbook.graphs.terminal.travel import TRAVEL
 
 if TYPE_CHECKING:
-    from graphs.companion.context import Context as Companion
-    from graphs.engine import Saved
-    from graphs.settings import Settings
-    from graphs.terminal.screen import Screen
+    from questbook.graphs.companion.context import Context as Companion
+    from questbook.graphs.embedded.engine import Saved
+    from questbook.graphs.settings import Settings
+    from questbook.graphs.terminal.screen import Screen
 
 
 async def hint(context: Companion) -> str:
@@ -27,8 +27,8 @@ async def hint(context: Companion) -> str:
     """
     if context.ltm_config == "":
         return ""
-    from graphs.companion.ltm import ltm_of
-    from memory.ltm_config import SPELLING_DISTANCE
+    from questbook.graphs.companion.ltm import ltm_of
+    from questbook.memory.ltm.config import SPELLING_DISTANCE
 
     config = await ltm_of(context)
     if config is None or context.embeddings != "hash" or config.ltm_reads.max_cosine_distance >= SPELLING_DISTANCE:
@@ -42,7 +42,7 @@ async def hint(context: Companion) -> str:
 
 
 def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:
-    from graphs.companion.context import assistant_name
+    from questbook.graphs.companion.context import assistant_name
 
     name = one_line(assistant_name(context.campaign), 60)
     if saved is None or saved.turn == 0:
@@ -51,7 +51,7 @@ def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:
         return
     from datetime import datetime
 
-    from memory.age import phrase_age
+    from questbook.memory.recall.age import phrase_age
 
     away = phrase_age(saved.played, datetime.now().astimezone())
     screen.heading(f"{name}, turn {saved.turn}. You last talked {away}.")

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphs.terminal.memory_flags import add_memory_commands
+from questbook.graphs.terminal.memory_flags import add_memory_commands
 
 if TYPE_CHECKING:
-    from graphs.companion.context import Context as Companion
-    from graphs.settings import Settings
+    from questbook.graphs.companion.context import Context as Companion
+    from questbook.graphs.settings import Settings
 
 OK = 0
 FAILED = 2
@@ -64,10 +64,10 @@ def _run(arguments: argparse.Namespace) -> int:
     import asyncio
     import logging
 
-    from graphs.dungeon_master.context import Context
-    from graphs.errors import QuestbookError
-    from memory.errors import StoreError
-    from notebooks.errors import NotebookError
+    from questbook.graphs.dungeon_master.context import Context
+    from questbook.graphs.errors import QuestbookError
+    from questbook.memory.errors import StoreError
+    from questbook.notebooks.errors import NotebookError
 
     # What a person should know of comes as a notice; log lines would only tear the picture.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -80,32 +80,32 @@ def _run(arguments: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # every step stands in the checkpoint: simply stop
     try:
         if arguments.command == "embeddings":
-            from graphs.terminal.embeddings import get_minilm
+            from questbook.graphs.terminal.embeddings import get_minilm
 
             print(get_minilm(arguments.source))  # noqa: T201
             return OK
         given = {name: getattr(arguments, name, None) for name in ("model", "user", "campaign", "seed")}
         if arguments.command == "chat":
-            from graphs.companion.context import Context as Companion
+            from questbook.graphs.companion.context import Context as Companion
 
             companion = Companion.of(None, **given, ltm_config=arguments.ltm_config)
             asyncio.run(_chat(companion, live=live))
             return OK
         context = Context.of(None, **given)
         if arguments.command == "forget":
-            from graphs.terminal.forget import forget
+            from questbook.graphs.terminal.forget import forget
 
             asked = {name: getattr(arguments, name) for name in ("campaign", "player", "yes")}
             return OK if asyncio.run(forget(context, arguments.what, **asked)) else FAILED
         if arguments.command == "lore":
-            from graphs.terminal.lore import lore
+            from questbook.graphs.terminal.lore import lore
 
             return OK if asyncio.run(lore(context, arguments.action, arguments.what)) else FAILED
         if arguments.command in ("import", "export", "memories"):
             return OK if asyncio.run(_curate(arguments, context)) else FAILED
         asyncio.run(_work(arguments, context, live=live))
     except (QuestbookError, NotebookError, StoreError) as error:
-        from graphs.terminal.text import one_line
+        from questbook.graphs.terminal.text import one_line
 
         sys.stdout.flush()
         print(f"questbook: {one_line(str(error))}", file=sys.stderr)  # noqa: T201
@@ -117,17 +117,17 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _work(arguments: argparse.Namespace, context: Settings, *, live: bool) -> Coroutine[Any, Any, None]:
     if arguments.command == "rewind":
-        from graphs.terminal.rewind import rewind
+        from questbook.graphs.terminal.rewind import rewind
 
         return rewind(context, arguments.to, live=live)
-    from graphs.terminal.play import play
+    from questbook.graphs.terminal.play import play
 
     return play(context, live=live)
 
 
 async def _chat(context: Companion, *, live: bool) -> None:
-    from graphs.terminal.chat import CHAT, hint
-    from graphs.terminal.play import play
+    from questbook.graphs.terminal.chat import CHAT, hint
+    from questbook.graphs.terminal.play import play
 
     if told := await hint(context):
         print(told, file=sys.stderr)  # noqa: T201
@@ -136,10 +136,10 @@ async def _chat(context: Companion, *, live: bool) -> None:
 
 def _curate(arguments: argparse.Namespace, context: Settings) -> Coroutine[Any, Any, bool]:
     if arguments.command == "memories":
-        from graphs.terminal.memories import memories
+        from questbook.graphs.terminal.memories import memories
 
         return memories(context, arguments)
-    from graphs.terminal.importing import bring_ltm, export_csv
+    from questbook.graphs.terminal.importing import bring_ltm, export_csv
 
     work = bring_ltm if arguments.command == "import" else export_csv
     return work(context, arguments.directory, character=arguments.character, shared=arguments.shared)

@@ -6,13 +6,13 @@ import difflib
 from datetime import datetime
 from typing import Any
 
-from graphs.errors import ForgettingError, HistoryError
-from graphs.terminal.campaigns import list_campaigns
-from graphs.terminal.keeping import KEEPING
-from graphs.terminal.table import Command, Outcome, Table, Then
-from graphs.terminal.text import one_line
-from graphs.terminal.travel import TRAVEL
-from memory.citation import citation, lore_text
+from questbook.graphs.errors import ForgettingError, HistoryError
+from questbook.graphs.terminal.campaigns import list_campaigns
+from questbook.graphs.terminal.keeping import KEEPING
+from questbook.graphs.terminal.table import Command, Outcome, Table, Then
+from questbook.graphs.terminal.text import one_line
+from questbook.graphs.terminal.travel import TRAVEL
+from questbook.memory.lore.citation import citation, lore_text
 
 _REPLY_SHOWN = 160
 
@@ -35,7 +35,7 @@ async def run_command(table: Table, line: str) -> Outcome:
 
 
 async def _sheet(table: Table, rest: str) -> Then:  # noqa: ARG001
-    from graphs.terminal.pages import sheet_rows  # pydantic, which the first prompt does not need
+    from questbook.graphs.terminal.pages import sheet_rows  # pydantic, which the first prompt does not need
 
     saved = await table.game.saved()
     if saved is None or not any(
@@ -48,7 +48,7 @@ async def _sheet(table: Table, rest: str) -> Then:  # noqa: ARG001
 
 
 async def _quest(table: Table, rest: str) -> Then:  # noqa: ARG001
-    from graphs.terminal.pages import quest_rows
+    from questbook.graphs.terminal.pages import quest_rows
 
     saved = await table.game.saved()
     if saved is None or not saved.character.complete:

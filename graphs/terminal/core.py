@@ -7,18 +7,20 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from graphs.terminal.table import Ask, Command, Outcome, Table, Then
-from graphs.terminal.text import one_line
+from questbook.graphs.terminal.table import Ask, Command, Outcome, Table, Then
+from questbook.graphs.terminal.text import one_line
 
 if TYPE_CHECKING:
-    from notebooks import CoreNotebook
+    from questbook.notebooks import CoreNotebook
 
 _ARROW = "=>"
 _ESCAPE = re.compile(r"\\(n|\\)")
 
 
 async def _core(table: Table, rest: str) -> Outcome:
-    from graphs.companion.edits import core_of  # pydantic and the graph, which the first prompt does not wait for
+    from questbook.graphs.companion.edits import (
+        core_of,
+    )  # pydantic and the graph, which the first prompt does not wait for
 
     page = await core_of(await table.game.load(), table.game.config, table.game.context)
     if not rest:
@@ -81,8 +83,8 @@ def _call(edit: str, text: str) -> tuple[str, dict[str, str]] | None:
 
 
 async def _do(table: Table, label: str, tool: str, args: dict[str, str]) -> Outcome:
-    from graphs.companion.edits import edit_by_hand
-    from notebooks import EditError
+    from questbook.graphs.companion.edits import edit_by_hand
+    from questbook.notebooks import EditError
 
     saved = await table.game.saved()
     if saved is None or not saved.turn:

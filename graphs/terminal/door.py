@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from graphs.engine import Saved
-    from graphs.settings import Settings
-    from graphs.terminal.screen import Screen
-    from graphs.terminal.table import Command
+    from questbook.graphs.embedded.engine import Saved
+    from questbook.graphs.settings import Settings
+    from questbook.graphs.terminal.screen import Screen
+    from questbook.graphs.terminal.table import Command
 
 
 class Door(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphs.home import Home
+from questbook.graphs.embedded.home import Home
 
 
 def get_minilm(source: str | None) -> str:
@@ -15,7 +15,7 @@ def get_minilm(source: str | None) -> str:
         EmbeddingError: They cannot be had, or are not the published ones; nothing was changed.
         HomeError: The data directory cannot be used.
     """
-    from memory.minilm import fetch_minilm
+    from questbook.memory.embeddings.minilm import fetch_minilm
 
     directory = fetch_minilm(source, Home.find().minilm)
     return f"The weights of all-MiniLM-L6-v2 are in {directory}. Use them with QUESTBOOK_EMBEDDINGS=minilm."

@@ -8,20 +8,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from graphs.companion.context import assistant_name, own_campaign
-from graphs.dungeon_master.context import Context
-from graphs.dungeon_master.forget import Forgetting
-from graphs.dungeon_master.forgotten import Found, Removed
-from graphs.dungeon_master.provenance import MEMORY, why
-from graphs.dungeon_master.retract import retract
-from graphs.engine import Game, open_game
-from graphs.errors import HistoryError, SettingsError
-from graphs.home import Home
-from graphs.player_view import shown_fields
-from graphs.terminal.campaigns import hold_campaign
-from graphs.terminal.text import one_line, quoted
-from memory.citation import citation
-from memory.facts import hidden
+from questbook.graphs.companion.context import assistant_name, own_campaign
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
+from questbook.graphs.dungeon_master.forgetting.forgotten import Found, Removed
+from questbook.graphs.dungeon_master.forgetting.provenance import MEMORY, why
+from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.embedded.engine import Game, open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.errors import HistoryError, SettingsError
+from questbook.graphs.terminal.campaigns import hold_campaign
+from questbook.graphs.terminal.text import one_line, quoted
+from questbook.graphs.turn.player_view import shown_fields
+from questbook.memory.facts.facts import hidden
+from questbook.memory.lore.citation import citation
 
 Confirm = Callable[[Sequence[str]], Awaitable[bool]]
 """Shows lines to a person and asks whether to go on."""

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from graphs.engine import open_store
-from graphs.errors import SettingsError
-from graphs.home import Home, HomeError
-from graphs.settings import Settings
-from graphs.terminal.text import one_line
-from memory.characters import EVERYONE, MEMORIES
-from memory.curation import characters, listed
-from memory.ltm_csv import write_csv
-from memory.ltm_import import Brought, import_ltm, known_vectors
-from memory.ltm_vectors import MODEL
-from memory.namespaces import character_name, character_namespace
+from questbook.graphs.embedded.engine import open_store
+from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.errors import SettingsError
+from questbook.graphs.settings import Settings
+from questbook.graphs.terminal.text import one_line
+from questbook.memory.ltm.characters import EVERYONE, MEMORIES
+from questbook.memory.ltm.csv_files import write_csv
+from questbook.memory.ltm.curation import characters, listed
+from questbook.memory.ltm.import_ltm import Brought, import_ltm, known_vectors
+from questbook.memory.ltm.vectors import MODEL
+from questbook.memory.timeline.namespaces import character_name, character_namespace
 
 _SHOWN = 10  # reasons of one source that are shown; of more, their number
 _WIDTH = 300

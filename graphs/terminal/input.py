@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
-from graphs.home import Home, HomeError
-from graphs.terminal.text import cleaned
-from memory.off_the_record import off_record
+from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.terminal.text import cleaned
+from questbook.memory.timeline.off_the_record import off_record
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

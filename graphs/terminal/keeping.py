@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from graphs.terminal.table import Ask, Command, Outcome, Table, Then
+from questbook.graphs.terminal.table import Ask, Command, Outcome, Table, Then
 
 
 async def _forget(table: Table, rest: str) -> Outcome:
-    from graphs.terminal.forget import run_forget
+    from questbook.graphs.terminal.forget import run_forget
 
     if not rest:
         table.screen.complain("Forget what? /forget WORDS forgets them on every branch, after showing what says them.")
@@ -30,7 +30,7 @@ async def _forget(table: Table, rest: str) -> Outcome:
 
 
 async def _forget_if(table: Table, words: str, answer: str) -> Outcome:
-    from graphs.terminal.forget import run_forget
+    from questbook.graphs.terminal.forget import run_forget
 
     if answer.strip().casefold() != "yes":
         table.screen.say("Nothing was forgotten.")
@@ -45,7 +45,7 @@ async def _forget_if(table: Table, words: str, answer: str) -> Outcome:
 
 
 async def _retract(table: Table, rest: str) -> Outcome:
-    from graphs.terminal.forget import run_retract
+    from questbook.graphs.terminal.forget import run_retract
 
     table.screen.answer(await run_retract(table.game, rest))
     table.clear()
@@ -53,7 +53,7 @@ async def _retract(table: Table, rest: str) -> Outcome:
 
 
 async def _why(table: Table, rest: str) -> Outcome:
-    from graphs.terminal.forget import run_why
+    from questbook.graphs.terminal.forget import run_why
 
     table.screen.table("Why", ("Turn", "When", "Noted", "You said"), await run_why(table.game, rest))
     return Then.PROMPT

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from graphs.dungeon_master.context import Context
-from graphs.engine import open_store
-from graphs.home import Home
-from graphs.saved import thread_id_of
-from graphs.terminal.campaigns import hold
-from graphs.terminal.text import one_line
-from memory.documents import documents_in
-from memory.errors import UnknownLoreError
-from memory.faiss_store import FaissStore
-from memory.lore import Added, LoreFile, add_lore, list_lore, printable, remove_lore
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.engine import open_store
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved import thread_id_of
+from questbook.graphs.terminal.campaigns import hold
+from questbook.graphs.terminal.text import one_line
+from questbook.memory.errors import UnknownLoreError
+from questbook.memory.lore.documents import documents_in
+from questbook.memory.lore.lore import Added, LoreFile, add_lore, list_lore, printable, remove_lore
+from questbook.memory.store.faiss_store import FaissStore
 
 _NAMED = 5  # files of other kinds that are named; of more, their number
 _WAIT = 60.0  # seconds for another terminal to be done with its files

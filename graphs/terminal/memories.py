@@ -10,20 +10,20 @@ from typing import Any
 
 from langgraph.store.base import Item
 
-from graphs.companion.context import own_campaign
-from graphs.engine import open_store
-from graphs.errors import SettingsError
-from graphs.home import Home
-from graphs.settings import Settings
-from graphs.terminal.forget import UNSAID, ask
-from graphs.terminal.text import one_line
-from memory import curation
-from memory.age import phrase_age
-from memory.characters import MEMORIES
-from memory.facts import hidden
-from memory.faiss_store import FaissStore
-from memory.namespaces import campaign_namespace, character_namespace, player_namespace
-from memory.timeline import Segment
+from questbook.graphs.companion.context import own_campaign
+from questbook.graphs.embedded.engine import open_store
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.errors import SettingsError
+from questbook.graphs.settings import Settings
+from questbook.graphs.terminal.forget import UNSAID, ask
+from questbook.graphs.terminal.text import one_line
+from questbook.memory.facts.facts import hidden
+from questbook.memory.ltm import curation
+from questbook.memory.ltm.characters import MEMORIES
+from questbook.memory.recall.age import phrase_age
+from questbook.memory.store.faiss_store import FaissStore
+from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace, player_namespace
+from questbook.memory.timeline.timeline import Segment
 
 _FACTS, _ARCHIVE = "facts", "archive"
 _WIDTH = 200

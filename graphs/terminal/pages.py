@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphs.dungeon_master.rules import modifier
-from graphs.player_view import PlayerView
+from questbook.graphs.dungeon_master.rules.rules import modifier
+from questbook.graphs.turn.player_view import PlayerView
 
 if TYPE_CHECKING:
-    from graphs.difference import Changed
+    from questbook.graphs.history.difference import Changed
 
 Rows = list[tuple[str, str]]
 

@@ -8,19 +8,19 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from importlib import import_module
 
-from graphs.engine import Game, Saved, open_game
-from graphs.errors import FatalModelError, HistoryError, InputError, ModelError
-from graphs.events import Event
-from graphs.home import Home
-from graphs.providers import OFFLINE
-from graphs.settings import Settings
-from graphs.terminal.campaigns import hold_campaign
-from graphs.terminal.commands import COMMANDS, run_command
-from graphs.terminal.door import Door
-from graphs.terminal.input import Input, Keyboard, Pipe
-from graphs.terminal.screen import Screen
-from graphs.terminal.table import Ask, Outcome, Play, Table, Then
-from graphs.terminal.text import one_line, quoted
+from questbook.graphs.embedded.engine import Game, Saved, open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
+from questbook.graphs.events import Event
+from questbook.graphs.models.providers import OFFLINE
+from questbook.graphs.settings import Settings
+from questbook.graphs.terminal.campaigns import hold_campaign
+from questbook.graphs.terminal.commands import COMMANDS, run_command
+from questbook.graphs.terminal.door import Door
+from questbook.graphs.terminal.input import Input, Keyboard, Pipe
+from questbook.graphs.terminal.screen import Screen
+from questbook.graphs.terminal.table import Ask, Outcome, Play, Table, Then
+from questbook.graphs.terminal.text import one_line, quoted
 
 _SCENE_SHOWN = 200
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from graphs.engine import open_game
-from graphs.home import Home
-from graphs.settings import Settings
-from graphs.terminal.campaigns import hold_campaign
-from graphs.terminal.screen import Screen
-from graphs.terminal.travel import arrived
+from questbook.graphs.embedded.engine import open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.settings import Settings
+from questbook.graphs.terminal.campaigns import hold_campaign
+from questbook.graphs.terminal.screen import Screen
+from questbook.graphs.terminal.travel import arrived
 
 
 async def rewind(context: Settings, turn: int, *, live: bool) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from rich.text import Text
 from rich.tree import Tree
 
-from graphs.places import Place, Stretch, last_of_lines, stretches
-from graphs.terminal.text import one_line, quoted
-from memory.timeline import Segment
+from questbook.graphs.history.places import Place, Stretch, last_of_lines, stretches
+from questbook.graphs.terminal.text import one_line, quoted
+from questbook.memory.timeline.timeline import Segment
 
 _REPLY_SHOWN = 60
 _NAME_SHOWN = 40

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphs.events import Event, Noticed, Passed, Rolled, Spoken
-from graphs.terminal.text import cleaned, one_line
+from questbook.graphs.events import Event, Noticed, Passed, Rolled, Spoken
+from questbook.graphs.terminal.text import cleaned, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

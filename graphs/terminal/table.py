@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from graphs.engine import Game
-from graphs.events import Event, Passed, Prompted, Recalled
-from graphs.terminal.screen import Screen
+from questbook.graphs.embedded.engine import Game
+from questbook.graphs.events import Event, Passed, Prompted, Recalled
+from questbook.graphs.terminal.screen import Screen
 
 
 class Then(Enum):

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from graphs.events import Spoken
-from graphs.terminal.screen import Screen
-from graphs.terminal.table import Ask, Command, Outcome, Play, Table, Then
-from graphs.terminal.text import one_line, quoted
+from questbook.graphs.events import Spoken
+from questbook.graphs.terminal.screen import Screen
+from questbook.graphs.terminal.table import Ask, Command, Outcome, Play, Table, Then
+from questbook.graphs.terminal.text import one_line, quoted
 
 # The history comes with the graph, which the first prompt does not wait for: it is imported where it is used.
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
-    from graphs.history import History
-    from graphs.places import Place
+    from questbook.graphs.history.history import History
+    from questbook.graphs.history.places import Place
 
 _WORDS_SHOWN = 80
 _MEMORIES_SHOWN = 6
@@ -46,7 +46,7 @@ async def _retry(table: Table, rest: str) -> Outcome:
 
 
 async def _edit(table: Table, rest: str) -> Outcome:
-    from graphs.history import spot_of
+    from questbook.graphs.history.history import spot_of
 
     if rest:
         return await _rewrite(table, rest)
@@ -67,7 +67,7 @@ async def _rewrite(table: Table, words: str) -> Outcome:
 
 
 async def _branch(table: Table, rest: str) -> Outcome:
-    from graphs.history import spot_of
+    from questbook.graphs.history.history import spot_of
 
     if not rest:
         table.screen.complain("/branch NAME gives the line from here on a name.")
@@ -81,8 +81,8 @@ async def _branch(table: Table, rest: str) -> Outcome:
 
 
 async def _branches(table: Table, rest: str) -> Outcome:  # noqa: ARG001
-    from graphs.companion.context import assistant_name
-    from graphs.terminal.roads import draw_roads
+    from questbook.graphs.companion.context import assistant_name
+    from questbook.graphs.terminal.roads import draw_roads
 
     history = await table.game.history()
     places = await history.places()
@@ -107,7 +107,7 @@ async def _go(table: Table, rest: str) -> Outcome:
 
 
 async def _diff(table: Table, rest: str) -> Outcome:
-    from graphs.terminal.pages import difference_rows
+    from questbook.graphs.terminal.pages import difference_rows
 
     history = await table.game.history()
     if not (named := await _two(history, rest)):
@@ -130,7 +130,7 @@ async def _diff(table: Table, rest: str) -> Outcome:
 
 
 async def _recap(table: Table, rest: str) -> Outcome:  # noqa: ARG001
-    from graphs.dungeon_master.session import recap_of
+    from questbook.graphs.dungeon_master.session import recap_of
 
     saved = await table.game.saved()
     if saved is None or not saved.character.complete:
@@ -148,7 +148,7 @@ def _arrive(table: Table, state: StateSnapshot) -> Then:
 
 def arrived(screen: Screen, state: StateSnapshot) -> None:
     """Say where the player has come to, and what was said there last."""
-    from graphs.history import spot_of
+    from questbook.graphs.history.history import spot_of
 
     spot = spot_of(state)
     line = "" if spot.line == "main" else f" on the line {quoted(spot.line)}"
@@ -164,7 +164,7 @@ def _tell(screen: Screen, text: str) -> None:
 
 
 async def _turn(table: Table) -> int:
-    from graphs.history import spot_of
+    from questbook.graphs.history.history import spot_of
 
     return spot_of(await (await table.game.history()).now()).turn
 

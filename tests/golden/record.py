@@ -25,7 +25,7 @@ search
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {"QUESTBOOK_HOME": home, "PYTHONPATH": str(HERE.parent.parent)}
-        command = [sys.executable, "-m", "graphs.terminal", "play", "--seed", "6"]
+        command = [sys.executable, "-m", "questbook.graphs.terminal", "play", "--seed", "6"]
         subprocess.run(command, input=GAME, text=True, env=environment, check=True)
         target = HERE / sys.argv[1]
         shutil.rmtree(target, ignore_errors=True)

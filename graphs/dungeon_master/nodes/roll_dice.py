@@ -1,0 +1,95 @@
+"""roll_dice: the engine rolls, and what it rolled stands in state before it is told."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.rules.dice import Advantage, DiceError, Roll, roll
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.tool_calls import Call, answer, calls_of
+from questbook.memory.buffer.turns import turns_of
+from questbook.notebooks import render_value
+
+_MOST_CALLS = 10
+ROLL_DICE = {
+    "type": "function",
+    "function": {
+        "name": "roll_dice",
+        "description": (
+            "Roll dice where the outcome is open, before telling it. The roll is shown to the player as it fell. "
+            "A check is 1d20 plus the character's modifier against a DC."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "expression": {"type": "string", "description": "Such as 1d20+3, 2d6+1, 4d6kh3, d%."},
+                "reason": {"type": "string", "description": "What the roll decides, in a few words."},
+                "dc": {"type": "integer", "description": "Difficulty to reach, 5 to 30; leave out for damage."},
+                "advantage": {"type": "string", "enum": ["advantage", "disadvantage"]},
+            },
+            "required": ["expression", "reason"],
+        },
+    },
+}
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    expression: str
+    reason: str = Field(default="", max_length=300)
+    dc: int | None = Field(default=None, ge=1, le=99)
+    advantage: Advantage | None = None
+
+
+async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Answer each call of the last message, in order: with a roll, or with what was wrong with the call."""
+    message = state.messages[-1]
+    calls = calls_of(message) if isinstance(message, AIMessage) else []
+    rolls: list[dict[str, Any]] = []
+    results: list[ToolMessage] = []
+    _, turn = turns_of(state.messages, state.turn)[-1]
+    done = sum(1 for message in turn if isinstance(message, ToolMessage))
+    for call in calls:
+        try:
+            if len(results) >= _MOST_CALLS:
+                raise DiceError(f"That is more than {_MOST_CALLS} calls at once: roll what matters, then tell it.")
+            rolled = _roll(call, _dice(state, runtime.context, done + len(results)))
+        except DiceError as error:
+            results.append(answer(call, str(error), ok=False))
+        else:
+            shown = rolled.as_dict() | {"text": str(rolled)}
+            rolls.append(shown | {"turn": state.turn})
+            results.append(answer(call, render_value(shown)))
+    return {"messages": results, "rolls": rolls}
+
+
+def _roll(call: Call, dice: random.Random) -> Roll:
+    if call.name != "roll_dice":
+        raise DiceError(f"There is no tool {call.name!r}; the only one is roll_dice. Tell the outcome without it.")
+    if call.problem:
+        raise DiceError(f"roll_dice: {call.problem}")
+    try:
+        asked = _Asked.model_validate({k: v for k, v in call.args.items() if v is not None})
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        name = ".".join(map(str, problem["loc"])) or "arguments"
+        raise DiceError(
+            f"roll_dice: {name}: got {problem['input']!r:.80}; {problem['msg']}. "
+            'Send such as {"expression": "1d20+3", "reason": "Stealth", "dc": 15}.'
+        ) from error
+    return roll(asked.expression, rng=dice, reason=asked.reason, dc=asked.dc, advantage=asked.advantage)
+
+
+def _dice(state: DungeonState, context: Context, ordinal: int) -> random.Random:
+    """Give the dice of one roll: from the system's randomness, or, with a seed, the same whenever it is run again."""
+    if context.seed is None:
+        return random.SystemRandom()
+    branch = state.timeline[-1][0] if state.timeline else ""
+    return random.Random(f"{context.seed}/{branch}/{state.turn}/{ordinal}")

@@ -1,0 +1,88 @@
+"""Home: the directory where games live on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from questbook.graphs.errors import QuestbookError
+
+VARIABLE = "QUESTBOOK_HOME"
+
+
+class HomeError(QuestbookError):
+    """The directory of the games, or a file in it, cannot be used; the message names it and what to do."""
+
+
+class Home(NamedTuple):
+    """The directory where games live; a player's words are theirs, so nobody else may read it.
+
+    Attributes:
+        path: The directory.
+    """
+
+    path: Path
+
+    @classmethod
+    def find(cls) -> Self:
+        """Return the directory that QUESTBOOK_HOME names, or the user's data directory; make it if there is none.
+
+        Raises:
+            HomeError: It cannot be made or written.
+        """
+        named = os.environ.get(VARIABLE, "")
+        if named:
+            try:
+                path = Path(named).expanduser().absolute()
+            except RuntimeError as error:  # ~somebody, and there is nobody of that name
+                raise _unusable(Path(named), str(error)) from error
+        else:
+            from platformdirs import user_data_path  # not needed when the directory is named
+
+            path = user_data_path("questbook", appauthor=False)
+        home = cls(path)
+        try:
+            for directory in (path, home.locks):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unusable(path, error.strerror or str(error)) from error
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise _unusable(path, "no permission to write")
+        return home
+
+    @property
+    def checkpoints(self) -> Path:
+        """Database of the checkpoints: the state of every thread after every step."""
+        return self.path / "checkpoints.db"
+
+    @property
+    def minilm(self) -> Path:
+        """Directory of the weights of the embedder `minilm`."""
+        return self.path / "minilm"
+
+    @property
+    def memory(self) -> Path:
+        """Database of the semantic store: what outlives a thread's buffer."""
+        return self.path / "memory.db"
+
+    @property
+    def history(self) -> Path:
+        """What was typed at the terminal's prompt, for the arrow keys."""
+        return self.path / "history"
+
+    @property
+    def locks(self) -> Path:
+        """Directory of the campaigns' locks, one file each."""
+        return self.path / "campaigns"
+
+    def lock_of(self, thread_id: str) -> Path:
+        """Return the lock file of the campaign with this thread id."""
+        return self.locks / f"{thread_id}.lock"
+
+
+def _unusable(path: Path, reason: str) -> HomeError:
+    return HomeError(
+        f"Cannot use {path} to keep games: {reason}. Set {VARIABLE} to a directory that you may write, "
+        "or mend the permissions."
+    )

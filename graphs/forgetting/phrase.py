@@ -1,0 +1,232 @@
+"""Phrase: words that are to be forgotten, found and cut out of any value, however they were spelled or encoded.
+
+A phrase is found in any case, in composed and decomposed Unicode (NFC and NFD), with any white space between its words,
+with straight or curly quotes, and escaped as JSON or as markup, because a message holds the arguments of a tool call as
+JSON text. It is found inside of longer words too. What it is not found in: other spellings, other forms of a word,
+numbers that are no text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, get_origin
+
+from langchain_core.messages import BaseMessage
+from langgraph.types import Send
+from pydantic import BaseModel
+
+from questbook.graphs.errors import ForgettingError
+from questbook.notebooks import CharacterNotebook, Entry, StateNotebook
+
+FORGOTTEN = "[forgotten]"
+"""What stands where the phrase stood."""
+_SHORT = "…"  # the same, where there is no room
+_ROOM = 70  # characters that every field of the character's page takes
+_SHORTEST = 3  # bytes of letters and digits: with fewer, half of all words would go
+_ALIKE = {"'": "'’‘", '"': '"“”', "-": "-‐‑–"}
+_MARKUP = {"'": "&#39;|&#x27;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_ID = re.compile(r"[\W_\d]*|(?=.*\d)[\w.:-]{8,}")
+
+# Values under these keys are the machinery's own: names of nodes and branches, ids, types. They are never cut.
+_OWN = frozenset(
+    {"id", "ts", "v", "version", "type", "status", "kind", "node", "tool_call_id"}
+    | {"branch", "after", "thread", "checkpoint", "said_at", "opened_by", "owner", "timeline"}
+    | {"channel_versions", "versions_seen", "updated_channels"}
+)
+_OWN_BESIDE = {
+    "content": frozenset({"role", "name"}),  # a message as a dict
+    "args": frozenset({"name"}),  # a tool call
+    "branch": frozenset({"messages"}),  # a record: the ids of its messages
+    "step": frozenset({"source", "parents", "user", "campaign", "thread_id", "run_id"}),  # a checkpoint's metadata
+}
+
+
+class Phrase:
+    """Words that are to be forgotten.
+
+    Args:
+        words: The words; case and white space do not count.
+
+    Attributes:
+        words: The words, on one line.
+
+    Raises:
+        ForgettingError: There is hardly anything to look for.
+    """
+
+    def __init__(self, words: str) -> None:
+        self.words = " ".join(unicodedata.normalize("NFC", words).split())
+        if len("".join(c for c in self.words if c.isalnum()).encode("utf-8", "replace")) < _SHORTEST:
+            raise ForgettingError(
+                f"{words!r} is too short to be forgotten: half of all words would go with it. Nothing was changed; "
+                "give at least three letters."
+            )
+        self._pattern = re.compile("".join(map(_spellings, self.words)), re.IGNORECASE)
+        self._mark = _SHORT if self._pattern.search(FORGOTTEN) else FORGOTTEN
+
+    def is_in(self, text: str) -> bool:
+        """Whether a text holds the phrase."""
+        return self._pattern.search(text) is not None
+
+    def may_be_in(self, encoded: bytes) -> bool:
+        """Whether an encoded value can hold the phrase: cheap, and never wrongly no where strings are kept as UTF-8."""
+        return self.is_in(encoded.decode("utf-8", "ignore"))
+
+    def cut_text(self, text: str, *, tight: bool = False) -> str:
+        """Return the text with a mark where the phrase stood.
+
+        Args:
+            text: Any text.
+            tight: The text may not grow much.
+        """
+        cut = self._pattern.sub(self._mark, text)
+        return self._pattern.sub(_SHORT, text) if tight and len(cut) > max(len(text), _ROOM) else cut
+
+    def cut(self, value: Any, key: str = "") -> Any:
+        """Return the value without the phrase; the very same value if it does not hold it.
+
+        Text gets a mark where the phrase stood; of what people gave names (entries of a page), an entry that is called
+        so goes as a whole. Structure, ids and types stay.
+
+        Args:
+            value: What a checkpoint or a store holds: JSON, messages, models, and what LangGraph puts around them.
+            key: What the value is called in its place, such as the name of its channel.
+
+        Raises:
+            ForgettingError: The phrase is a word of the machinery too, or stands in something that cannot be cut.
+        """
+        return self._cut(value, key, tight=key == "character")
+
+    def check_own(self, value: Any) -> None:
+        """See that no word of the machinery holds the phrase: names of fields, nodes, types.
+
+        Raises:
+            ForgettingError: One does.
+        """
+        if isinstance(value, str):
+            # An id holds any short word by chance, and says nothing.
+            if self.is_in(value) and not _ID.fullmatch(value):
+                raise ForgettingError(
+                    f"“{self.words}” cannot be forgotten: it is part of {value!r}, which the game itself is built on "
+                    "and keeps. Nothing was changed; give more of the words around it."
+                )
+        elif isinstance(value, Mapping):
+            for name, part in value.items():
+                self.check_own(name)
+                self.check_own(part)
+        elif isinstance(value, list | tuple):
+            for part in value:
+                self.check_own(part)
+
+    def places(self, value: Any, path: str) -> list[str]:
+        """List the dotted paths of the texts and names in a JSON value that hold the phrase."""
+        if isinstance(value, str):
+            return [path] if self.is_in(value) else []
+        if isinstance(value, Mapping):
+            named = [f"{path}.{key}" for key in value if self.is_in(str(key))]
+            return named + [
+                found for key, part in value.items() if f"{path}.{key}" not in named
+                for found in self.places(part, f"{path}.{key}")
+            ]  # fmt: skip
+        if isinstance(value, list):
+            return list(dict.fromkeys(found for part in value for found in self.places(part, path)))
+        return []
+
+    def _cut(self, value: Any, key: str, *, tight: bool) -> Any:
+        if isinstance(value, str):
+            return self.cut_text(value, tight=tight) if self.is_in(value) else value
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, dict):
+            return self._cut_dict(value, key, tight=tight)
+        if isinstance(value, list | tuple | set | frozenset):
+            parts = [self._cut(part, "", tight=tight) for part in value]
+            if all(new is old for new, old in zip(parts, value, strict=True)):
+                return value
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+        if isinstance(value, BaseModel):
+            self.check_own(f"{type(value).__module__}.{type(value).__name__}")
+            own = _OWN | {"name"} if isinstance(value, BaseMessage) else frozenset[str]()
+            fields = {**vars(value), **(value.model_extra or {})}
+            changed = self._changed(fields, own, named=False, tight=tight or isinstance(value, CharacterNotebook))
+            return value.model_copy(update=changed) if changed else value
+        if isinstance(value, Send):
+            self.check_own(value.node)
+            argument = self._cut(value.arg, "", tight=tight)
+            return value if argument is value.arg else Send(value.node, argument)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+            changed = self._changed(fields, frozenset({"id"}), named=False, tight=tight)
+            return dataclasses.replace(value, **changed) if changed else value
+        if self.may_be_in(value) if isinstance(value, bytes) else self.is_in(repr(value)):
+            raise ForgettingError(
+                f"“{self.words}” stands in a {type(value).__name__}, which cannot be read. Nothing was changed there."
+            )
+        return value
+
+    def _cut_dict(self, value: dict[Any, Any], key: str, *, tight: bool) -> dict[Any, Any]:
+        named = key in _COLLECTIONS
+        own = frozenset[str]() if named else _OWN.union(*(keys for mark, keys in _OWN_BESIDE.items() if mark in value))
+        if not (changed := self._changed(value, own, named=named, tight=tight)):
+            return value
+        return {k: changed.get(k, part) for k, part in value.items() if changed.get(k, part) is not _GONE}
+
+    def _changed(self, fields: Mapping[Any, Any], own: frozenset[str], *, named: bool, tight: bool) -> dict[Any, Any]:
+        changed: dict[Any, Any] = {}
+        for key, part in fields.items():
+            if named and self.is_in(str(key)):
+                changed[key] = _GONE
+                continue
+            self.check_own(key)
+            if key in own:
+                self.check_own(part)
+                continue
+            new = self._cut(part, str(key), tight=tight or key == "character")
+            if new is not part:
+                changed[key] = new
+        return changed
+
+
+_GONE = object()
+
+
+def _spellings(character: str) -> str:
+    """Return the pattern of one character in every spelling and encoding that it may stand in."""
+    if character == " ":
+        return r"(?:\s|\\+[nrt]|\\+u00a0)+"
+    forms = set[str]()
+    for letter in _ALIKE.get(character, character):
+        cases = {letter, letter.lower(), letter.upper(), letter.casefold()}
+        normal = {unicodedata.normalize(form, case) for form in ("NFC", "NFD") for case in cases}
+        forms |= {"".join(map(_escapable, form)) for form in normal}
+    if character in '"\\/':
+        forms.add(r"\\+" + re.escape(character))
+    if character in _MARKUP:
+        forms.add(_MARKUP[character])
+    return f"(?:{'|'.join(sorted(forms, key=lambda form: (-len(form), form)))})"
+
+
+def _escapable(character: str) -> str:
+    """Return the pattern of a code point as it is or, unless it never needs that, escaped as JSON escapes it."""
+    if character.isascii() and character.isalnum():
+        return character
+    units = character.encode("utf-16-be", "surrogatepass")
+    escaped = "".join(rf"\\+u{units[n]:02x}{units[n + 1]:02x}" for n in range(0, len(units), 2))
+    return f"(?:{re.escape(character)}|{escaped})"
+
+
+def _collections(model: type[BaseModel]) -> set[str]:
+    """Name the fields of a page whose keys people chose."""
+    found = set[str]()
+    for name, field in model.model_fields.items():
+        if get_origin(field.annotation) is dict:
+            found.add(field.alias or name)
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, Entry):
+            found |= _collections(field.annotation)
+    return found
+
+
+_COLLECTIONS = frozenset(_collections(CharacterNotebook) | _collections(StateNotebook))

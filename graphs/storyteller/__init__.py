@@ -1,5 +1,0 @@
-"""The offline storyteller: a chat model made of tales, tables and dice, with no language model in it."""
-
-from graphs.storyteller.model import OfflineStoryteller
-
-__all__ = ["OfflineStoryteller"]

@@ -1,0 +1,73 @@
+"""PlayerView: what a player may see of a campaign.
+
+Every door that shows the game to its player takes this and nothing else, and so does a node that renders for them, as
+its input schema: what only the dungeon master knows is left out when the view is made, so nothing behind it can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from questbook.memory.facts.facts import hidden
+from questbook.notebooks import CharacterNotebook, StateNotebook
+
+JSON = dict[str, Any]
+_BEHIND = frozenset({"noted", "taught", "known_by"})  # of a memory: what was noted with it, and who else knows
+
+
+def _quest(page: Any) -> JSON:
+    return StateNotebook.load(page).player_view()
+
+
+def _character(page: Any) -> CharacterNotebook:
+    return CharacterNotebook.load(page)
+
+
+def shown_memories(memories: Iterable[Mapping[str, Any]] | None) -> list[JSON]:
+    """Return the memories that a player may see, without what stands behind them."""
+    return [
+        {name: value for name, value in memory.items() if name not in _BEHIND}
+        for memory in memories or ()
+        if not hidden(memory)
+    ]
+
+
+def shown_fields(paths: Iterable[str]) -> list[str]:
+    """Return dotted paths of the quest's page as a player may read them: a secret's own name is one, too."""
+    return list(dict.fromkeys(path.split(".")[0] if is_secret(path) else path for path in paths))
+
+
+def is_secret(path: str) -> bool:
+    """Whether a dotted path of the quest's page leads to what only the dungeon master knows."""
+    return path.split(".")[0].strip().casefold() in StateNotebook.SECRET
+
+
+class PlayerView(BaseModel):
+    """What a player may see, made of a state's channels, a checkpoint's values or the campaign's head.
+
+    Attributes:
+        character: Who plays.
+        quest: The quest's page without secrets and empty fields, as JSON.
+        summary: What left the conversation, in short; it is made of nothing but what was told.
+        recalled: What was recalled for the turn, without what only the dungeon master knows; None before that.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
+
+    character: Annotated[CharacterNotebook, BeforeValidator(_character)] = Field(default_factory=CharacterNotebook)
+    quest: Annotated[JSON, BeforeValidator(_quest)] = Field(default_factory=dict)
+    summary: str = ""
+    recalled: Annotated[list[JSON], BeforeValidator(shown_memories)] = Field(default_factory=list)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Make the view of a state's values.
+
+        Raises:
+            NotebookError: A page in them is none, or a newer Questbook wrote it.
+        """
+        pages = {"character": CharacterNotebook.load(values.get("character")), "quest": _quest(values.get("quest"))}
+        return cls.model_validate({"summary": values.get("summary") or "", "recalled": values.get("recalled")} | pages)

@@ -1,0 +1,163 @@
+"""Embedders that come with the store, and how to name any other.
+
+`docs/embeddings.md` gives the choice with what each costs and finds.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from zlib import crc32
+
+from langchain_core.embeddings import Embeddings
+
+from questbook.memory.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    from langgraph.store.base.embed import AEmbeddingsFunc, EmbeddingsFunc
+
+_WORD = re.compile(r"[^\W_]+")
+_DEFAULT_DIMS = 512
+_GRAMS = (
+    3,
+    4,
+    5,
+)  # lengths of the character n-grams; 3 to 5 were measured in research, see docs/embeddings.md
+_GRAM_WEIGHT = 0.4  # one n-gram against one word: a word has many n-grams
+
+
+@runtime_checkable
+class Identified(Protocol):
+    """An embedder that says who it is, so that the store can tell when it changes."""
+
+    @property
+    def identity(self) -> str:
+        """A name that changes whenever the vectors would."""
+
+
+class HashEmbeddings(Embeddings):
+    """Vectors of hashed words and character n-grams: no model, no download, the same on every machine.
+
+    It knows spelling, not meaning: texts that share words, or parts of words, are close. That serves
+    similarity thresholds and the detection of duplicates; finding is carried by the lexical index beside it.
+    (Feature hashing with signs after Weinberger et al. 2009, term frequencies damped by 1 + ln.)
+
+    Args:
+        dims: Number of dimensions, 8 or more. More dimensions mean fewer collisions and larger files.
+    """
+
+    fusion_weight = 0.25
+    """What its cosine is worth beside word scores of weight 1, which know spelling better."""
+
+    def __init__(self, dims: int = _DEFAULT_DIMS) -> None:
+        if dims < 8:
+            raise EmbeddingError(f"HashEmbeddings needs 8 dimensions or more, got {dims}")
+        self.dims = dims
+
+    @property
+    def identity(self) -> str:
+        """Names the algorithm's version and the dimension."""
+        return f"hash-1:{self.dims}"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed texts as unit vectors; a text without letters or digits gives the zero vector."""
+        return [self._embed(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Embed a query as documents are embedded."""
+        return self._embed(text)
+
+    def _embed(self, text: str) -> list[float]:
+        vector = [0.0] * self.dims
+        for feature, count in self._features(text).items():
+            code = crc32(feature.encode("utf-8", "surrogatepass"))
+            weight = 1.0 + math.log(count)
+            if feature[0] == "#":
+                weight *= _GRAM_WEIGHT
+            # The sign comes from a bit that the position does not use, so that collisions cancel on average.
+            vector[(code >> 1) % self.dims] += weight if code & 1 else -weight
+        norm = math.sqrt(sum(x * x for x in vector))
+        return [x / norm for x in vector] if norm else vector
+
+    @staticmethod
+    def _features(text: str) -> Counter[str]:
+        folded = unicodedata.normalize("NFKD", text.lower())
+        words = _WORD.findall("".join(c for c in folded if not unicodedata.combining(c)))
+        features = Counter(words)
+        for word in words:
+            marked = f" {word} "
+            for length in _GRAMS:
+                features.update(f"#{marked[i : i + length]}" for i in range(len(marked) - length + 1))
+        return features
+
+
+def embedder_of(store: object) -> object:
+    """Return what makes a store's vectors, as far as the store tells it; else None."""
+    index = getattr(store, "index_config", None)
+    return index.get("embed") if isinstance(index, Mapping) else None
+
+
+def load_embeddings(name: str, **options: Any) -> Embeddings:
+    """Load an embedder by name.
+
+    Args:
+        name: `hash` or `hash:<dims>` for `HashEmbeddings`; `minilm` or `minilm:<directory>` for
+            `MiniLMEmbeddings`; otherwise `provider:model` as LangChain's
+            `init_embeddings` takes it, for example `openai:text-embedding-3-small`.
+        **options: Passed to `init_embeddings`.
+
+    Returns:
+        A LangChain `Embeddings`.
+
+    Raises:
+        EmbeddingError: If the name is not understood, or the provider's package or key is missing.
+    """
+    provider, _, model = name.partition(":")
+    if provider == "hash":
+        if model and not model.isdecimal():
+            raise EmbeddingError(f"{name!r}: expected 'hash' or 'hash:<dims>', for example 'hash:512'")
+        return HashEmbeddings(int(model)) if model else HashEmbeddings()
+    if provider == "minilm":
+        from questbook.memory.embeddings.minilm import MiniLMEmbeddings  # needs platformdirs only
+
+        return MiniLMEmbeddings(model or None)
+    from langchain.embeddings import init_embeddings  # half a second that most runs do not need
+
+    try:
+        loaded = init_embeddings(name, **options)
+    except (ValueError, ImportError, TypeError) as error:
+        raise EmbeddingError(f"cannot load the embedder {name!r}: {error}") from error
+    except Exception as error:
+        raise EmbeddingError(f"cannot start the embedder {name!r}: {type(error).__name__}: {error}") from error
+    if not isinstance(loaded, Embeddings):
+        raise EmbeddingError(f"{name!r} loaded a {type(loaded).__name__}, not a LangChain Embeddings")
+    return loaded
+
+
+def identify(embed: "Embeddings | EmbeddingsFunc | AEmbeddingsFunc") -> str:
+    """Name an embedder such that another model gets another name.
+
+    Args:
+        embed: An embedder or embedding function.
+
+    Returns:
+        Its `identity` if it has one; otherwise its class and model name, or the qualified name of the
+        function.
+    """
+    if isinstance(embed, Identified):
+        return embed.identity
+    named = embed if callable(embed) and not isinstance(embed, Embeddings) else type(embed)
+    home = getattr(named, "__qualname__", type(embed).__qualname__)
+    model = next((m for m in (getattr(embed, a, None) for a in ("model", "model_name")) if isinstance(m, str)), None)
+    return f"{home}:{model}" if model else home
+
+
+def announced_dims(embed: object) -> int | None:
+    """The dimension that an embedder says it has, or None if it does not say."""
+    for attribute in ("dims", "dimensions", "dim"):
+        size = getattr(embed, attribute, None)
+        if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+            return size
+    return None

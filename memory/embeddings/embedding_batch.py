@@ -1,0 +1,220 @@
+"""Calls to the embedder: many texts in one call, and nothing that it returns is believed unchecked."""
+
+import asyncio
+import math
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Self
+
+from langchain_core.embeddings import Embeddings
+
+from questbook.memory.errors import EmbedderChangedError, EmbeddingError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+
+_SAFE = 1e-12  # lengths between this and its inverse are right in 32 bits; their squares neither vanish nor overflow
+Embedded = Mapping[str, Sequence[float]]
+
+
+class _Tick:
+    """What the callers of one tick of an event loop want embedded."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, None] = {}
+        self.queries: dict[str, None] = {}
+        self.task: asyncio.Task[tuple[Embedded, Embedded]]
+
+
+class EmbeddingBatch:
+    """An embedder with a known dimension, whose vectors come back as unit float32 arrays.
+
+    Args:
+        embeddings: Any LangChain embedder.
+        dims: Length that every vector must have.
+    """
+
+    def __init__(self, embeddings: Embeddings, dims: int) -> None:
+        self.embeddings = embeddings
+        self.dims = dims
+        self._ticks: dict[asyncio.AbstractEventLoop, _Tick] = {}
+        # LangGraph wraps a function; if it is asynchronous, the wrapper has no synchronous one.
+        self._only_asynchronous = hasattr(embeddings, "afunc") and not hasattr(embeddings, "func")
+
+    @classmethod
+    def probed(cls, embeddings: Embeddings) -> Self:
+        """Find out the dimension of an embedder by embedding one word.
+
+        Args:
+            embeddings: Any LangChain embedder.
+
+        Returns:
+            The batch.
+
+        Raises:
+            EmbeddingError: If the embedder fails.
+        """
+        batch = cls(embeddings, 0)
+        vector = batch.embed((), ("dimension",))[1]["dimension"]
+        return cls(embeddings, len(vector))
+
+    def embed(self, texts: Iterable[str], queries: Iterable[str]) -> tuple[Embedded, Embedded]:
+        """Embed documents with `embed_documents` in one call, and each query with `embed_query`.
+
+        Args:
+            texts: Documents; repeated ones are embedded once.
+            queries: Queries; repeated ones are embedded once.
+
+        Returns:
+            What the embedder returned, by text and by query.
+
+        Raises:
+            EmbeddingError: If the embedder raises, or returns another number of vectors than of texts.
+        """
+        texts, queries = list(dict.fromkeys(texts)), list(dict.fromkeys(queries))
+        if self._only_asynchronous:
+            return self._run(texts, queries)
+        try:
+            vectors = self.embeddings.embed_documents(texts) if texts else []
+            asked = [self.embeddings.embed_query(query) for query in queries]
+        except Exception as error:
+            raise _failed(error) from error
+        return _paired(texts, vectors), _paired(queries, asked)
+
+    def _run(self, texts: list[str], queries: list[str]) -> tuple[Embedded, Embedded]:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self._call(texts, queries))
+        raise EmbeddingError(
+            "the embedding function is asynchronous and an event loop is running: "
+            "use the store's asynchronous methods there (aput, asearch, abatch)"
+        )
+
+    async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> tuple[Embedded, Embedded]:
+        """Embed like `embed`, with the embedder's asynchronous methods, once for all callers of one tick.
+
+        The first caller of a tick of the event loop plans a call for the next one; whoever comes before it
+        joins.
+
+        Args:
+            texts: Documents.
+            queries: Queries.
+
+        Returns:
+            What the embedder returned, at least for these texts and queries.
+
+        Raises:
+            EmbeddingError: As `embed` does; everyone who shared the call gets it.
+        """
+        if not texts and not queries:
+            return {}, {}
+        loop = asyncio.get_running_loop()
+        tick = self._ticks.get(loop)
+        if tick is None:
+            tick = self._ticks[loop] = _Tick()
+            tick.task = loop.create_task(self._flush(loop, tick))
+            # If every caller was cancelled, nobody else would look at its failure.
+            tick.task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        tick.texts.update(dict.fromkeys(texts))
+        tick.queries.update(dict.fromkeys(queries))
+        # Shielded: a caller that is cancelled must not take the others' vectors with it.
+        return await asyncio.shield(tick.task)
+
+    async def _flush(self, loop: asyncio.AbstractEventLoop, tick: "_Tick") -> tuple[Embedded, Embedded]:
+        await asyncio.sleep(0)
+        del self._ticks[loop]
+        return await self._call(list(tick.texts), list(tick.queries))
+
+    async def _call(self, texts: list[str], queries: list[str]) -> tuple[Embedded, Embedded]:
+        try:
+            vectors = await self.embeddings.aembed_documents(texts) if texts else []
+            asked = await asyncio.gather(*(self.embeddings.aembed_query(query) for query in queries))
+        except Exception as error:
+            raise _failed(error) from error
+        return _paired(texts, vectors), _paired(queries, asked)
+
+    def units(self, embedded: Embedded) -> "dict[str, Vector]":
+        """Check vectors and scale them to length 1.
+
+        Args:
+            embedded: What `embed` or `aembed` returned.
+
+        Returns:
+            float32 arrays of shape (dims,) by text.
+
+        Raises:
+            EmbedderChangedError: If a vector has another length than `dims`.
+            EmbeddingError: If one is no vector of finite numbers.
+        """
+        return {text: unit(vector, self.dims) for text, vector in embedded.items()}
+
+
+def unit(vector: Sequence[float], dims: int) -> "Vector":
+    """Scale a vector to length 1; the zero vector stays zero, so that its cosine to everything is 0.
+
+    Args:
+        vector: What an embedder returned.
+        dims: Length that it must have.
+
+    Returns:
+        float32 array of shape (dims,).
+
+    Raises:
+        EmbedderChangedError: If its length is another: the store was set up for another model.
+        EmbeddingError: If it is no vector of finite numbers.
+    """
+    import numpy as np  # a program that only imports the store should not wait for numpy
+
+    try:
+        array = _array(vector, dims)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"the embedder returned something that is no vector of numbers: {error}") from error
+    # A sum of squares is finite only if all numbers are; where it is not, they may still be, and only be large.
+    norm = math.sqrt(float(array @ array)) if array.ndim == 1 else math.nan
+    if not math.isfinite(norm) and (array.ndim != 1 or not np.isfinite(array).all()):
+        raise EmbeddingError(f"expected vectors of {dims} finite numbers, got shape {array.shape} or NaN")
+    if array.shape != (dims,):
+        raise EmbedderChangedError(
+            f"the embedder returned {array.shape[0]} dimensions, the store is set to {dims}; "
+            'give index["dims"] as the model has it'
+        )
+    if not _SAFE < norm < 1 / _SAFE:
+        norm = float(np.linalg.norm(array.astype(np.float64)))
+        return array if norm == 0.0 else (array.astype(np.float64) / norm).astype(np.float32)
+    return array / np.float32(norm)
+
+
+def _array(vector: Sequence[float], dims: int) -> "Vector":
+    import numpy as np
+
+    if type(vector) is list and len(vector) == dims:
+        try:
+            return np.frombuffer(_packer(dims)(*vector), np.float32)  # a third of the time that numpy takes for a list
+        except (struct.error, OverflowError):
+            pass  # numpy says what is wrong with it
+    return np.asarray(vector, dtype=np.float32)
+
+
+@cache
+def _packer(dims: int) -> "Callable[..., bytes]":
+    return struct.Struct(f"{dims}f").pack
+
+
+def _paired(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> Embedded:
+    if len(vectors) != len(texts):
+        raise EmbeddingError(
+            f"the embedder returned {len(vectors)} vectors for {len(texts)} texts, nothing was written"
+        )
+    return dict(zip(texts, vectors, strict=True))
+
+
+def _failed(error: Exception) -> EmbeddingError:
+    if isinstance(error, EmbeddingError):
+        return error
+    return EmbeddingError(f"the embedder failed, nothing was written: {type(error).__name__}: {error}")

@@ -1,0 +1,164 @@
+"""`ltm_config.json`: the settings of the LTM extension for text-generation-webui, under its names, with its defaults.
+
+A file that was made for the extension is read as it is. What the extension found out only in the middle of a chat (a
+misspelt location, a field that no template has, a missing key) is said here, all at once, when the file is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from string import Formatter
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from questbook.memory.errors import LtmConfigError
+
+Location = Literal["BEFORE_NORMAL_CONTEXT", "AFTER_NORMAL_CONTEXT_BUT_BEFORE_MESSAGES"]
+
+CONTEXT_FIELDS = ("name1", "name2", "all_memories")
+MEMORY_FIELDS = ("time_difference", "memory_name", "memory_message", "memory_date", "memory_times")
+
+SPELLING_DISTANCE = 0.80
+"""A `max_cosine_distance` for `HashEmbeddings`, whose cosine knows spelling only: `docs/ltm.md` has the measurement."""
+
+_SETTINGS = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def _template(*fields: str) -> AfterValidator:
+    def check(template: str) -> str:
+        allowed = "its fields are " + ", ".join(f"{{{field}}}" for field in fields)
+        try:
+            named = [(name, form or how) for _, name, form, how in Formatter().parse(template) if name is not None]
+        except ValueError as error:
+            raise ValueError(f"{error}; a brace that is no field is written twice; {allowed}") from error
+        for name, form in named:
+            if name not in fields:
+                raise ValueError(f"there is no field {{{name}}}; {allowed}")
+            if form:  # {name1:9999999999} would fill the memory of the machine
+                raise ValueError(f"the field {name} has the format {form!r}; {allowed}, without a format")
+        return template
+
+    return AfterValidator(check)
+
+
+class LtmContext(BaseModel):
+    """Where memories stand in the prompt, and how they read."""
+
+    model_config = _SETTINGS
+
+    injection_location: Location = Field(
+        default="BEFORE_NORMAL_CONTEXT",
+        description="Before the context, or after it: before the first <START> in it, or at its end.",
+    )
+    memory_context_template: Annotated[str, _template(*CONTEXT_FIELDS)] = Field(
+        default="{name2}'s memory log:\n{all_memories}\n"
+        "While {name2} talks with {name1}, {name2} calls these memories to mind and lets them show where they fit.",
+        description="The block as a whole: name1 is the user, name2 the character.",
+    )
+    memory_template: Annotated[str, _template(*MEMORY_FIELDS)] = Field(
+        default='{time_difference}, {memory_name} said:\n"{memory_message}"',
+        description="One memory: how long ago, who, what; also its date and how often it was said.",
+    )
+
+
+class LtmWrites(BaseModel):
+    """What is remembered."""
+
+    model_config = _SETTINGS
+
+    min_message_length: int = Field(default=100, ge=0, description="Shorter messages are not remembered; characters.")
+
+
+class LtmReads(BaseModel):
+    """What is recalled."""
+
+    model_config = _SETTINGS
+
+    max_cosine_distance: float = Field(
+        default=0.60, ge=0, le=2, description="Only memories nearer to the message than this; 0 is the same direction."
+    )
+    num_memories_to_fetch: int = Field(default=2, ge=0, le=100, description="Memories in the prompt at the most.")
+    memory_length_cutoff_in_chars: int = Field(
+        default=1000, ge=1, description="Characters of a memory in the prompt; it is kept whole."
+    )
+    visible: Literal["now", "next_session"] = Field(
+        default="now",
+        description="From when on a memory is recalled. next_session is what the extension did; it has no name there.",
+    )
+
+
+class LtmConfig(BaseModel):
+    """The settings of a character's memory; what is left out is as the extension's example has it.
+
+    `LtmConfig()` is that example, `LtmConfig.of({"ltm_reads": {"num_memories_to_fetch": 4}})` a change to it.
+    """
+
+    model_config = _SETTINGS
+
+    ltm_context: LtmContext = LtmContext()
+    ltm_writes: LtmWrites = LtmWrites()
+    ltm_reads: LtmReads = LtmReads()
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], source: str = "The LTM settings") -> Self:
+        """Read settings.
+
+        Args:
+            given: Sections and their settings, as in the file.
+            source: What the errors call it.
+
+        Raises:
+            LtmConfigError: Something is wrong; each wrong value is named with what is allowed.
+        """
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            problems = "; ".join(_problem(problem) for problem in error.errors(include_url=False))
+            raise LtmConfigError(f"{source}: {problems}.") from error
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an `ltm_config.json`, the extension's own or one of ours.
+
+        Raises:
+            LtmConfigError: It cannot be read, is no JSON, or something in it is wrong.
+        """
+        file = Path(path)
+        try:
+            given = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=_once)
+        except OSError as error:
+            raise LtmConfigError(f"{file} cannot be read: {error.strerror or error}.") from error
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise LtmConfigError(f"{file} is no JSON in UTF-8: {error}.") from error
+        except LtmConfigError as error:
+            raise LtmConfigError(f"{file}: {error}") from error
+        return cls.of(given, str(file))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the settings to a file, to start from."""
+        Path(path).write_text(json.dumps(self.model_dump(), indent=4, ensure_ascii=False) + "\n", "utf-8")
+
+
+_SECTIONS: dict[str, type[BaseModel]] = {"ltm_context": LtmContext, "ltm_writes": LtmWrites, "ltm_reads": LtmReads}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise LtmConfigError(f"{twice[0]!r} stands there twice; which of the two is meant cannot be known.")
+    return dict(pairs)
+
+
+def _problem(problem: Any) -> str:
+    place = [str(part) for part in problem["loc"]]
+    if problem["type"] == "extra_forbidden":
+        home = _SECTIONS.get(place[0]) if len(place) > 1 else LtmConfig
+        return f"there is no {'.'.join(place)}; there are {', '.join(home.model_fields if home else ())}"
+    if not place:
+        return f"got {problem['input']!r:.60}; expected an object with {', '.join(_SECTIONS)}"
+    told = problem["msg"].removeprefix("Value error, ")
+    return f"{'.'.join(place)} is {problem['input']!r:.80}: {told[0].lower()}{told[1:]}"

@@ -1,0 +1,182 @@
+"""Curation: looking through memories by hand, and adding, changing and deleting them.
+
+This is a person's own doing and concerns what is kept, on every branch; what graphs do to memories is in their nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from langgraph.store.base import BaseStore, Item, PutOp, SearchItem
+
+from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
+from questbook.memory.facts import marks
+from questbook.memory.facts.validity import valid
+from questbook.memory.ltm.characters import EVERYONE, MEMORIES, memory_key, memory_record
+from questbook.memory.ltm.greeting import SESSIONS
+from questbook.memory.store.paging import items_under
+from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
+from questbook.memory.timeline.timeline import Segment
+
+_LEAST = 4  # characters by which a key can be named
+
+
+async def characters(store: BaseStore, user: str | None = None) -> dict[str, int]:
+    """Return the characters of a user that have memories, and how many each has.
+
+    Args:
+        store: Any store.
+        user: Whose; None: those that all users share.
+    """
+    counts: dict[str, int] = {}
+    place = characters_namespace(user)
+    async for item in items_under(store, place):
+        if item.namespace[len(place) + 1 :] == (MEMORIES,):
+            name = unescape_label(item.namespace[len(place)])
+            counts[name] = counts.get(name, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+async def listed(store: BaseStore, namespace: tuple[str, ...]) -> list[SearchItem]:
+    """Return all memories of a namespace, the latest first."""
+    items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
+    return sorted(items, key=lambda item: (str(item.value.get("said_at", "")), item.key), reverse=True)
+
+
+class Grouped(NamedTuple):
+    """The facts of a campaign or player, each group the latest first.
+
+    Attributes:
+        facts: What holds.
+        insights: What was concluded and holds.
+        ended: What held once: another fact took its place, or it was judged to be contradicted.
+        elsewhere: What only other branches know.
+    """
+
+    facts: list[SearchItem]
+    insights: list[SearchItem]
+    ended: list[SearchItem]
+    elsewhere: list[SearchItem]
+
+
+async def grouped(store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment] | None = None) -> Grouped:
+    """Return all facts of a namespace, grouped by what they are and whether they hold.
+
+    Args:
+        store: Any store.
+        namespace: Where the facts are.
+        timeline: On which they hold or not; None: all branches together.
+    """
+    items = await listed(store, namespace)
+    here = [item for item in items if marks.seen(timeline, item.value)]
+    known, holding = {item.key for item in here}, {item.key for item in await valid(store, here, timeline=timeline)}
+    insights = {item.key for item in here if item.value.get("cites")}
+    return Grouped(
+        [item for item in here if item.key in holding - insights],
+        [item for item in here if item.key in holding & insights],
+        [item for item in here if item.key not in holding],
+        [item for item in items if item.key not in known],
+    )
+
+
+async def searched(store: BaseStore, namespace: tuple[str, ...], query: str, limit: int = 10) -> list[SearchItem]:
+    """Return the memories that fit a query best, in the store's own order; their score is the cosine, if it has one."""
+    return await store.asearch(namespace, query=query, limit=limit)
+
+
+async def add(
+    store: BaseStore,
+    character: str,
+    text: str,
+    *,
+    speaker: str,
+    user: str | None = None,
+    said_at: datetime | None = None,
+) -> str:
+    """Add a memory to a character, of any length; it is seen on every branch. Return its key.
+
+    Args:
+        store: Any store.
+        character: Whose memory; `EVERYONE` for all of the user.
+        text: What is remembered.
+        speaker: Who said it.
+        user: Whose character it is; None: one for all users.
+        said_at: When it was said; the default is now.
+
+    Raises:
+        StoreConfigError: The text is empty.
+    """
+    at = (said_at or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds")
+    key = memory_key(speaker, _text(text), at)
+    place = character_namespace(character, MEMORIES, user=user)
+    await store.abatch([PutOp(place, key, memory_record(speaker, text.strip(), at, by="hand"), index=["text"])])
+    return key
+
+
+async def edit(store: BaseStore, namespace: tuple[str, ...], key: str, text: str) -> str:
+    """Change what a memory says, on every branch; who said it and when stays. Return its whole key.
+
+    An import does not bring the old words back: they would have the same key.
+
+    Raises:
+        NoSuchMemoryError: There is none with this key, or several.
+        StoreConfigError: The text is empty.
+    """
+    item = await find(store, namespace, key)
+    changed = {"text": _text(text).strip(), "edited_at": datetime.now(UTC).isoformat(timespec="seconds")}
+    await store.abatch([PutOp(namespace, item.key, {**item.value, **changed}, index=["text"])])
+    return item.key
+
+
+async def delete(store: BaseStore, namespace: tuple[str, ...], keys: Sequence[str]) -> list[Item]:
+    """Delete memories on every branch; return them. Either all of the keys are found, or nothing is changed.
+
+    Raises:
+        NoSuchMemoryError: There is none with one of these keys, or several.
+    """
+    items = [await find(store, namespace, key) for key in dict.fromkeys(keys)]
+    await store.abatch([PutOp(namespace, item.key, None) for item in items])
+    return items
+
+
+async def delete_all(store: BaseStore, character: str, user: str | None = None) -> int:
+    """Delete everything that a character remembers, with when it was talked to; return how many memories."""
+    count = 0
+    ops = []
+    for what in (MEMORIES, SESSIONS):
+        found = [item async for item in items_under(store, character_namespace(character, what, user=user))]
+        ops += [PutOp(item.namespace, item.key, None) for item in found]
+        count += len(found) if what == MEMORIES else 0
+    if ops:
+        await store.abatch(ops)
+    return count
+
+
+async def find(store: BaseStore, namespace: tuple[str, ...], key: str) -> Item:
+    """Return the memory with this key, or the only one whose key begins so.
+
+    Raises:
+        NoSuchMemoryError: There is none, or there are several.
+    """
+    if (item := await store.aget(namespace, key)) is not None:
+        return item
+    items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
+    begun = [item for item in items if item.key.startswith(key)] if len(key) >= _LEAST else []
+    if len(begun) == 1:
+        return begun[0]
+    reason = f"{len(begun)} memories have keys that begin with {key!r}" if begun else f"no memory has the key {key!r}"
+    raise NoSuchMemoryError(
+        f"{reason[0].upper()}{reason[1:]}; give a whole key, or at least {_LEAST} characters of its beginning, as a "
+        "list or search shows them."
+    )
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise StoreConfigError("A memory needs words: the text is empty.")
+    return text
+
+
+__all__ = ["EVERYONE", "add", "characters", "delete", "delete_all", "edit", "find", "listed", "searched"]

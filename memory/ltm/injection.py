@@ -1,0 +1,106 @@
+"""Injection: recalled memories rendered by their templates and put where the settings say. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from langchain_core.messages import AnyMessage, SystemMessage
+
+from questbook.memory.ltm.characters import Memory
+from questbook.memory.ltm.config import Location, LtmConfig
+from questbook.memory.recall.age import phrase_age
+
+START = "<START>"
+"""In a character's context: here begin the example messages."""
+
+
+def memory_block(memories: Sequence[Memory], config: LtmConfig, *, name1: str, name2: str, now: datetime) -> str:
+    """Render memories as the block that goes into the prompt; "" if there are none.
+
+    Args:
+        memories: What `memories_for` has recalled, the nearest first; they stand in this order.
+        config: The templates, and how much of each memory is shown.
+        name1: The user's name.
+        name2: The character's name.
+        now: The present, with an offset: ages are told by its days.
+    """
+    if not memories:
+        return ""
+    told = "\n".join(_told(memory, config, now) for memory in memories)
+    return config.ltm_context.memory_context_template.format(name1=name1, name2=name2, all_memories=told)
+
+
+def inject_text(context: str, block: str, location: Location) -> str:
+    """Put a block into a character's context, on lines of its own.
+
+    Before the context, or after it: before the first <START>, which stays, or at the end of a context that has none.
+    An empty block leaves the context as it is.
+    """
+    if not block.strip():
+        return context
+    if location == "BEFORE_NORMAL_CONTEXT":
+        return f"{block.strip()}\n{context.strip()}"
+    before, start, after = context.partition(START)
+    return f"{before.rstrip()}\n{block.strip()}\n{start}{after}".strip("\n")
+
+
+def inject(
+    messages: Sequence[AnyMessage],
+    memories: Sequence[Memory],
+    config: LtmConfig | None = None,
+    *,
+    name1: str = "User",
+    name2: str = "Assistant",
+    now: datetime | None = None,
+) -> list[AnyMessage]:
+    """Return the messages with the memories in their context, which is the first system message.
+
+    Nothing that was given is changed, so the memories last for this one prompt. Without memories the messages are
+    returned as they are; without a system message there is one before all others.
+
+    Args:
+        messages: The prompt.
+        memories: What `memories_for` has recalled.
+        config: The settings; the default is the extension's example.
+        name1: The user's name.
+        name2: The character's name.
+        now: The present, with an offset; the default is now, in UTC.
+    """
+    config, prompt = config or LtmConfig(), list(messages)
+    block = memory_block(memories, config, name1=name1, name2=name2, now=now or datetime.now(UTC))
+    if not block.strip():
+        return prompt
+    for place, message in enumerate(prompt):
+        if isinstance(message, SystemMessage):
+            content = _with(message.content, block, config.ltm_context.injection_location)
+            prompt[place] = message.model_copy(update={"content": content})
+            return prompt
+    return [SystemMessage(block.strip()), *prompt]
+
+
+def _told(memory: Memory, config: LtmConfig, now: datetime) -> str:
+    return config.ltm_context.memory_template.format(
+        time_difference=phrase_age(memory.said_at, now),
+        memory_name=memory.speaker,
+        memory_message=memory.text[: config.ltm_reads.memory_length_cutoff_in_chars],
+        memory_date=memory.said_at[:10] or "unknown date",
+        memory_times=str(memory.times),
+    )
+
+
+def _with(
+    content: str | list[str | dict[object, object]], block: str, location: Location
+) -> str | list[str | dict[object, object]]:
+    if isinstance(content, str):
+        return inject_text(content, block, location)
+    # Content in parts, as for prompt caching: the block is a part of its own, so that the others stay as they were.
+    part: dict[object, object] = {"type": "text", "text": f"{block.strip()}\n"}
+    if location == "BEFORE_NORMAL_CONTEXT":
+        return [part, *content]
+    for place, piece in enumerate(content):
+        text = piece if isinstance(piece, str) else piece.get("text")
+        if isinstance(text, str) and START in text:
+            cut = inject_text(text, block, location)
+            return [*content[:place], cut if isinstance(piece, str) else {**piece, "text": cut}, *content[place + 1 :]]
+    return [*content, part]

@@ -1,0 +1,61 @@
+"""Access: when a timeline last used what it recalled, for the scoring of Generative Agents.
+
+Each turn leaves one record with the last access of what was used lately, its own and its past's; so a look at the
+latest one tells all, a fork has the accesses of its own past, and no record that another branch can see is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from langgraph.store.base import BaseStore, PutOp
+
+from questbook.memory.store.batches import fetch
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key, stamp
+
+_KEPT = 256  # accesses; older ones have faded like their records
+_LOOK_BACK = 8  # turns in which the latest accesses are looked for: a turn that used nothing leaves none
+
+
+async def last_accesses(
+    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int
+) -> dict[str, str]:
+    """Return when records were last used before a turn, ISO 8601, by their key; the 256 latest.
+
+    Args:
+        store: Any store.
+        namespace: Where the campaign keeps accesses.
+        timeline: The checkpoint's timeline.
+        turn: The turn that asks.
+    """
+    reached = timeline[-1][1] if timeline else 0
+    turns = [past for past in range(turn - 1, max(turn - 1 - _LOOK_BACK, 0), -1) if past <= reached]
+    places = [(namespace, record_key(branch_of(timeline, past), past, "access")) for past in turns]
+    found = await fetch(store, places)
+    latest = next((found[place] for place in places if place in found), None)
+    return dict(latest["accessed"]) if latest else {}
+
+
+def access_op(
+    namespace: tuple[str, ...],
+    timeline: Sequence[Segment],
+    turn: int,
+    known: Mapping[str, str],
+    used: Iterable[str],
+    at: str,
+) -> PutOp:
+    """Make the write that notes what a turn has used.
+
+    Args:
+        namespace: Where the campaign keeps accesses.
+        timeline: The timeline; it reaches `turn`.
+        turn: The turn, claimed.
+        known: What `last_accesses` returned for it.
+        used: Keys of the records that went into its prompt.
+        at: When, ISO 8601.
+    """
+    accessed = {**known, **dict.fromkeys(sorted(set(used)), at)}
+    kept = dict(sorted(accessed.items(), key=lambda one: one[1])[-_KEPT:])
+    branch = branch_of(timeline, turn)
+    value = {"kind": "access", "accessed": kept} | stamp(branch, turn)
+    return PutOp(namespace, record_key(branch, turn, "access"), value, index=False)

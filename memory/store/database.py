@@ -1,0 +1,333 @@
+"""The SQLite file: opening it safely, one writer at a time, any number of readers."""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from questbook.memory.errors import CorruptStoreError, StoreClosedError, StoreConfigError, StoreUnavailableError
+
+APPLICATION_ID: Final = 0x51425354  # "QBST", in the file's header: says that a file is ours
+SCHEMA_VERSION: Final = 1
+FILE_NAME: Final = "store.sqlite3"
+_BUSY_SECONDS = 60.0  # how long to wait for another process's write before giving up
+_IDLE_READERS = 8
+_READER_KIB = 256  # of pages that a reader keeps; the system keeps the file's as well, and eight readers may be idle
+
+# An item's id is `namespace << 32 | counter`, and a vector's likewise. Rows of one namespace therefore lie
+# next to each other in the file, a range of ids is a namespace, and ids are never used twice.
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE namespaces (
+    id INTEGER PRIMARY KEY,
+    path TEXT NOT NULL UNIQUE,        -- labels joined by ".", which no label may contain
+    items INTEGER NOT NULL DEFAULT 0, -- live items
+    texts INTEGER NOT NULL DEFAULT 0, -- those of them that are in the word index
+    next_item INTEGER NOT NULL DEFAULT 1,
+    next_vector INTEGER NOT NULL DEFAULT 1,
+    version INTEGER NOT NULL DEFAULT 0, -- counts writes: tells a cache that it is stale
+    epoch INTEGER NOT NULL DEFAULT 0    -- counts the times the list of removed vectors was emptied
+);
+CREATE TABLE items (
+    id INTEGER PRIMARY KEY,
+    namespace INTEGER NOT NULL,
+    key NOT NULL, -- text, or bytes if the key is no valid unicode
+    value TEXT NOT NULL, -- JSON
+    created_at INTEGER NOT NULL, -- microseconds since 1970, UTC
+    updated_at INTEGER NOT NULL,
+    ttl_minutes REAL,
+    expires_at INTEGER,
+    paths TEXT, -- JSON of PutOp.index: what to embed again when the embedder changes
+    first_vector INTEGER NOT NULL DEFAULT 0,
+    vectors INTEGER NOT NULL DEFAULT 0, -- ids first_vector .. first_vector + vectors - 1
+    texts INTEGER NOT NULL DEFAULT 0, -- 1 if the word index has a row of this id
+    UNIQUE (namespace, key)
+);
+CREATE INDEX items_by_expiry ON items (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE vectors (
+    id INTEGER PRIMARY KEY,
+    item INTEGER NOT NULL,
+    vector BLOB NOT NULL -- little-endian float32, length 1
+);
+CREATE TABLE removed (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    namespace INTEGER NOT NULL,
+    vector INTEGER NOT NULL -- what caches must forget: a vector, or, negative, what they know of an item
+);
+CREATE INDEX removed_by_namespace ON removed (namespace, id);
+"""
+
+
+class Database:
+    """Connections to one file. Safe for threads, event loops' worker threads, processes and forks.
+
+    Args:
+        path: The file, or an existing directory in which the file is `store.sqlite3`. `":memory:"` gives a
+            private temporary file that is gone after `close()`.
+        synchronous: SQLite's pragma. `"full"` survives a power cut, `"normal"` survives a killed process.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], synchronous: str = "full") -> None:
+        if synchronous not in ("full", "normal"):
+            raise StoreConfigError(f"synchronous must be 'full' or 'normal', got {synchronous!r}")
+        self.path = Path(path)
+        self._temporary: str | None = None
+        self._synchronous = synchronous
+        self._closed = False
+        self._begin_process()
+
+    def _begin_process(self) -> None:
+        # A connection must not cross a fork, and a lock may have been held by a thread that did not come
+        # along.
+        self._process = os.getpid()
+        self._write_lock = threading.Lock()
+        self._pool_lock = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._readers: list[sqlite3.Connection] = []
+
+    def create(self) -> None:
+        """Create the file with its tables if it is not there; check that it is ours if it is.
+
+        Raises:
+            StoreUnavailableError: If the directory or the file cannot be read and written.
+            CorruptStoreError: If the file is something else or damaged; it is not changed.
+            StoreConfigError: If a newer version of this package wrote it.
+            StoreClosedError: After `close()`.
+        """
+        if self._closed:
+            raise StoreClosedError(f"the store {self.path} is closed")
+        if str(self.path) == ":memory:":
+            self._temporary = tempfile.mkdtemp(prefix="questbook-")
+            self.path = Path(self._temporary)
+        self.path = self.path.expanduser()
+        if self.path.is_dir():
+            self.path /= FILE_NAME
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Created before SQLite does, so that it is private from its first byte; -wal and -shm inherit the
+            # mode.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"cannot use {self.path} as a store: {error.strerror or error}; "
+                "expected a file in a directory that this user may write; "
+                "choose another path or mend its permissions"
+            ) from error
+        self._check_header()
+        with self.reading() as connection:
+            if not self._is_new(connection):
+                return  # so that opening neither waits for writers nor writes
+        with self.writing() as connection:
+            if self._is_new(connection):
+                self._create_tables(connection)
+
+    def _check_header(self) -> None:
+        # Looked at before SQLite is let near it, because switching to WAL would already change a foreign
+        # file.
+        with self.path.open("rb") as file:
+            header, size = file.read(100), os.fstat(file.fileno()).st_size
+        if not size:
+            return
+        if len(header) < 100 or header[:16] != b"SQLite format 3\x00":
+            raise CorruptStoreError(
+                f"{self.path} is no store: expected an SQLite database, found something else; "
+                "it was left untouched: move it away, or choose another path"
+            )
+        owner, page = int.from_bytes(header[68:72]), int.from_bytes(header[16:18])
+        # One page without an owner: a process died while creating the file, whose tables are still in the
+        # -wal file.
+        if owner != APPLICATION_ID and (owner or size > max(page, 4096)):
+            raise CorruptStoreError(
+                f"{self.path} is no store: expected our own, found another SQLite database; "
+                "it was left untouched: choose another path"
+            )
+
+    def _is_new(self, connection: sqlite3.Connection) -> bool:
+        (owner,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if owner == 0 and tables == 0:
+            return True
+        if owner != APPLICATION_ID:
+            raise CorruptStoreError(
+                f"{self.path} is no store: expected our own, found another SQLite database; take another path"
+            )
+        if version > SCHEMA_VERSION:
+            raise StoreConfigError(
+                f"{self.path} was written by a newer version of this package "
+                f"(schema {version}, this one knows {SCHEMA_VERSION}): upgrade it"
+            )
+        return False
+
+    @staticmethod
+    def _create_tables(connection: sqlite3.Connection) -> None:
+        for statement in _SCHEMA.split(";\n"):
+            if statement.strip():
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def connect(self, *, writes: bool = False) -> sqlite3.Connection:
+        """Open one more connection to the file, which the caller closes.
+
+        Args:
+            writes: Whether it keeps as many pages as SQLite does by itself, so that each is written once.
+        """
+        if self._closed:
+            raise StoreClosedError(f"the store {self.path} is closed")
+        connection = sqlite3.connect(
+            self.path,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            self._switch_to_wal(connection)
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            if not writes:
+                connection.execute(f"PRAGMA cache_size = -{_READER_KIB}")
+            self._look_at_words(connection)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    @staticmethod
+    def _look_at_words(connection: sqlite3.Connection) -> None:
+        """Let the connection read the word index word by word (`postings`); the index need not be there yet."""
+        try:
+            connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab('main', 'texts', 'instance')")
+        except sqlite3.OperationalError as error:
+            if "no such module" not in str(error):  # a store without words does without FTS5
+                raise
+
+    @staticmethod
+    def _switch_to_wal(connection: sqlite3.Connection) -> None:
+        # Two processes that create the file together can meet here, and the busy timeout does not cover this
+        # pragma.
+        give_up = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > give_up:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One write transaction: everything in it is on disk afterwards, or nothing is.
+
+        Yields:
+            The connection, inside `BEGIN IMMEDIATE`: no other thread or process writes meanwhile.
+
+        Raises:
+            StoreUnavailableError: If the disk is full or read-only, or another process held the file too
+                long.
+            CorruptStoreError: If SQLite finds the file damaged.
+            StoreClosedError: After `close()`.
+        """
+        if os.getpid() != self._process:
+            self._begin_process()
+        with self._write_lock, self.explained():
+            if self._writer is None:
+                self._writer = self.connect(writes=True)
+            connection = self._writer
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view of the file that neither waits for writers nor holds them up.
+
+        Yields:
+            A connection inside a read transaction.
+
+        Raises:
+            StoreUnavailableError: If the file cannot be read.
+            CorruptStoreError: If SQLite finds it damaged.
+            StoreClosedError: After `close()`.
+        """
+        if os.getpid() != self._process:
+            self._begin_process()
+        with self.explained():
+            with self._pool_lock:
+                connection = self._readers.pop() if self._readers else None
+            if connection is None:
+                connection = self.connect()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                with self._pool_lock:
+                    keep = not self._closed and len(self._readers) < _IDLE_READERS
+                    if keep:
+                        self._readers.append(connection)
+                if not keep:
+                    connection.close()
+
+    def vacuum(self) -> None:
+        """Write the file anew and empty the -wal file: no deleted byte is left in either.
+
+        Raises:
+            StoreUnavailableError: If somebody reads or writes the file and does not stop, or the disk is full.
+            StoreClosedError: After `close()`.
+        """
+        with self._write_lock, self.explained(), closing(self.connect(writes=True)) as connection:
+            connection.execute("PRAGMA secure_delete = ON")  # pages that are taken anew hold no old bytes either
+            connection.execute("VACUUM")
+            (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise sqlite3.OperationalError("another program is reading it")
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn SQLite's errors into this package's, which say what to do."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            text = str(error)
+            if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.DataError):
+                raise
+            if not isinstance(error, sqlite3.OperationalError) or "malformed" in text:
+                raise CorruptStoreError(
+                    f"{self.path} is damaged: expected a sound SQLite database, but {text}; "
+                    "it was left as it is: restore a copy, or try `sqlite3 <file> .recover`"
+                ) from error
+            raise StoreUnavailableError(
+                f"cannot read or write {self.path}: {text}; expected a writable file with room on its disk "
+                "and no process that holds it; mend that and try again"
+            ) from error
+
+    def close(self) -> None:
+        """Close every connection. Safe to call twice."""
+        self._closed = True
+        if os.getpid() != self._process:
+            return
+        with self._write_lock:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+        with self._pool_lock:
+            readers, self._readers = self._readers, []
+        for reader in readers:
+            reader.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)

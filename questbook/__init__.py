@@ -1,0 +1,1 @@
+"""Long-term memory for LangGraph agents, modelled as graph state."""
