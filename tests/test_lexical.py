@@ -9,7 +9,7 @@ from langchain_core.embeddings import Embeddings
 from stores import keys
 
 from questbook.memory import FaissStore, StoreConfigError
-from questbook.memory.store.lexical import query_words, split_words
+from questbook.memory.text.words import query_words, split_words
 
 
 class Blind(Embeddings):

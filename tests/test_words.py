@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook.memory.recall.words import content_words, heads_of, word_scores
-from questbook.memory.text.stems import stems
+from questbook.memory.recall.words import content_words, word_scores
+from questbook.memory.text.stems import heads_of, stem_words
 
 TEXTS = {"x": "the lamp and the door", "y": "the lamp", "z": "the lamp, the lamp, the keeper"}
 ALONE = np.empty((3, 0), np.intp)
@@ -55,5 +55,5 @@ def test_names_of_speakers_are_left_out_unless_nothing_else_is_asked(query, word
 @given(st.text("aeiouybdgnst", min_size=1, max_size=7), st.sampled_from(["", "s", "ies", "ed", "ing", "ation", "y"]))
 def test_stemming_leaves_the_head_of_a_word(word, ending):
     """What `word_scores` passes over before it stems could not have the stem."""
-    (stem,) = stems([word + ending])
+    (stem,) = stem_words([word + ending])
     assert any((word + ending).startswith(head) for head in heads_of([stem]))

@@ -27,7 +27,7 @@ from questbook.memory.facts.fiction import Told, apart, placed
 from questbook.memory.facts.likeness import alike
 from questbook.memory.facts.noting import Note, note
 from questbook.memory.facts.reading import read_facts
-from questbook.memory.text.wording import normal
+from questbook.memory.text.wording import normalize
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key, stamp
 from questbook.notebooks import render_value
@@ -152,7 +152,7 @@ async def _write_player(store: BaseStore, context: Context, entries: Sequence[JS
         at = marks.at_time(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
         value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
         value |= where | {"cites": [], "messages": entry["messages"]}
-        notes.append(Note(f"{marks.digest(entry['said'])}-{marks.digest(normal(text))}", value))
+        notes.append(Note(f"{marks.digest(entry['said'])}-{marks.digest(normalize(text))}", value))
     if notes:
         await note(store, player_namespace(context.user, FACTS), notes)
 

@@ -18,7 +18,7 @@ from questbook.memory.facts.reflection import Evidence
 from questbook.memory.facts.validity import valid
 from questbook.memory.recall.candidates import Scope, candidates
 from questbook.memory.recall.recall import recall
-from questbook.memory.text.wording import content
+from questbook.memory.text.wording import content_stems
 
 _ANSWERS = 12  # memories that are recalled for each question
 _NEAR = 12  # records that are looked through for likes of a new fact, itself and other new facts among them
@@ -78,7 +78,7 @@ def _ranked(text: str, items: Sequence[SearchItem]) -> list[SearchItem]:
     """Return what shares a word with a text by how many, if the store cannot rank; else its own order."""
     if any(item.score is not None for item in items):
         return list(items)
-    words = content(text)
-    shared = [(len(words & content(str(item.value.get("text", "")))), item) for item in items]
+    words = content_stems(text)
+    shared = [(len(words & content_stems(str(item.value.get("text", "")))), item) for item in items]
     best = sorted(shared, key=lambda one: (-one[0], one[1].key))
     return [item for count, item in best if count][:_NEAR]

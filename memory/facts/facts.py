@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from questbook.memory.text.wording import content, normal
+from questbook.memory.text.wording import content_stems, normalize
 
 JSON = dict[str, Any]
 Kind = Literal["event", "trait", "promise", "secret", "preference", "rumour"]
@@ -37,7 +37,7 @@ _SYNONYMS = {
     "state": "status|condition",
     "name": "called|full name",
 }
-_ATTRIBUTES = {normal(other): one for one, others in _SYNONYMS.items() for other in others.split("|")}
+_ATTRIBUTES = {normalize(other): one for one, others in _SYNONYMS.items() for other in others.split("|")}
 # Attributes that say nothing: "Mira: promise" must not let her second promise end her first.
 _GENERIC = frozenset(
     {"promis", "vow", "oath", "pledg", "event", "action", "act", "did", "deed", "happen", "fact", "info", "detail"}
@@ -88,12 +88,12 @@ def slot_of(subject: str, attribute: str, kind: str = "trait", claimed_by: str =
     What somebody claims has a slot of its own, so that a lie never takes the place of a fact, and neither does a rumour
     or what is secret. "" if there is no subject, or an attribute that says nothing.
     """
-    known = " ".join(words for words in normal(subject).split() if words not in ("the", "a", "an"))
-    named = normal(attribute)
+    known = " ".join(words for words in normalize(subject).split() if words not in ("the", "a", "an"))
+    named = normalize(attribute)
     named = _ATTRIBUTES.get(named, named)
-    if not known or not content(named) - _GENERIC:
+    if not known or not content_stems(named) - _GENERIC:
         return ""
-    voice = f"|claimed by {normal(claimed_by)}" if claimed_by else ""
+    voice = f"|claimed by {normalize(claimed_by)}" if claimed_by else ""
     return f"{known}|{named}{voice}" + (f"|{kind}" if kind in ("rumour", "secret") and not voice else "")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from questbook.memory.facts.facts import Fact
-from questbook.memory.text.wording import content, normal, numbers
+from questbook.memory.text.wording import content_stems, normalize, numbers_in
 
 _ASIDE = re.compile(
     r"\(\((?P<a>.*?)(?:\)\)|$)"  # ((brb)), also unclosed
@@ -58,14 +58,14 @@ def placed(fact: Fact, told: Told) -> Fact:
         fact: A fact as a model gave it.
         told: The turns that it was taken from.
     """
-    own = {word for name in told.names for word in content(name)}
-    words = content(fact.text) - content(fact.subject) - own or content(fact.text)
+    own = {word for name in told.names for word in content_stems(name)}
+    words = content_stems(fact.text) - content_stems(fact.subject) - own or content_stems(fact.text)
     spoken, aside, reply = (_share(words, text) for text in (told.player, told.aside, told.reply))
     if aside > _RESTS and aside > max(spoken, reply):
         return fact.model_copy(update={"kind": "preference", "of_player": True, "claimed_by": ""})
     if fact.kind in ("event", "trait") and not fact.of_player and not fact.claimed_by:
         claimed = reply == 0 and spoken >= _RESTS
-        invented = numbers(f"{fact.text} {fact.value}") & numbers(told.player) - numbers(told.reply)
+        invented = numbers_in(f"{fact.text} {fact.value}") & numbers_in(told.player) - numbers_in(told.reply)
         if claimed or invented or _says_of_self(fact, told):
             return fact.model_copy(update={"kind": "rumour", "claimed_by": _speaker(told)})
         if _UNREAL.search(fact.text):
@@ -79,13 +79,13 @@ def placed(fact: Fact, told: Told) -> Fact:
 
 def _says_of_self(fact: Fact, told: Told) -> bool:
     """Whether a fact says of the player's character what nobody but the player has said, whatever else was told."""
-    value = content(fact.value) if fact.value else frozenset()
+    value = content_stems(fact.value) if fact.value else frozenset()
     about_self = fact.kind == "trait" and _is_player(fact.subject, told)
-    return about_self and bool(value) and value <= content(told.player) and not value & content(told.reply)
+    return about_self and bool(value) and value <= content_stems(told.player) and not value & content_stems(told.reply)
 
 
 def _share(words: frozenset[str] | set[str], text: str) -> float:
-    return len(words & content(text)) / len(words) if words and text.strip() else 0.0
+    return len(words & content_stems(text)) / len(words) if words and text.strip() else 0.0
 
 
 def _speaker(told: Told) -> str:
@@ -93,7 +93,7 @@ def _speaker(told: Told) -> str:
 
 
 def _is_player(name: str, told: Told) -> bool:
-    said = normal(name)
+    said = normalize(name)
     known = {
         "player",
         "the player",
@@ -106,4 +106,4 @@ def _is_player(name: str, told: Told) -> bool:
         "everybody",
         "all",
     }
-    return bool(said) and (said in known or any(content(name) & content(own) for own in told.names))
+    return bool(said) and (said in known or any(content_stems(name) & content_stems(own) for own in told.names))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from questbook.memory.text.wording import content, names, negated, normal, numbers
+from questbook.memory.text.wording import content_stems, is_negated, names_in, normalize, numbers_in
 
 _CONTAINED = 0.6  # words in common, out of all of both, where one text only says more than the other
 _SAME_VALUE = 0.4  # enough if subject, attribute and value are the same
@@ -28,9 +28,9 @@ def alike(one: Mapping[str, Any], other: Mapping[str, Any], cosine: float | None
     first, second = str(one.get("text", "")), str(other.get("text", ""))
     if _voice(one) != _voice(other):
         return False
-    if normal(first) == normal(second):
+    if normalize(first) == normalize(second):
         return not _other_value(one, other)
-    if numbers(first) != numbers(second) or negated(first) != negated(second):
+    if numbers_in(first) != numbers_in(second) or is_negated(first) != is_negated(second):
         return False
     subjects, values = _pair(one, other, "subject"), _pair(one, other, "value")
     if all(subjects) and not (subjects[0] <= subjects[1] or subjects[1] <= subjects[0]):
@@ -44,7 +44,7 @@ def alike(one: Mapping[str, Any], other: Mapping[str, Any], cosine: float | None
         return False
     if not (all(subjects) or _same_order(first, second)):
         return False
-    a, b = content(first), content(second)
+    a, b = content_stems(first), content_stems(second)
     common = len(a & b) / len(a | b) if a | b else 0.0
     if a <= b or b <= a:
         return common >= (_SAME_VALUE if same_value else _CONTAINED)
@@ -57,11 +57,11 @@ def alike(one: Mapping[str, Any], other: Mapping[str, Any], cosine: float | None
 def _voice(record: Mapping[str, Any]) -> tuple[str, str]:
     """Return who says it and how it is meant: a rumour that turns out true is a new fact, as is a secret let out."""
     kind = str(record.get("kind", ""))
-    return kind if kind in ("secret", "rumour", "insight") else "", normal(str(record.get("claimed_by", "")))
+    return kind if kind in ("secret", "rumour", "insight") else "", normalize(str(record.get("claimed_by", "")))
 
 
 def _pair(one: Mapping[str, Any], other: Mapping[str, Any], field: str) -> tuple[frozenset[str], frozenset[str]]:
-    return content(str(one.get(field, ""))), content(str(other.get(field, "")))
+    return content_stems(str(one.get(field, ""))), content_stems(str(other.get(field, "")))
 
 
 def _other_value(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -71,6 +71,6 @@ def _other_value(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _same_order(first: str, second: str) -> bool:
     """Whether names that both texts have come in the same order: "Oda hates Goran" is not "Goran hates Oda"."""
-    a, b = names(first), names(second)
+    a, b = names_in(first), names_in(second)
     shared = set(a) & set(b)
     return list(dict.fromkeys(n for n in a if n in shared)) == list(dict.fromkeys(n for n in b if n in shared))

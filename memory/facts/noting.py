@@ -19,7 +19,7 @@ from questbook.memory.facts.settled import Standing, settled
 from questbook.memory.facts.validity import holding, records, valid
 from questbook.memory.store.batches import put, searched
 from questbook.memory.store.newest import newest
-from questbook.memory.text.wording import content, negated, numbers
+from questbook.memory.text.wording import content_stems, is_negated, numbers_in
 from questbook.memory.timeline.timeline import Segment, visible
 
 JSON = dict[str, Any]
@@ -124,8 +124,10 @@ def _says_no_more(new: JSON, old: JSON) -> bool:
     """Whether a fact says of a slot what is known of it; one that says more takes its place."""
     if alike(new, old):
         return True
-    less, more = content(new["value"]), content(str(old.get("value", "")))
-    same = numbers(new["value"]) == numbers(str(old.get("value", ""))) and negated(new["text"]) == negated(old["text"])
+    less, more = content_stems(new["value"]), content_stems(str(old.get("value", "")))
+    same = numbers_in(new["value"]) == numbers_in(str(old.get("value", ""))) and is_negated(new["text"]) == is_negated(
+        old["text"]
+    )
     return bool(less) and less <= more and same
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from questbook.memory.facts.facts import KINDS, MOST_KNOWERS, SHORT, TEXT, USUAL, Fact
 from questbook.memory.recall.times import read_when
-from questbook.memory.text.wording import content, normal
+from questbook.memory.text.wording import content_stems, normalize
 
 JSON = dict[str, Any]
 
@@ -85,13 +85,13 @@ def read_facts(given: Any, now: datetime | None = None) -> Reading:
         fact = _fact(entry, odd, now)
         if fact is None:
             continue
-        same = (normal(fact.text), fact.claimed_by, fact.kind)
+        same = (normalize(fact.text), fact.claimed_by, fact.kind)
         if same in seen:
             odd.add("A fact was sent twice in one answer")
             continue
         seen.add(same)
         slot = fact.record()["slot"]
-        if slot and content(values.get(slot, fact.value)) != content(fact.value):
+        if slot and content_stems(values.get(slot, fact.value)) != content_stems(fact.value):
             odd.add("Facts of one answer contradict each other, and the last one holds")
         if slot:
             values[slot] = fact.value

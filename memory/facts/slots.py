@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore
 
 from questbook.memory.facts.validity import records
 from questbook.memory.recall.candidates import Scope, candidates
-from questbook.memory.text.wording import content, names
+from questbook.memory.text.wording import content_stems, names_in
 from questbook.memory.timeline.timeline import Segment
 
 Namespace = tuple[str, ...]
@@ -80,11 +80,11 @@ async def known_slots(
 
 def named_subjects(text: str, subjects: Iterable[str]) -> frozenset[str]:
     """Return the subjects that a text names: by all of their words, or by one that is written like a name in both."""
-    words, capital = content(text), set(names(text))
+    words, capital = content_stems(text), set(names_in(text))
     return frozenset(
         subject
         for subject in set(subjects)
-        if (own := content(subject)) and (own <= words or capital & set(names(subject)))
+        if (own := content_stems(subject)) and (own <= words or capital & set(names_in(subject)))
     )
 
 
@@ -95,5 +95,5 @@ def _slot(key: str, value: Mapping[str, Any]) -> KnownSlot | None:
 
 def _named(text: str) -> list[str]:
     """Return what is written like a name, the most frequent first: "Goran", "Tower of Ash"."""
-    found = Counter(match[0] for match in _NAME.finditer(text) if names(match[0]))
+    found = Counter(match[0] for match in _NAME.finditer(text) if names_in(match[0]))
     return [name for name, _ in found.most_common()]

@@ -21,7 +21,7 @@ from questbook.memory.facts import marks
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig, LtmReads
 from questbook.memory.store.batches import searched
 from questbook.memory.store.newest import newest
-from questbook.memory.text.duplicates import essence, fold, varied
+from questbook.memory.text.wording import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.off_the_record import off_record
 from questbook.memory.timeline.timeline import Segment
@@ -193,7 +193,7 @@ async def memories_for(
         memories = _together([(far, item) for far, item in near if visible(item.value)])
         # Further out there is more only if the last step found more.
         if len(memories) >= reads.num_memories_to_fetch or not full or len(near) <= before or limit >= _MOST:
-            return varied(memories, lambda memory: memory.text)[: reads.num_memories_to_fetch]
+            return put_similar_last(memories, lambda memory: memory.text)[: reads.num_memories_to_fetch]
         limit, before = 4 * limit, len(near)
 
 
@@ -205,7 +205,7 @@ def _reach(reads: LtmReads, *, by_spelling: bool) -> float:
 
 def _together(near: Sequence[tuple[float, SearchItem]]) -> list[Memory]:
     memories = []
-    for group in fold(near, lambda hit: str(hit[1].value.get("text", ""))):
+    for group in group_duplicates(near, lambda hit: str(hit[1].value.get("text", ""))):
         item = max((item for _, item in group), key=lambda item: (str(item.value.get("said_at", "")), item.key))
         told = {name: str(item.value.get(name, "")) for name in ("text", "speaker", "said_at")}
         memories.append(Memory(item.key, distance=min(far for far, _ in group), times=len(group), **told))

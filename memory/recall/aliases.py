@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Iterable
 
 from questbook.memory.store.keyed import Keyed
-from questbook.memory.store.lexical import STOP_WORDS
-from questbook.memory.text.wording import normal
+from questbook.memory.text.wording import normalize
+from questbook.memory.text.words import STOP_WORDS
 
 # Attributes under which a model notes another name of somebody.
 _NAMING = frozenset(
@@ -74,21 +74,21 @@ def also_called(found: Iterable[Keyed], question: str) -> list[str]:
         found: What was recalled for the question: records of facts with `subject`, `attribute` and `value`.
         question: The question.
     """
-    asked, names = f" {normal(question)} ", dict[str, str]()
+    asked, names = f" {normalize(question)} ", dict[str, str]()
     for one in found:
-        if normal(str(one.value.get("attribute", ""))) not in _NAMING:
+        if normalize(str(one.value.get("attribute", ""))) not in _NAMING:
             continue
         subject, value = (str(one.value.get(field, "")) for field in ("subject", "value"))
         for said, name in ((value, subject), (subject, value)):
-            if not _within(said, asked) or not normal(name) or _within(name, asked):
+            if not _within(said, asked) or not normalize(name) or _within(name, asked):
                 continue
             if _tells(said, titles=said == subject) or _capitalised(said, question):
-                names.setdefault(normal(name), name)
+                names.setdefault(normalize(name), name)
     return list(names.values())[:_MOST]
 
 
 def _within(name: str, asked: str) -> bool:
-    words = normal(name).removeprefix("the ")
+    words = normalize(name).removeprefix("the ")
     return bool(words) and f" {words} " in asked
 
 
@@ -96,7 +96,7 @@ def _tells(name: str, *, titles: bool) -> bool:
     """Whether a name has a word that is one in small letters too."""
     common = STOP_WORDS | _ADJECTIVES | (frozenset() if titles else _TITLES)
     return any(
-        not (word in common or word.isdecimal() or _LIKE_ADJECTIVES.search(word)) for word in normal(name).split()
+        not (word in common or word.isdecimal() or _LIKE_ADJECTIVES.search(word)) for word in normalize(name).split()
     )
 
 
@@ -106,12 +106,14 @@ def _capitalised(name: str, question: str) -> bool:
         return False
     question = unicodedata.normalize("NFC", question)
     found = list(_WORD.finditer(question))
-    asked, words = [normal(word[0]) for word in found], normal(name).removeprefix("the ").split()
+    asked, words = [normalize(word[0]) for word in found], normalize(name).removeprefix("the ").split()
     for start in range(len(asked) - len(words) + 1):
         if asked[start : start + len(words)] != words:
             continue
         here = [
-            word for word in found[start : start + len(words)] if len(words) == 1 or normal(word[0]) not in STOP_WORDS
+            word
+            for word in found[start : start + len(words)]
+            if len(words) == 1 or normalize(word[0]) not in STOP_WORDS
         ]
         own = [word for word in here if word[0] != "I" and _before(question, word.start()) not in _OPENS]
         if own and all(word[0][0].isupper() for word in here):

@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from questbook.memory.store.lexical import STOP_WORDS
-from questbook.memory.text.wording import folded
+from questbook.memory.text.wording import fold_case
+from questbook.memory.text.words import STOP_WORDS
 
 _MOST = 3  # names of one question
 _LONGEST = 5  # words of a name; what is longer is a headline
@@ -37,7 +37,7 @@ def names_of(question: str, but: Iterable[str] = ()) -> list[str]:
     question = unicodedata.normalize("NFC", question)
     out, found = STOP_WORDS.union(but), dict[str, None]()
     for run in _capitalised(question):
-        words = [folded(word[0]) for word in run]
+        words = [fold_case(word[0]) for word in run]
         kept = [number for number, word in enumerate(words) if word not in out]
         if len(kept) > 2 and _begins(question, run[kept[0]].start()):
             del kept[0]
@@ -51,7 +51,7 @@ def names_of(question: str, but: Iterable[str] = ()) -> list[str]:
 
 def holds(text: str, names: Iterable[str]) -> bool:
     """Whether a text has one of some names, as `names_of` returns them, word for word."""
-    told = folded(text)
+    told = fold_case(text)
     return any(all(word in told for word in name.split()) and _pattern(name).search(told) for name in names)
 
 

@@ -15,6 +15,7 @@ from questbook.memory.recall.result import Reason
 from questbook.memory.recall.time_fit import moment
 from questbook.memory.recall.times import names_time
 from questbook.memory.recall.weights import Weights
+from questbook.memory.text.bm25 import divide_by_maximum
 
 if TYPE_CHECKING:
     import numpy as np
@@ -185,8 +186,7 @@ def _ranks(scores: Scores, ties: NDArray[np.intp]) -> dict[int, int]:
 def _by_maximum(scores: Scores) -> Scores:
     import numpy as np
 
-    most = float(scores.max(initial=0.0))
-    return np.maximum(scores, 0.0) / most if most > _LEAST else np.zeros(len(scores))
+    return np.maximum(divide_by_maximum(scores), 0.0)
 
 
 def _between(scores: Scores) -> Scores:

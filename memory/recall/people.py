@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from questbook.memory.store.lexical import STOP_WORDS, split_words
+from questbook.memory.text.words import STOP_WORDS, split_words
 
 _WORD = re.compile(r"[^\W\d_]+")
 _SHORTEST = 3  # letters of a nickname: "Mel" for Melanie

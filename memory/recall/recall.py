@@ -32,7 +32,7 @@ from questbook.memory.recall.time_fit import fit, utc_date
 from questbook.memory.recall.times import When, read_when
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from questbook.memory.recall.words import content_words, scored_apart
-from questbook.memory.store.lexical import split_words
+from questbook.memory.text.words import split_words
 from questbook.memory.timeline.off_the_record import WITHHELD
 from questbook.memory.timeline.secrets import may_know
 from questbook.memory.timeline.timeline import Segment

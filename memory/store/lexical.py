@@ -5,7 +5,6 @@ number before it ("12xdragon"), which makes each list of matches local to a name
 is. `postings` reckons the scores.
 """
 
-import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -14,26 +13,7 @@ from langgraph.store.base import get_text_at_path, tokenize_path
 
 from questbook.memory.errors import StoreConfigError
 from questbook.memory.text.stems import TOKENIZER
-
-_WORD = re.compile(r"[^\W_]+")
-# Scripts that are written without spaces are indexed as pairs of characters.
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
-_ASCII = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128))
-_MOST_WORDS = 64  # of one query
-
-# Words that say nothing about what is sought: articles, pronouns, prepositions, auxiliaries, question words.
-STOP_WORDS = frozenset(
-    _WORD.findall(
-        """
-        a about after again all also am an and any are as at be because been before being but by can could did
-        do does doing done for from had has have having he her here hers him his how i if in into is it its
-        just me might mine more most must my no nor not now of off on once only or other our ours out over own
-        s same shall she should so some such t than that the their theirs them then there these they this
-        those through to too under until up us very was we were what when where which while who whom whose why
-        will with would you your yours d ll m re ve don didn doesn isn wasn won
-        """
-    )
-)
+from questbook.memory.text.words import split_words
 
 
 class Lexical:
@@ -114,47 +94,6 @@ def write_texts(connection: sqlite3.Connection, namespace: int, item: int, had: 
         )
     if change := bool(texts) - had:
         connection.execute("UPDATE namespaces SET texts = texts + ? WHERE id = ?", (change, namespace))
-
-
-def query_words(query: str) -> list[str]:
-    """The words of a query that are looked up.
-
-    Args:
-        query: Any text.
-
-    Returns:
-        Its different words without stop words; with them, if it has no others.
-    """
-    words = list(dict.fromkeys(split_words(query)))
-    return ([word for word in words if word not in STOP_WORDS] or words)[:_MOST_WORDS]
-
-
-def spaced(text: str) -> str:
-    """Return the words of a text, as `split_words` gives them, with one blank or several between them."""
-    return text.translate(_ASCII) if text.isascii() else " ".join(split_words(text))
-
-
-def split_words(text: str) -> list[str]:
-    """Split text into lower-case words, and scripts without spaces into pairs of characters.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The words in their order; letters and digits only.
-    """
-    if text.isascii():
-        return text.translate(_ASCII).split()  # several times faster
-    words: list[str] = []
-    for word in _WORD.findall(text.lower()):
-        rest = 0
-        for run in _UNSPACED.finditer(word):
-            words += [word[rest : run.start()]] if run.start() > rest else []
-            pairs = [run[0][n : n + 2] for n in range(len(run[0]) - 1)]
-            words += pairs or [run[0]]
-            rest = run.end()
-        words += [word[rest:]] if rest < len(word) else []
-    return words
 
 
 def _words(value: Mapping[str, object], paths: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from questbook.memory.store.row_cache import OFTEN
 from questbook.memory.store.rows import SHIFT, NamespaceRow
 from questbook.memory.store.word_table import WordTable
 from questbook.memory.text.bm25 import Having, Matches
-from questbook.memory.text.stems import stems
+from questbook.memory.text.stems import stem_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -160,7 +160,7 @@ class Postings:
         sign = len(f"{self._namespace}x")
         counted: Counter[str] = Counter()
         for weight, text in zip(self._weights.values(), columns, strict=True):
-            for word in stems([signed[sign:] for signed in text.split()]):
+            for word in stem_words([signed[sign:] for signed in text.split()]):
                 counted[word] += weight  # type: ignore[assignment]  # a counter of weights
         return counted
 

@@ -10,7 +10,6 @@ from langgraph.store.base import SearchOp
 from questbook.memory.store import rows
 from questbook.memory.store.cosines import Together
 from questbook.memory.store.filters import matches
-from questbook.memory.store.lexical import query_words
 from questbook.memory.store.ranking import Part, Ranking, added
 from questbook.memory.store.row_vectors import StreamedShard, compared
 from questbook.memory.store.rows import ItemRow, NamespaceRow
@@ -18,7 +17,8 @@ from questbook.memory.store.scored import Allowed, Scored
 from questbook.memory.store.shard_cache import Loaded, ShardCache
 from questbook.memory.store.shards import Shard
 from questbook.memory.text.bm25 import Matches, word_scores
-from questbook.memory.text.stems import stems
+from questbook.memory.text.stems import stem_words
+from questbook.memory.text.words import query_words
 
 if TYPE_CHECKING:
     from questbook.memory.embeddings.embedding_batch import Vector
@@ -91,7 +91,7 @@ class Search:
 
     def words(self, text: str) -> list[str] | None:
         """The stems that a query's words are looked up by; None if words do not count."""
-        return [stem for stem in dict.fromkeys(stems(query_words(text))) if stem] if self._words else None
+        return [stem for stem in dict.fromkeys(stem_words(query_words(text))) if stem] if self._words else None
 
     @property
     def by_meaning(self) -> bool:

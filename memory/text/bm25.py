@@ -1,13 +1,14 @@
-"""BM25 (Robertson and Zaragoza 2009) of the items of one or several namespaces, over what a search may find of them.
+"""BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009), and scores divided by their maximum.
 
-FTS5 knows one collection, a store has many namespaces, and a search with a filter is about a part of one. How rare a
-word is and how long a text usually is are therefore those of the items that the search may find, so that what it may
-not find changes nothing.
+The kernel takes counts from anywhere: the store's word index counts the items of a namespace, recall counts words in a
+few hundred candidates. All functions work element by element on numpy arrays, and broadcast as numpy does.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from questbook.memory.store.scored import Allowed
 
@@ -15,17 +16,62 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Floats = NDArray[np.floating[Any]]
+    FloatsT = TypeVar("FloatsT", bound=Floats)
     Ids = NDArray[np.int64]
     Scores = NDArray[np.float32]
 
-_K1, _B = 1.2, 0.75  # as in FTS5 and Lucene
+K1, B = 1.2, 0.75
+"""How soon a repeated word stops adding weight, and how much a long text is discounted; as in FTS5 and Lucene."""
+
+_LEAST = 1e-9  # a maximum below this is rounding
+
+
+def word_rarity(total: int, having: Floats) -> Floats:
+    """Return the inverse document frequency of words, always above 0.
+
+    Args:
+        total: How many texts there are.
+        having: How many of them have each word.
+    """
+    import numpy as np
+
+    rarity: Floats = np.log(1 + (total - having + 0.5) / (having + 0.5))
+    return rarity
+
+
+def word_weight(rarity: Floats, often: Floats, sizes: Floats, average: float) -> Floats:
+    """Return what words add to the scores of texts.
+
+    Args:
+        rarity: Of the words, as `word_rarity` gives it.
+        often: How often the texts have them.
+        sizes: How many words the texts have.
+        average: How many words a text has on average; less than 1 counts as 1.
+    """
+    return rarity * often * (K1 + 1) / (often + K1 * (1 - B + B * sizes / max(average, 1.0)))
+
+
+def divide_by_maximum(scores: FloatsT) -> FloatsT:
+    """Divide scores by the highest of them, so that different kinds can be added; NaN stays, and is passed over.
+
+    Where none is above 0 they stay as they are.
+    """
+    import numpy as np
+
+    highest = np.fmax.reduce(scores, initial=0.0)
+    return scores / highest if highest > _LEAST else scores.copy()
+
+
+# What follows is the store's own, and goes to `questbook.memory.store`.
+_K1, _B = K1, B
 
 
 class Having(NamedTuple):
     """The items that have a word."""
 
-    places: "NDArray[np.int32]"
-    often: "Scores"  # how often, each column with its weight
+    places: NDArray[np.int32]
+    often: Scores  # how often, each column with its weight
 
 
 class Matches(NamedTuple):
@@ -37,9 +83,9 @@ class Matches(NamedTuple):
         found: For each word who has it; None if it is too common to tell anything.
     """
 
-    ids: "Ids"
-    sizes: "Scores"
-    found: "list[Having | None]"
+    ids: Ids
+    sizes: Scores
+    found: list[Having | None]
 
 
 @cache
@@ -50,7 +96,7 @@ def nobody() -> Having:
     return Having(np.empty(0, np.int32), np.empty(0, np.float32))
 
 
-def word_scores(among: "Sequence[tuple[Matches, Allowed | None]]") -> "list[Scores]":
+def word_scores(among: Sequence[tuple[Matches, Allowed | None]]) -> list[Scores]:
     """BM25 of the items of several namespaces as one collection.
 
     Args:
@@ -80,8 +126,8 @@ def word_scores(among: "Sequence[tuple[Matches, Allowed | None]]") -> "list[Scor
 
 
 def _among(
-    telling: "Sequence[Sequence[Having | None]]", number: int, mask: "NDArray[np.bool_] | None"
-) -> "tuple[NDArray[np.intp], NDArray[np.int32], Scores]":
+    telling: Sequence[Sequence[Having | None]], number: int, mask: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.intp], NDArray[np.int32], Scores]:
     """Which words the allowed items of one of the namespaces have, with their places and how often each has it."""
     import numpy as np
 

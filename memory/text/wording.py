@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import TypeVar
 
-_REMEMBERED = 512  # texts whose words are kept for a while: each is compared with many others
+from questbook.memory.text.words import split_words
+
+_Text = TypeVar("_Text")
+
+_KEPT = 512  # texts whose words are kept for a while: each is compared with many others
 _WORD = re.compile(r"[^\W_]+")
 _NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|nowhere|without|cannot|nor|neither)\b|n['’]t\b", re.I)
 # What carries no meaning of its own. Words of place ("under", "behind") and numbers are kept: they tell facts apart.
@@ -26,8 +32,15 @@ _NUMBERS = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "sev
 _ENDINGS = (("ies", "y", 2), ("ied", "y", 2), ("sses", "ss", 2), ("ing", "", 3), ("ed", "", 3), ("es", "", 3),
             ("s", "", 3), ("ly", "", 3))  # fmt: skip
 
+# Contradictions hang on the smallest words ("not", "he", "before"), so that only these few count as filler.
+_FILLER = frozenset(
+    {"a", "ah", "actually", "an", "haha", "hello", "hey", "hi", "hm", "hmm", "just", "lol", "oh", "ok", "okay"}
+    | {"please", "quite", "really", "so", "the", "uh", "um", "very", "well"}
+)
+_ALIKE = 0.8  # share of the words of two texts that they have in common, from which on they are much alike
 
-def folded(text: str) -> str:
+
+def fold_case(text: str) -> str:
     """Return a text in small letters without accents."""
     small = text.casefold()
     if small.isascii():
@@ -35,26 +48,26 @@ def folded(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", small) if not unicodedata.combining(c))
 
 
-def words_of(text: str) -> list[str]:
+def plain_words(text: str) -> list[str]:
     """Split text into lower-case words without accents; numbers up to twelve become digits."""
-    return [_NUMBERS.get(word, word) for word in _WORD.findall(folded(text))]
+    return [_NUMBERS.get(word, word) for word in _WORD.findall(fold_case(text))]
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def normal(text: str) -> str:
+@lru_cache(maxsize=_KEPT)
+def normalize(text: str) -> str:
     """Return the form in which two texts are held to be the same: no case, accents, punctuation or white space."""
-    return " ".join(words_of(text))
+    return " ".join(plain_words(text))
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def content(text: str) -> frozenset[str]:
+@lru_cache(maxsize=_KEPT)
+def content_stems(text: str) -> frozenset[str]:
     """Return the stems of the words that carry the meaning; of a text without such words, all of its words."""
-    words = words_of(text)
-    return frozenset(stem(word) for word in words if word not in _EMPTY) or frozenset(words)
+    words = plain_words(text)
+    return frozenset(strip_ending(word) for word in words if word not in _EMPTY) or frozenset(words)
 
 
-@lru_cache(maxsize=8 * _REMEMBERED)
-def stem(word: str) -> str:
+@lru_cache(maxsize=8 * _KEPT)
+def strip_ending(word: str) -> str:
     """Take a word's plain English ending away: "promised", "promises" and "promise" are one."""
     for ending, instead, least in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= least and not word.endswith(("ss", "us", "is")):
@@ -65,18 +78,56 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def numbers(text: str) -> frozenset[str]:
+@lru_cache(maxsize=_KEPT)
+def numbers_in(text: str) -> frozenset[str]:
     """Return the numbers in a text."""
-    return frozenset(word for word in words_of(text) if any(c.isdigit() for c in word))
+    return frozenset(word for word in plain_words(text) if any(c.isdigit() for c in word))
 
 
-def negated(text: str) -> bool:
+def is_negated(text: str) -> bool:
     """Whether a text denies something."""
     return _NEGATION.search(text) is not None
 
 
-def names(text: str) -> list[str]:
+def names_in(text: str) -> list[str]:
     """Return the words that are written like names, in order, but a first word that may only begin the sentence."""
     found = [match[0] for match in _WORD.finditer(text) if match[0][0].isupper()]
     return [name.casefold() for name in found if name.casefold() not in _EMPTY]
+
+
+def essence(text: str) -> tuple[str, ...]:
+    """Return what a text says, for comparison: its words in their order, without filler; all, if it has no others."""
+    words = split_words(text)
+    return tuple(word for word in words if word not in _FILLER) or tuple(words) or (text.strip(),)
+
+
+def group_duplicates(texts: Iterable[_Text], of: Callable[[_Text], str]) -> list[list[_Text]]:
+    """Put together what is said more than once.
+
+    Args:
+        texts: In any order.
+        of: Gives the text.
+
+    Returns:
+        Groups of duplicates, in the order of their first members.
+    """
+    groups: dict[tuple[str, ...], list[_Text]] = {}
+    for text in texts:
+        groups.setdefault(essence(of(text)), []).append(text)
+    return list(groups.values())
+
+
+def put_similar_last(texts: Iterable[_Text], of: Callable[[_Text], str]) -> list[_Text]:
+    """Put texts that are much like an earlier one after all others; nothing is left out.
+
+    So that the few places of a prompt go to different memories, as long as there are any (Jaccard index of the words).
+    """
+    first: list[_Text] = []
+    later: list[_Text] = []
+    seen: list[frozenset[str]] = []
+    for text in texts:
+        words = frozenset(essence(of(text)))
+        alike = any(len(words & other) >= _ALIKE * len(words | other) for other in seen)
+        (later if alike else first).append(text)
+        seen.append(words)
+    return first + later
