@@ -11,7 +11,7 @@ from questbook.memory.facts.noting import Note, note
 from questbook.memory.facts.reflection import MOST_INSIGHTS, Evidence, may_end, read_questions, read_reflection
 from questbook.memory.facts.settled import Standing, settle, settled
 from questbook.memory.facts.validity import history, valid
-from questbook.memory.store.batches import gotten
+from questbook.memory.store.any_store import get_all
 from questbook.memory.timeline.timeline import record_key, stamp
 
 FACTS = ("ann", "isle", "facts")
@@ -60,7 +60,7 @@ async def test_a_hundred_branches_cost_no_more_reads_than_one_and_a_judgement_on
 
     async def counted(store, ops):
         reads.extend(ops)
-        return await gotten(store, ops)
+        return await get_all(store, ops)
 
     monkeypatch.setattr("questbook.memory.facts.settled.gotten", counted)
     assert await settled(store, facts, timeline=timeline) == {}

@@ -7,7 +7,7 @@ import pytest
 
 from questbook.memory import FaissStore, HashEmbeddings
 from questbook.memory.store import rows
-from questbook.memory.store.paging import items_under
+from questbook.memory.store.any_store import items_under
 
 SPACE = ("u",)
 EMBED = HashEmbeddings(64)

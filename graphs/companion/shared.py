@@ -14,7 +14,7 @@ from typing import Any
 from langgraph.store.base import BaseStore
 
 from questbook.graphs.turn.tool_calls import Call
-from questbook.memory.store.paging import items_under
+from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.notebooks import CoreNotebook, EditError, Section, edit_core, render_value
 from questbook.notebooks.core import MOST_CHARS

@@ -13,7 +13,7 @@ from langgraph.store.base import BaseStore
 
 from questbook.memory.facts.validity import valid
 from questbook.memory.recall.result import Recalled
-from questbook.memory.store.newest import newest
+from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.timeline import Segment, visible
 
 JSON = dict[str, Any]
@@ -47,7 +47,7 @@ async def unspoken(
         for only in visible(timeline)
         if only["order"]["$lte"] >= first
     ]
-    items = await newest(store, facts, filters, _MOST)
+    items = await newest_items(store, facts, filters, _MOST)
     found = [Recalled(item.key, item.value, None, 0.0, tuple(item.namespace)) for item in items]
     kept: list[JSON] = []
     for one in reversed(await valid(store, found, timeline=timeline)):

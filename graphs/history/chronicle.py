@@ -18,7 +18,7 @@ from questbook.graphs.history.places import Place, last_of_lines
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.turn_state import TurnState
 from questbook.memory.buffer.turns import ASIDE, spoken, turns_of
-from questbook.memory.store.paging import items_under
+from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment, sees
 

@@ -17,8 +17,7 @@ from questbook.memory.facts import marks
 from questbook.memory.facts.likeness import alike
 from questbook.memory.facts.settled import Standing, settled
 from questbook.memory.facts.validity import holding, records, valid
-from questbook.memory.store.batches import put, searched
-from questbook.memory.store.newest import newest
+from questbook.memory.store.any_store import newest_items, put_all, search_all
 from questbook.memory.text.wording import content_stems, is_negated, numbers_in
 from questbook.memory.timeline.timeline import Segment, visible
 
@@ -69,7 +68,7 @@ async def note(
         timeline: What the turn sees; None: everything.
 
     Returns:
-        What became of them. All writes of a turn are one batch (`questbook.memory.store.batches.put`): whatever the
+        What became of them. All writes of a turn are one batch (`any_store.put_all`): whatever the
         store or its embedder raises, nothing of that turn was written by a store that writes a batch as a whole; with
         any, the same call completes it.
     """
@@ -117,7 +116,7 @@ async def _note(
                 done.ended.append(holder[0])
             held[slot] = (one.key, one.value)
     # Marks first: a fact that stands is passed over when this is called again, so its mark must stand by then.
-    await put(store, [*marked, *written])
+    await put_all(store, [*marked, *written])
 
 
 def _says_no_more(new: JSON, old: JSON) -> bool:
@@ -184,7 +183,7 @@ async def _candidates(
             found[n] = items
     ranked = getattr(store, "ranks_words", False) or any(item.score is not None for items in found for item in items)
     if any(found) and not ranked:
-        every = await newest(store, namespace, segments)
+        every = await newest_items(store, namespace, segments)
         ranked = [{item.key: item for item in [*items, *every]} for items in found]
         found = [list(items.values()) for items in ranked]
     return found
@@ -194,7 +193,7 @@ async def _searched(
     store: BaseStore, namespace: Namespace, texts: Sequence[str], filters: Sequence[JSON], limit: int
 ) -> list[list[SearchItem]]:
     searches = [SearchOp(namespace, filter=only or None, limit=limit, query=text) for text in texts for only in filters]
-    results = await searched(store, searches)
+    results = await search_all(store, searches)
     width = len(filters)
     joined = [[item for items in results[n : n + width] for item in items] for n in range(0, len(results), width)]
     return [sorted(items, key=lambda item: (-(item.score or 0.0), item.key)) for items in joined]

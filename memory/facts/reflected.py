@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore, Item, PutOp
 from questbook.memory.facts import marks
 from questbook.memory.facts.facts import USUAL
 from questbook.memory.facts.reflection import INSIGHT
-from questbook.memory.store.paging import items_under
+from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.timeline import Segment, record_key, visible
 
 JSON = dict[str, Any]

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
 from questbook.memory.facts import marks
-from questbook.memory.store.batches import gotten, searched
-from questbook.memory.store.keyed import Keyed
+from questbook.memory.store.any_store import AnyItem, get_all, search_all
 from questbook.memory.timeline.timeline import Segment
 
 JSON = dict[str, Any]
@@ -58,7 +57,7 @@ async def settle(
     keys = {ended: _key(ended, branch) for ended in pairs}
     if not keys:
         return []
-    found = await gotten(store, [GetOp(place, key) for key in keys.values()])
+    found = await get_all(store, [GetOp(place, key) for key in keys.values()])
     new = [ended for ended, item in zip(keys, found, strict=True) if item is None]
     # The note comes first: without a judgement it says nothing, but a judgement without it would not be found.
     writes = [PutOp(_judged_of(namespace), marks.digest(ended), {"judged": True}, index=False) for ended in pairs]
@@ -70,7 +69,7 @@ async def settle(
 
 
 async def settled(
-    store: BaseStore, found: Iterable[Keyed], *, timeline: Sequence[Segment] | None = None, before: int | None = None
+    store: BaseStore, found: Iterable[AnyItem], *, timeline: Sequence[Segment] | None = None, before: int | None = None
 ) -> dict[Place, int]:
     """Return which of some records hold no more, each with the turn at which that was judged.
 
@@ -87,7 +86,7 @@ async def settled(
     }
     if timeline is None:
         return await _settled_anywhere(store, facts, before)
-    notes = await gotten(
+    notes = await get_all(
         store, [GetOp(_judged_of(space), marks.digest(key), refresh_ttl=False) for space, key in facts]
     )
     asked = [
@@ -97,7 +96,7 @@ async def settled(
         for branch, through in timeline
         if through >= turn
     ]
-    items = await gotten(store, [op for _, op in asked])
+    items = await get_all(store, [op for _, op in asked])
     ends: dict[Place, int] = {}
     for (place, _), item in zip(asked, items, strict=True):
         if item is not None and marks.seen(timeline, item.value, before):
@@ -111,7 +110,7 @@ async def _settled_anywhere(store: BaseStore, facts: Mapping[Place, int], before
     if not spaces:
         return {}
     searches = [SearchOp(_place_of(space), limit=_ALL) for space in spaces]
-    results = await searched(store, searches)
+    results = await search_all(store, searches)
     ends: dict[Place, int] = {}
     for space, items in zip(spaces, results, strict=True):
         for item in items:

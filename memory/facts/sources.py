@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, Item, PutOp, SearchOp
 
 from questbook.memory.facts import marks
-from questbook.memory.store.batches import searched
-from questbook.memory.store.keyed import Keyed
+from questbook.memory.store.any_store import AnyItem, search_all
 from questbook.memory.timeline.timeline import Segment
 
 JSON = dict[str, Any]
@@ -53,7 +52,7 @@ def further_op(facts: Namespace, key: str, insight: str, value: Mapping[str, Any
 async def sources(
     store: BaseStore,
     facts: Namespace,
-    insights: Iterable[Keyed],
+    insights: Iterable[AnyItem],
     *,
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
@@ -70,7 +69,7 @@ async def sources(
     asked = list(insights)
     place = (*facts[:-1], SOURCES)
     searches = [SearchOp(place, filter={_SAME: one.key}, limit=_ALL) for one in asked]
-    results = await searched(store, searches)
+    results = await search_all(store, searches)
     found: dict[str, list[str]] = {}
     for one, items in zip(asked, results, strict=True):
         seen = [item.value for item in items if marks.seen(timeline, item.value, before)]

@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore, GetOp
 from questbook.memory.facts.settled import Standing
 from questbook.memory.facts.validity import holding, records, valid
 from questbook.memory.recall.result import Recalled
-from questbook.memory.store.batches import gotten
+from questbook.memory.store.any_store import get_all
 from questbook.memory.timeline.timeline import Segment, record_key
 
 JSON = dict[str, Any]
@@ -71,7 +71,7 @@ async def _told(store: BaseStore, exchanges: Sequence[Recalled], facts: Namespac
     }
     if not keys:
         return {}
-    items = await gotten(store, [GetOp(facts, key, refresh_ttl=False) for key in keys])
+    items = await get_all(store, [GetOp(facts, key, refresh_ttl=False) for key in keys])
     told: dict[str, list[Standing]] = defaultdict(list)
     for (key, exchange), item in zip(keys.items(), items, strict=True):
         if item is not None:

@@ -14,8 +14,7 @@ from langgraph.store.base import BaseStore, GetOp, SearchItem, SearchOp
 from questbook.memory.facts import marks
 from questbook.memory.facts.facts import slot_of
 from questbook.memory.facts.settled import Standing, settled
-from questbook.memory.store.batches import gotten, searched
-from questbook.memory.store.keyed import Keyed, KeyedT
+from questbook.memory.store.any_store import AnyItem, AnyItemT, get_all, search_all
 from questbook.memory.timeline.timeline import Segment, visible
 
 JSON = dict[str, Any]
@@ -50,11 +49,11 @@ class Held(NamedTuple):
 
 async def valid(
     store: BaseStore,
-    found: Sequence[KeyedT],
+    found: Sequence[AnyItemT],
     *,
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
-) -> list[KeyedT]:
+) -> list[AnyItemT]:
     """Return the records that hold, in their order; what is in no slot does until a reflection has judged otherwise.
 
     Asks the store once for all slots of the records, once for all judgements; once more if a slot has 64 newer marks on
@@ -135,7 +134,7 @@ async def strengths(
         before: Count only what was said before this turn.
     """
     asked = list(dict.fromkeys(keys))
-    results = await searched(store, [marks.search(namespace, marks.digest(key), limit=_ALL) for key in asked])
+    results = await search_all(store, [marks.search(namespace, marks.digest(key), limit=_ALL) for key in asked])
     return {
         key: sum(item.value["what"] == "again" and marks.seen(timeline, item.value, before) for item in items)
         for key, items in zip(asked, results, strict=True)
@@ -151,7 +150,7 @@ async def holders(
     before: int | None = None,
 ) -> list[list[JSON]]:
     """Return for each slot the marks of the facts that held it and can be seen, the oldest first."""
-    results = await searched(store, [marks.search(namespace, marks.digest(slot), limit=_ALL) for slot in slots])
+    results = await search_all(store, [marks.search(namespace, marks.digest(slot), limit=_ALL) for slot in slots])
     found = [
         [i.value for i in items if i.value["what"] == "holds" and marks.seen(timeline, i.value, before)]
         for items in results
@@ -189,14 +188,14 @@ async def holding(
 
     found: dict[str, JSON | None] = {}
     left = {slot: marks.digest(slot) for slot in slots}
-    results = await searched(store, [marks.search(namespace, about) for about in left.values()])
+    results = await search_all(store, [marks.search(namespace, about) for about in left.values()])
     found |= {slot: last(items) for slot, items in zip(left, results, strict=True) if len(items) < marks.MOST}
     newest = int(at.partition(".")[0]) if at else timeline[-1][1] if timeline else 0
     span = _SPAN if timeline is not None else newest
     while left := {slot: about for slot, about in left.items() if slot not in found}:
         whole = span >= newest
         since = {} if whole else {"at": {"$gt": marks.at(newest - span, 0)}}
-        results = await searched(store, [marks.search(namespace, about, since, _ALL) for about in left.values()])
+        results = await search_all(store, [marks.search(namespace, about, since, _ALL) for about in left.values()])
         held = {slot: last(items) for slot, items in zip(left, results, strict=True)}
         found |= {slot: mark for slot, mark in held.items() if mark or whole}
         span *= 8
@@ -208,7 +207,7 @@ async def records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -
     asked = list(dict.fromkeys(keys))
     if not asked:
         return {}
-    items = await gotten(store, [GetOp(namespace, key) for key in asked])
+    items = await get_all(store, [GetOp(namespace, key) for key in asked])
     return {item.key: item.value for item in items if item is not None}
 
 
@@ -222,7 +221,7 @@ async def _ended(
         return marks.search(place.namespace, marks.digest(place.slot), after | only, limit)
 
     ended, crowded = set[_Place](), list[_Place]()
-    for place, items in zip(newest, await searched(store, [asked(place, {}) for place in newest]), strict=True):
+    for place, items in zip(newest, await search_all(store, [asked(place, {}) for place in newest]), strict=True):
         mine = timeline if place.rewinds else None
         if any(marks.seen(mine, item.value, before if place.rewinds else None) for item in items):
             ended.add(place)
@@ -230,11 +229,11 @@ async def _ended(
             crowded.append(place)
     segments = visible(timeline, before) if timeline is not None else []
     narrow = [(place, asked(place, only, 1)) for place in crowded for only in segments]
-    results = await searched(store, [search for _, search in narrow])
+    results = await search_all(store, [search for _, search in narrow])
     return ended | {place for (place, _), items in zip(narrow, results, strict=True) if items}
 
 
-def _place(record: Keyed) -> _Place | None:
+def _place(record: AnyItem) -> _Place | None:
     slot = record.value.get("slot")
     return _Place(tuple(record.namespace), str(slot), "branch" in record.value) if slot else None
 

@@ -19,8 +19,7 @@ from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError
 from questbook.memory.lore.documents import Piece, documents_in, read_bytes, read_document
-from questbook.memory.store.batches import put
-from questbook.memory.store.paging import items_under
+from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 LORE = "lore"
@@ -110,7 +109,7 @@ async def add_lore(
         writes = [PutOp(records, _piece_key(key, n), _record(after, piece)) for n, piece in enumerate(pieces)]
         old = range(len(pieces), before.pieces if before else 0)
         writes += [PutOp(records, _piece_key(key, n), None) for n in old]
-        await put(store, [*writes, PutOp(place, key, _noted(after), index=False)])
+        await put_all(store, [*writes, PutOp(place, key, _noted(after), index=False)])
         known[key] = after
         yield Added(file, "replaced" if before else "added", file=after)
 

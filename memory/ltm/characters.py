@@ -19,8 +19,7 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.facts import marks
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig, LtmReads
-from questbook.memory.store.batches import searched
-from questbook.memory.store.newest import newest
+from questbook.memory.store.any_store import newest_items, search_all
 from questbook.memory.text.wording import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.off_the_record import off_record
@@ -217,7 +216,7 @@ async def _measured(
 ) -> tuple[list[tuple[float, SearchItem]], bool, bool]:
     """Return candidates with their distance, whether there may be more, and whether they are measured by spelling."""
     searches = [SearchOp(place, query=message, limit=limit) for place in places]
-    results = await searched(store, searches)
+    results = await search_all(store, searches)
     items = [item for hits in results for item in hits]
     if any(item.score is not None for item in items):
         measured = [(1.0 - item.score, item) for item in items if item.score is not None]
@@ -226,7 +225,7 @@ async def _measured(
     if not items:
         return [], False, True
     _log.info("%s makes no vectors: memories are measured by spelling", type(store).__name__)
-    taken = [item for place in places for item in await newest(store, place, [{}])]
+    taken = [item for place in places for item in await newest_items(store, place, [{}])]
     return await asyncio.to_thread(_by_spelling, taken, message), False, True
 
 

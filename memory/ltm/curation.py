@@ -16,7 +16,7 @@ from questbook.memory.facts import marks
 from questbook.memory.facts.validity import valid
 from questbook.memory.ltm.characters import EVERYONE, MEMORIES, memory_key, memory_record
 from questbook.memory.ltm.greeting import SESSIONS
-from questbook.memory.store.paging import items_under
+from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
 from questbook.memory.timeline.timeline import Segment
 

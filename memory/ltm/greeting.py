@@ -11,7 +11,7 @@ from langgraph.store.base import BaseStore
 from questbook.memory.facts import marks
 from questbook.memory.ltm.characters import MEMORIES
 from questbook.memory.recall.age import phrase_age
-from questbook.memory.store.paging import items_under
+from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.timeline import Segment
 

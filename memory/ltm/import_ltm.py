@@ -20,7 +20,7 @@ from questbook.memory.ltm.database import Row, Rows, read_database
 from questbook.memory.ltm.greeting import SESSIONS
 from questbook.memory.ltm.layout import Source, sources
 from questbook.memory.ltm.vectors import count_vectors, read_vectors
-from questbook.memory.store.batches import put
+from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 
 _BATCH = 200  # memories written at once
@@ -84,7 +84,7 @@ async def _bring(store: BaseStore, source: Source, user: str | None, character: 
         there = await store.abatch([GetOp(place, key) for key in batch])
         new = [key for key, item in zip(batch, there, strict=True) if item is None]
         if new:
-            await put(store, [PutOp(place, key, _record(records[key]), index=["text"]) for key in new])
+            await put_all(store, [PutOp(place, key, _record(records[key]), index=["text"]) for key in new])
         added += len(new)
     if character != EVERYONE:
         await _note_talks(store, character, user, records)

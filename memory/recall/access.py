@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from langgraph.store.base import BaseStore, PutOp
 
-from questbook.memory.store.batches import fetch
+from questbook.memory.store.any_store import get_values
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key, stamp
 
 _KEPT = 256  # accesses; older ones have faded like their records
@@ -31,7 +31,7 @@ async def last_accesses(
     reached = timeline[-1][1] if timeline else 0
     turns = [past for past in range(turn - 1, max(turn - 1 - _LOOK_BACK, 0), -1) if past <= reached]
     places = [(namespace, record_key(branch_of(timeline, past), past, "access")) for past in turns]
-    found = await fetch(store, places)
+    found = await get_values(store, places)
     latest = next((found[place] for place in places if place in found), None)
     return dict(latest["accessed"]) if latest else {}
 

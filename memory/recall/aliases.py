@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from questbook.memory.store.keyed import Keyed
+from questbook.memory.store.any_store import AnyItem
 from questbook.memory.text.wording import normalize
 from questbook.memory.text.words import STOP_WORDS
 
@@ -64,7 +64,7 @@ _ADJECTIVES = frozenset(
 _LIKE_ADJECTIVES = re.compile(r"(?:less|ful|ous|ish|able|eyed|haired|handed|legged|footed|toothed)$")
 
 
-def also_called(found: Iterable[Keyed], question: str) -> list[str]:
+def also_called(found: Iterable[AnyItem], question: str) -> list[str]:
     """Return the names, not in the question, of those whom it calls otherwise, the best known first; at most three.
 
     Another name counts if the question has all of it, together, and as a name: capitalised, or with a word that is

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
-from questbook.memory.store.batches import searched
-from questbook.memory.store.newest import newest
+from questbook.memory.store.any_store import newest_items, search_all
 from questbook.memory.timeline.timeline import Segment, until, visible
 
 WIDTH = 64  # candidates of a query: several times what is shown, so that the order made of them has a choice
@@ -60,7 +59,7 @@ async def candidates(
     """
     either = bool(getattr(store, "filters_any", False))
     asked = [_searches(scope, queries, widths, either=either) for scope in scopes]
-    results = await searched(store, [op for ops in asked for op in ops])
+    results = await search_all(store, [op for ops in asked for op in ops])
     found: list[list[list[SearchItem]]] = []
     again: list[tuple[int, int]] = []
     for number, (scope, ops) in enumerate(zip(scopes, asked, strict=True)):
@@ -112,7 +111,7 @@ async def _search_again(
         for scope, query in again
         for segment in scopes[scope].segments
     ]
-    results = await searched(store, searches)
+    results = await search_all(store, searches)
     for scope, query in again:
         count = len(scopes[scope].segments)
         items = [item for hits in results[:count] for item in hits]
@@ -133,5 +132,5 @@ async def _rankable(store: BaseStore, scope: Scope, best: list[list[SearchItem]]
     scored = any(item.score is not None for items in best for item in items)
     if scored or getattr(store, "ranks_words", False) or not any(best):
         return best
-    every = await newest(store, scope.namespace, scope.segments)
+    every = await newest_items(store, scope.namespace, scope.segments)
     return [every if items else items for items in best]

@@ -12,7 +12,7 @@ from questbook.memory.recall.candidates import WIDTH, Scope, candidates
 from questbook.memory.recall.names import holds
 from questbook.memory.recall.neighbours import Place, neighbours_of
 from questbook.memory.recall.pool import Pool
-from questbook.memory.store.batches import fetch
+from questbook.memory.store.any_store import get_values
 from questbook.memory.timeline.timeline import Segment
 
 _EXPANDED = 16  # candidates of a query whose neighbours are looked up, and so become candidates too
@@ -70,7 +70,7 @@ async def gather(
                 if rank < _EXPANDED * share:
                     wanted.update(neighbours_of(place, item.value, timeline, before).values())
     missing = sorted(place for place in wanted if place not in found.pool)
-    for place, value in (await fetch(store, missing)).items():
+    for place, value in (await get_values(store, missing)).items():
         if _visible(value, timeline, before) and known(value):
             found.pool.add(place, value)
     return found

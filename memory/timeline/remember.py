@@ -11,7 +11,7 @@ from typing import Any
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.recall.time_fit import moment, utc_date
-from questbook.memory.store.batches import put
+from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.timeline import Segment, branch_of, claim, record_key, stamp
 
 Exchange = str | Mapping[str, Any]
@@ -85,7 +85,7 @@ async def remember(
         record.setdefault("session", session_of(past, record))
         writes.append(PutOp(namespace, key, record))
         past = record
-    await put(store, [*writes, *also(line)])
+    await put_all(store, [*writes, *also(line)])
     return line
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from langgraph.store.base import BaseStore, Item
 
-from questbook.memory.store.paging import items_under
+from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.timeline import Segment, visible
 
 

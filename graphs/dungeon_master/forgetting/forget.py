@@ -32,9 +32,8 @@ from questbook.graphs.forgetting.prompt_history import entries_that, remove_entr
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.session import PASTS
 from questbook.memory.facts.sources import SOURCES, Fallen, fall
-from questbook.memory.store.batches import put
+from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.store.paging import items_under
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,
     characters_namespace,
@@ -263,7 +262,7 @@ class Forgetting:
 
     async def _write(self, writes: Sequence[PutOp]) -> None:
         for start in range(0, len(writes), _PAGE):
-            await put(self._store(), writes[start : start + _PAGE])
+            await put_all(self._store(), writes[start : start + _PAGE])
 
     async def _compact(self, erasure: Erasure | None, done: str, *, cut: bool = False) -> None:
         """Write the files anew. What cannot be done here is said, and what was done."""

@@ -23,7 +23,7 @@ from questbook.memory.facts import marks
 from questbook.memory.facts.facts import hidden
 from questbook.memory.facts.sources import sources
 from questbook.memory.facts.validity import valid
-from questbook.memory.store.paging import items_under
+from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import Segment, record_key, sees
 from questbook.notebooks import StateNotebook

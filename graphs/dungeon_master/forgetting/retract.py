@@ -33,8 +33,7 @@ from questbook.memory.facts import marks
 from questbook.memory.facts.marks import MARKS
 from questbook.memory.facts.settled import SETTLED
 from questbook.memory.facts.sources import SOURCES, fall
-from questbook.memory.store.batches import put
-from questbook.memory.store.paging import items_under
+from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import Segment, record_key
 from questbook.notebooks import StateNotebook, diff_patch, merge_patch, render_value
@@ -238,7 +237,7 @@ async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequ
     async for item in items_under(store, campaign_namespace(context.user, context.campaign, SETTLED)):
         if gone & {item.value["fact"], item.value["ended"]}:
             writes.append(PutOp(item.namespace, item.key, None))
-    await put(store, [*writes, *fallen.instead])
+    await put_all(store, [*writes, *fallen.instead])
     return sum(item.namespace[-1] != SOURCES for item in facts)
 
 

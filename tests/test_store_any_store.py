@@ -8,7 +8,7 @@ from langgraph.store.memory import InMemoryStore
 
 from questbook.memory import FaissStore, HashEmbeddings
 from questbook.memory.lore.lore import add_lore
-from questbook.memory.store.batches import put
+from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.remember import remember
 
@@ -31,17 +31,17 @@ async def test_two_records_of_one_text_are_both_written_to_a_store_that_refuses_
     with pytest.raises(ValueError, match="does not match"):
         await store.abatch(puts)
     store.batches = 0
-    await put(store, [*puts, PutOp(SPACE, "mark", {"text": "the mill"}, index=False)])
+    await put_all(store, [*puts, PutOp(SPACE, "mark", {"text": "the mill"}, index=False)])
     assert store.batches == 2
     assert {item.key for item in await store.asearch(SPACE)} == {"0", "1", "2", "mark"}
 
 
 async def test_different_texts_are_one_batch_and_a_faiss_store_always_takes_one(tmp_path):
     store = Counting(index=INDEX)
-    await put(store, [PutOp(SPACE, str(n), {"text": f"the mill {n}"}) for n in range(5)])
+    await put_all(store, [PutOp(SPACE, str(n), {"text": f"the mill {n}"}) for n in range(5)])
     assert store.batches == 1
     async with FaissStore.open(tmp_path / "store.db") as faiss:
-        await put(faiss, [PutOp(SPACE, str(n), {"text": "the mill"}) for n in range(3)])
+        await put_all(faiss, [PutOp(SPACE, str(n), {"text": "the mill"}) for n in range(3)])
         assert len(await faiss.asearch(SPACE, query="mill")) == 3
 
 
@@ -61,11 +61,11 @@ async def test_a_file_that_says_a_thing_twice_goes_in(tmp_path):
 
 async def test_records_keep_their_order_and_what_is_deleted_starts_no_batch():
     store = Counting(index=INDEX)
-    await put(store, [PutOp(SPACE, "a", {"text": "the mill"})])
+    await put_all(store, [PutOp(SPACE, "a", {"text": "the mill"})])
     store.batches = 0
-    await put(store, [PutOp(SPACE, "a", None), PutOp(SPACE, "b", None), PutOp(SPACE, "c", {"text": "the mill"})])
+    await put_all(store, [PutOp(SPACE, "a", None), PutOp(SPACE, "b", None), PutOp(SPACE, "c", {"text": "the mill"})])
     assert store.batches == 1
-    await put(
+    await put_all(
         store,
         [PutOp(SPACE, "c", {"text": "first"}), PutOp(SPACE, "d", {"text": "x"}), PutOp(SPACE, "c", {"text": "x"})],
     )
