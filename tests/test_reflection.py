@@ -62,7 +62,7 @@ async def test_a_hundred_branches_cost_no_more_reads_than_one_and_a_judgement_on
         reads.extend(ops)
         return await get_all(store, ops)
 
-    monkeypatch.setattr("questbook.memory.facts.settled.gotten", counted)
+    monkeypatch.setattr("questbook.memory.facts.settled.get_all", counted)
     assert await settled(store, facts, timeline=timeline) == {}
     assert len(reads) == len(facts)
     for branch, turn in (("b050", 505), ("b100", 1005), ("lost", 700)):
