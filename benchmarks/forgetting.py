@@ -42,7 +42,7 @@ from forgetting_report import DISTANCES, SUMMARY, Asked, Played, report, report_
 from peers import PEERS, peer  # noqa: E402
 from tables import Tables  # noqa: E402
 
-import questbook.graphs.models.model  # noqa: E402
+import questbook.graphs.models.chat_models  # noqa: E402
 from questbook.graphs.dungeon_master.context import Context  # noqa: E402
 from questbook.graphs.embedded.engine import Game, open_game  # noqa: E402
 from questbook.graphs.embedded.home import Home  # noqa: E402
@@ -63,7 +63,7 @@ async def play(turns: int, seed: int, place: Home, facts: int = 40) -> Played:
     """Play a campaign, ask on the way, and look into the store at its end."""
     tale = Campaign(turns, seed, facts)
     model = Tables(tale=tale)
-    questbook.graphs.models.model.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
+    questbook.graphs.models.chat_models.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
     await elsewhere(model, tale, place)
     due: dict[int, list[tuple[Planted, int]]] = defaultdict(list)
     for fact in tale.facts_planted:

@@ -21,7 +21,7 @@ from langgraph.store.memory import InMemoryStore
 from timeline_baseline import PlainWorld
 from timeline_moves import World
 
-import questbook.graphs.models.model
+import questbook.graphs.models.chat_models
 from questbook.memory import FaissStore, HashEmbeddings
 
 STORES = ("FaissStore", "InMemoryStore", "PostgresStore")
@@ -62,7 +62,7 @@ def missing(name: str) -> str:
 async def play(kind: type[World], store: BaseStore, seed: int) -> Counter[str]:
     """Play one sequence; count what is wrong at its end."""
     world = kind(store, seed, campaign=f"{kind.__name__}{seed}")
-    world.answered_by_model(lambda _, load: setattr(questbook.graphs.models.model, "load_chat_model", load))
+    world.answered_by_model(lambda _, load: setattr(questbook.graphs.models.chat_models, "load_chat_model", load))
     choice, found = random.Random(seed), Counter[str]()
     await world.begin()
     for _ in range(MOVES):

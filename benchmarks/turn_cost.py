@@ -37,7 +37,7 @@ from cost import CITED, Turn, cost, run, size_of  # noqa: E402
 from peers import PEERS, peer  # noqa: E402
 from tables import DICE_EVERY, Tables  # noqa: E402
 
-import questbook.graphs.models.model  # noqa: E402
+import questbook.graphs.models.chat_models  # noqa: E402
 from questbook.graphs.dungeon_master.context import Context  # noqa: E402
 from questbook.graphs.embedded.engine import open_game  # noqa: E402
 from questbook.graphs.embedded.home import Home  # noqa: E402
@@ -45,7 +45,7 @@ from questbook.graphs.embedded.home import Home  # noqa: E402
 
 async def ours(model: Tables, turns: int, home: Path, forks: int) -> list[Turn]:
     """The dungeon master as the terminal runs it; `forks` times three turns are taken back and played anew."""
-    questbook.graphs.models.model.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
+    questbook.graphs.models.chat_models.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
     place = Home(home)
     place.locks.mkdir(parents=True)
     async with open_game(Context(model="tables", user="u", campaign="c", seed=1), place) as game:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from questbook.graphs.errors import SettingsError
-from questbook.graphs.models.providers import OFFLINE
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 
 if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
     from langchain_core.language_models import BaseChatModel
+
+OFFLINE = "offline"
+"""Name of the built-in models, which need neither provider nor key."""
 
 
 class Extra(BaseModel):

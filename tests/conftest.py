@@ -126,7 +126,7 @@ def bot_memories(tmp_path):
 @pytest.fixture
 def model(monkeypatch):
     scripted = ScriptedModel()
-    monkeypatch.setattr("questbook.graphs.models.model.load_chat_model", lambda *_, **__: scripted)
+    monkeypatch.setattr("questbook.graphs.models.chat_models.load_chat_model", lambda *_, **__: scripted)
     return scripted
 
 

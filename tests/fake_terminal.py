@@ -21,7 +21,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[()][0-9A-Za-z]|\x1b[=>]")
 SLOW = """
 import asyncio, sys
 from scripted import ScriptedModel, say
-import questbook.graphs.models.model as loader
+import questbook.graphs.models.chat_models as loader
 from questbook.graphs.errors import FatalModelError, ModelError
 from questbook.graphs.terminal.cli import main
 

@@ -15,7 +15,7 @@ from forgetting_probe import probe, state_of
 from forgetting_report import report, share
 from tables import Tables
 
-import questbook.graphs.models.model
+import questbook.graphs.models.chat_models
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.engine import open_game
 from questbook.graphs.embedded.home import Home
@@ -24,7 +24,7 @@ from questbook.graphs.events import Prompted
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    monkeypatch.setattr(questbook.graphs.models.model, "load_chat_model", None)  # the benchmark sets it
+    monkeypatch.setattr(questbook.graphs.models.chat_models, "load_chat_model", None)  # the benchmark sets it
     (tmp_path / "home" / "campaigns").mkdir(parents=True)
     return Home(tmp_path / "home")
 
@@ -47,7 +47,7 @@ async def test_nothing_planted_is_forgotten_in_a_short_campaign_and_a_probe_sees
     assert "forgetting_in_prompt_distance_10: 100.0 %" in lines
     assert "forgetting_secrets_in_view: 0 questions" in lines
 
-    questbook.graphs.models.model.load_chat_model = lambda *_, **__: Tables(tale=game.campaign)
+    questbook.graphs.models.chat_models.load_chat_model = lambda *_, **__: Tables(tale=game.campaign)
     context = Context(model="tables", user="u", campaign="c", seed=1, buffer_tokens=300)
     async with open_game(context, place) as again:
         question = game.campaign.facts_planted[0].probes[0]

@@ -118,7 +118,7 @@ async def test_second_thoughts_lead_back_to_what_was_known_then(clerk, desk):
 
 async def test_the_example_of_a_team_hands_over_and_shares_its_page(monkeypatch):
     model = AgentModel()
-    monkeypatch.setattr("questbook.graphs.models.model.load_chat_model", lambda *_, **__: model)
+    monkeypatch.setattr("questbook.graphs.models.chat_models.load_chat_model", lambda *_, **__: model)
     example = runpy.run_path(str(ROOT / "examples" / "support_team.py"))
     app = example["team"]("scripted").compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "t"}}

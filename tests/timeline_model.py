@@ -123,7 +123,7 @@ class Campaign:
 
     def answered_by_model(self, patch: Any) -> None:
         """Let the graph's nodes ask this world's model; `patch` is monkeypatch.setattr or one like it."""
-        patch("questbook.graphs.models.model.load_chat_model", lambda *_, **__: self.model)
+        patch("questbook.graphs.models.chat_models.load_chat_model", lambda *_, **__: self.model)
 
     # What must hold
 

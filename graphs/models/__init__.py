@@ -1,1 +1,7 @@
-"""models."""
+"""Chat models: made by name, asked one question at a time, their errors explained in one line.
+
+- `chat_models`: `chat_model(settings)` for a run, `load_chat_model(name)`, `bind_tools`. Read this first.
+- `answer`: `ask`, which every node uses to get one whole answer.
+- `providers`: names, keys and errors of providers, without importing any.
+- `openai_client`: the HTTP client for OpenAI-compatible servers.
+"""

@@ -1,4 +1,4 @@
-"""LoopClient: an HTTP client for OpenAI-compatible servers which every event loop may use.
+"""An HTTP client for OpenAI-compatible servers that may be used in every event loop.
 
 Import this module late: it imports openai, which takes a second.
 """
@@ -13,11 +13,11 @@ import openai
 
 
 class LoopClient(openai.DefaultAsyncHttpxClient):
-    """An async HTTP client that keeps its connections apart by event loop.
+    """An async HTTP client with separate connections for each event loop.
 
-    A pooled connection belongs to the loop that opened it: in another loop, or after that loop is closed, using it
-    fails with "Event loop is closed", or worse, wakes the wrong loop. Chat models are cached for the whole process,
-    so each loop gets a client of its own here, with the library's defaults (proxies from the environment included).
+    A pooled connection belongs to the loop that opened it. In another loop, or after that loop is closed, using it
+    fails with "Event loop is closed" or wakes the wrong loop. Chat models are cached for the whole process, so each
+    loop gets a client of its own here, with the library's defaults (proxies from the environment included).
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -30,23 +30,23 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
         """Send `request` over a connection of the running loop.
 
         Raises:
-            openai.APITimeoutError: No answer came. openai raises its own errors as they are, while it would repeat
-                httpx's time-out, and with every repetition the player would wait once more for as long.
+            openai.APITimeoutError: No answer came. openai does not repeat a request after its own error; after
+                httpx's time-out it would, and the player would wait the whole time again.
         """
         client = await self._client()
         try:
             return await client.send(request, **options)
         except Exception as error:
-            # By name, since openai has changed from httpx to httpx2, and both may be installed.
+            # By name: openai has changed from httpx to httpx2, and both may be installed.
             if type(error).__name__ == "ReadTimeout":
                 raise openai.APITimeoutError(request=request) from error
             raise
 
     async def _client(self) -> openai.DefaultAsyncHttpxClient:
-        loop = asyncio.get_running_loop()
-        for closed in [known for known in self._clients if known.is_closed()]:
+        for closed in [loop for loop in self._clients if loop.is_closed()]:
             self._clients.pop(closed, None)
             self._open.pop(closed, None)
+        loop = asyncio.get_running_loop()
         if loop not in self._clients:
             self._open[loop] = _open_until_loop_ends(self._settings)
             self._clients[loop] = await anext(self._open[loop])
@@ -54,6 +54,6 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
 
 
 async def _open_until_loop_ends(settings: dict[str, Any]) -> AsyncGenerator[openai.DefaultAsyncHttpxClient]:
-    # A loop that ends closes the generators that it has begun, so that the connections are closed while it runs.
+    # An event loop closes its async generators before it ends, so the connections are closed while it still runs.
     async with openai.DefaultAsyncHttpxClient(**settings) as client:
         yield client

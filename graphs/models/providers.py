@@ -1,12 +1,16 @@
-"""Providers of chat models: which environment variable holds whose key, and how no key gets out."""
+"""Providers of chat models: which environment variable holds whose key, and what their errors mean.
+
+Nothing of a provider is imported here, and no text that leaves this module holds a key.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from typing import Any
 
-OFFLINE = "offline"
-"""Name of the built-in storyteller, which needs neither model nor key."""
+from questbook.graphs.errors import FatalModelError, ModelError
 
 KEY_VARIABLES = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -25,21 +29,43 @@ KEY_VARIABLES = {
     "upstage": "UPSTAGE_API_KEY",
     "xai": "XAI_API_KEY",
 }
-"""Environment variable of each provider's key; a provider that is missing here still works, with vaguer messages."""
+"""Environment variable of each provider's key. Others work too; their error messages only say less."""
 
 BASE_URL_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
-"""Where an OpenAI-compatible server is named, in the order in which langchain_openai reads them."""
+"""Variables that name an OpenAI-compatible server, in the order in which langchain_openai reads them."""
 
 PLAY_OFFLINE = "leave out --model and QUESTBOOK_MODEL to play offline"
 
+LIMIT = 300
+"""Most characters of an error message."""
+
+_QUOTE = 140  # characters of the provider's own words in a message
 _LOOKS_LIKE_A_KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|pplx|nvapi|AIza)[-_]?[A-Za-z0-9*_\-]{8,}|(?<=Bearer )[^\s'\"]+")
+_WORTH_RETRYING = {408, 409, 425, 429}
+
+# Providers have different classes with the same names; the name of a base class counts too.
+_BY_NAME = {
+    "AuthenticationError": 401,
+    "PermissionDeniedError": 403,
+    "NotFoundError": 404,
+    "BadRequestError": 400,
+    "RateLimitError": 429,
+    "ResourceExhausted": 429,
+    "InternalServerError": 500,
+    "ServiceUnavailable": 503,
+}
+_TIMED_OUT = re.compile(r"Timeout|DeadlineExceeded")
+_CUT = re.compile(r"RemoteProtocolError|ReadError|WriteError|IncompleteRead|ConnectionReset|BrokenPipe|PayloadError")
+_UNREACHABLE = re.compile(
+    r"ConnectTimeout|ConnectError|ConnectionError|ConnectorError|ConnectionRefused|UnsupportedProtocol|gaierror"
+)
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Split `provider:model` into both; the provider is "" when the name has none.
+    """Split `provider:model` into provider and model; the provider is "" if the name has none.
 
-    Providers are lower case with underscores, as `init_chat_model` spells them. Only the first colon splits, since
-    Ollama's model names have one of their own (`ollama:llama3.1:8b`).
+    The provider comes back in lower case with underscores, as `init_chat_model` spells it. Only the first colon
+    splits, because Ollama's model names have a colon of their own (`ollama:llama3.1:8b`).
     """
     provider, colon, model = name.strip().partition(":")
     if not colon:
@@ -48,15 +74,15 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def key_variable(name: str) -> str:
-    """Name the environment variable with the key for the model `name`; "" when we do not know it."""
+    """Return the environment variable that holds the key for the model `name`; "" if it is not in `KEY_VARIABLES`."""
     return KEY_VARIABLES.get(split_name(name)[0], "")
 
 
 def base_url() -> tuple[str, str]:
-    """Find the OpenAI-compatible server that the environment names.
+    """Return the OpenAI-compatible server that the environment names.
 
     Returns:
-        The variable's name and its value, both "" when there is none.
+        The variable's name and its value; both "" if there is none.
     """
     for variable in BASE_URL_VARIABLES:
         if value := os.environ.get(variable, "").strip():
@@ -65,9 +91,120 @@ def base_url() -> tuple[str, str]:
 
 
 def redact(text: str) -> str:
-    """Return `text` without any key: neither those in the environment nor what looks like one."""
+    """Return `text` with "[key]" for every key of the environment and for everything that looks like a key."""
     for variable in KEY_VARIABLES.values():
-        # Keys shorter than this are placeholders of local servers, and words of the text may contain them.
+        # Shorter keys are placeholders for local servers; ordinary words may contain them.
         if len(key := os.environ.get(variable, "").strip()) >= 8:
             text = text.replace(key, "[key]")
     return _LOOKS_LIKE_A_KEY.sub("[key]", text)
+
+
+def explain(error: BaseException, model: str) -> ModelError:
+    """Turn what a provider raised into one line that says what happened and what to do.
+
+    HTTP status, class names and builtin base classes tell the cases apart, so that this works for every provider.
+    The line holds no key, no line break, and at most `LIMIT` characters.
+
+    Args:
+        error: What the model call raised.
+        model: The model's name as the person set it, such as `openai:gpt-4o-mini`.
+
+    Returns:
+        The error to raise `from error`. It is fatal if the same request cannot succeed later: a wrong key, an unknown
+        model, a request that the provider rejects.
+    """
+    if isinstance(error, ModelError):
+        return error
+    chain = list(_causes(error))
+    names = " ".join(kind.__name__ for link in chain for kind in type(link).__mro__)
+    status = _status(chain)
+    if status is not None:
+        message, fatal = _explain_status(status, error, model)
+    elif "ConnectTimeout" not in names and _TIMED_OUT.search(names):
+        message, fatal = "said nothing for too long. Try again, or allow it more time (QUESTBOOK_MODEL_TIMEOUT)", False
+    elif _CUT.search(names):
+        message, fatal = f"broke off: the connection was cut ({_quote(chain[-1])}). Try again", False
+    elif _UNREACHABLE.search(names):
+        variable = base_url()[0] if key_variable(model) in ("OPENAI_API_KEY", "") else ""
+        check = f"the network and {variable}" if variable else "the network"
+        message, fatal = f"cannot be reached ({_quote(chain[-1])}). Check {check}, or {PLAY_OFFLINE}", False
+    else:
+        message, fatal = f"failed with {type(error).__name__}: {_quote(error)}", False
+    return (FatalModelError if fatal else ModelError)(one_line(f"{model[:80]} {message}"))
+
+
+def one_line(text: str, limit: int = LIMIT) -> str:
+    """Return `text` without keys and line breaks, at most `limit` characters, with a full stop at its end."""
+    line = " ".join(redact(text).split())
+    if len(line) >= limit:
+        return line[: limit - 1].rstrip(" .") + "…"
+    return line if line.endswith((".", "!", "?", "…")) else line + "."
+
+
+def _explain_status(status: int, error: BaseException, model: str) -> tuple[str, bool]:
+    quote = _quote(error)
+    fatal = 400 <= status < 500 and status not in _WORTH_RETRYING
+    if status in (401, 403):
+        variable = key_variable(model) or "the provider's API key"
+        # No quote here: what the provider says about a wrong key quotes the key.
+        what = "did not accept the key" if status == 401 else f"does not let this key use the model ({quote})"
+        return f"{what} (HTTP {status}). Check {variable}, or {PLAY_OFFLINE}", fatal
+    if status == 402:
+        return f"wants to be paid (HTTP 402): {quote}", fatal
+    if status == 404:
+        variable = base_url()[0]
+        where = f" and {variable}" if variable else ""
+        return f"does not exist for this provider or key (HTTP 404): {quote}. Check the name{where}", fatal
+    if status in (408, 504):
+        return f"took too long (HTTP {status}). Try again", fatal
+    if status == 429:
+        if "quota" in f"{quote} {getattr(error, 'code', '')}".lower():
+            return f"has no quota left (HTTP 429): {quote}. Check the plan, or {PLAY_OFFLINE}", fatal
+        return f"has had too many requests (HTTP 429). {_wait(error)}", fatal
+    if status >= 500:
+        return f"has trouble of its own (HTTP {status}): {quote}. Try again later", fatal
+    return f"rejected the request (HTTP {status}): {quote}", fatal
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error, its cause, the cause of that, and so on: the last one is the most concrete."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+
+
+def _status(chain: list[BaseException]) -> int | None:
+    for link in chain:
+        response = getattr(link, "response", None)
+        for holder, name in ((link, "status_code"), (response, "status_code"), (link, "status"), (link, "code")):
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and 400 <= value < 600:
+                return value
+    for kind in type(chain[0]).__mro__:
+        if kind.__name__ in _BY_NAME:
+            return _BY_NAME[kind.__name__]
+    return None
+
+
+def _wait(error: BaseException) -> str:
+    headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
+    wait = str(headers.get("retry-after", "")).strip()
+    if wait.isdigit() and int(wait):
+        return f"Try again in {wait} seconds"
+    return f"Try again at {wait}" if wait and not wait.isdigit() else "Try again in a minute"
+
+
+def _quote(error: BaseException) -> str:
+    """Return the provider's own words, shortened; the name of the error's class if there are none."""
+    body: Any = getattr(error, "body", None)
+    for key in ("error", "message", "detail"):
+        if isinstance(body, dict) and key in body:
+            body = body[key]
+    text = body if isinstance(body, str) and body.strip() else str(error)
+    if not text.strip():
+        text = type(error).__name__
+    line = " ".join(redact(text).split()).rstrip(".")
+    return line if len(line) <= _QUOTE else line[: _QUOTE - 1] + "…"

@@ -12,8 +12,7 @@ from questbook.graphs.embedded.engine import Game, Saved, open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
 from questbook.graphs.events import Event
-from questbook.graphs.models.providers import OFFLINE
-from questbook.graphs.settings import Settings
+from questbook.graphs.settings import OFFLINE, Settings
 from questbook.graphs.terminal.campaigns import hold_campaign
 from questbook.graphs.terminal.commands import COMMANDS, run_command
 from questbook.graphs.terminal.door import Door

@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
 
-from questbook.graphs.models.model import bind_tools, chat_model
-from questbook.graphs.models.models import ask
+from questbook.graphs.models.answer import ask
+from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt_stack import Prompt
 from questbook.graphs.turn.tool_calls import refuse_pages, write_pages

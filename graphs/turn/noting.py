@@ -11,8 +11,8 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.constants import TAG_NOSTREAM
 
 from questbook.graphs.errors import ModelError
-from questbook.graphs.models.model import bind_tools, chat_model
-from questbook.graphs.models.models import ask
+from questbook.graphs.models.answer import ask
+from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.tool_calls import Call, calls_of, write_pages
 from questbook.notebooks import Notebook, render_value

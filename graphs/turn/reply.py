@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import ModelError
-from questbook.graphs.models.model import bind_tools, chat_model
-from questbook.graphs.models.models import ask
+from questbook.graphs.models.answer import ask
+from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt_stack import Prompt
 from questbook.graphs.turn.tool_calls import calls_of

@@ -11,8 +11,8 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.constants import TAG_NOSTREAM
 
 from questbook.graphs.errors import QuestbookError
-from questbook.graphs.models.model import chat_model
-from questbook.graphs.models.models import ask
+from questbook.graphs.models.answer import ask
+from questbook.graphs.models.chat_models import chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt_stack import INSTRUCTIONS, Section, escaped, system_message, tagged
 from questbook.memory.buffer.policies import BufferPolicy, LastTurns, Summary, TokenBudget, Unbounded

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from questbook.graphs.errors import FatalModelError, ModelError
-from questbook.graphs.models.model_errors import LIMIT, explain
+from questbook.graphs.models.providers import LIMIT, explain
 
 MODEL = "anthropic:claude-sonnet-4-5"
 

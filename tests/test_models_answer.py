@@ -13,7 +13,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
 from questbook.graphs.errors import ModelError
-from questbook.graphs.models.models import ask, load_chat_model
+from questbook.graphs.models.answer import ask
+from questbook.graphs.models.chat_models import load_chat_model
 
 MODEL = "openai:gpt-4o-mini"
 HELLO = [HumanMessage("I knock.")]

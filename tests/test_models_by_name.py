@@ -12,7 +12,8 @@ from fake_openai import KEY, FakeOpenAI, say
 from langchain_core.messages import HumanMessage
 
 from questbook.graphs.errors import SettingsError
-from questbook.graphs.models.models import ask, load_chat_model
+from questbook.graphs.models.answer import ask
+from questbook.graphs.models.chat_models import load_chat_model
 
 MODEL = "openai:gpt-4o-mini"
 HELLO = [HumanMessage("I knock.")]
@@ -55,7 +56,7 @@ def test_a_cached_model_works_in_two_event_loops_at_once(server: FakeOpenAI):
 
 
 def test_importing_models_is_cheap():
-    code = "import json, sys, questbook.graphs.models.models; print(json.dumps(sorted(sys.modules)))"
+    code = "import json, sys, questbook.graphs.models.chat_models; print(json.dumps(sorted(sys.modules)))"
     modules = json.loads(
         subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
     )

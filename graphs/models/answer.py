@@ -1,0 +1,116 @@
+"""One answer from a model: `ask` streams it, checks it, and says in one line what went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    InvalidToolCall,
+    ToolCall,
+    message_chunk_to_message,
+)
+from langchain_core.messages.tool import invalid_tool_call, tool_call
+from langchain_core.runnables import Runnable
+
+from questbook.graphs.errors import ModelError
+from questbook.graphs.models.providers import explain
+from questbook.notebooks.patch import is_deeper
+
+_DEEPEST = 20  # levels of a tool call's arguments; ours have four
+
+
+async def ask(
+    model: Runnable[Any, Any],
+    messages: Sequence[BaseMessage],
+    *,
+    model_name: str,
+    tags: Sequence[str] = (),
+    timeout: float | None = None,  # noqa: ASYNC109 - it limits the wait for each piece, not the whole call
+) -> AIMessage:
+    """Put one question to a model, for a node; its tokens reach LangGraph's `messages` stream as they come.
+
+    If the answer has neither text nor tool call, the question is put once more. Tool arguments that are not JSON, or
+    that break off, are never completed by guessing: such calls are in the answer's `invalid_tool_calls`.
+
+    Args:
+        model: A chat model, with or without tools bound.
+        messages: The prompt.
+        model_name: The model's name as the person set it, for error messages.
+        tags: Tags of the run, which tell its stream from others.
+        timeout: Seconds to wait for each piece of the answer, the provider's retries included. None: the model's own
+            time-out, which counts for each try.
+
+    Returns:
+        The whole answer.
+
+    Raises:
+        ModelError: The model refused, failed, or said nothing twice.
+    """
+    for _ in range(2):
+        answer = await _stream(model, list(messages), model_name, list(tags), timeout)
+        if answer.text.strip() or answer.tool_calls or answer.invalid_tool_calls:
+            return answer
+    raise ModelError(f"{model_name[:80]} answered with nothing, twice. Try again.")
+
+
+async def _stream(
+    model: Runnable[Any, Any],
+    messages: list[Any],
+    model_name: str,
+    tags: list[str],
+    timeout: float | None,  # noqa: ASYNC109
+) -> AIMessage:
+    whole: Any = None
+    pieces = model.astream(messages, config={"tags": tags})
+    try:
+        while True:
+            async with asyncio.timeout(timeout):
+                try:
+                    piece = await anext(pieces)
+                except StopAsyncIteration:
+                    break
+            whole = piece if whole is None else whole + piece
+    except Exception as error:  # every provider has its own errors; each is raised again as one line
+        raise explain(error, model_name) from error
+    finally:
+        if close := getattr(pieces, "aclose", None):
+            await close()
+    if not isinstance(whole, AIMessage):
+        raise ModelError(f"{model_name[:80]} answered with {type(whole).__name__}, not with a message.")
+    if not isinstance(whole, AIMessageChunk):
+        return whole
+    metadata = whole.response_metadata
+    # A proxy that gives up may close the stream without an error. The protocol says how an answer ends: with a
+    # finish_reason, or in the Responses API with a status.
+    if metadata.get("model_provider") == "openai" and not (metadata.get("finish_reason") or metadata.get("status")):
+        raise ModelError(f"{model_name[:80]} broke off in the middle of the reply. Try again.")
+    return _strict(whole)
+
+
+def _strict(whole: AIMessageChunk) -> AIMessage:
+    """Return the streamed answer as a message, without LangChain's completion of broken tool arguments.
+
+    LangChain closes what is open: `{"gold": 1`, cut off from `{"gold": 100}`, would cost the player 99 pieces.
+    """
+    calls: list[ToolCall] = []
+    broken: list[InvalidToolCall] = []
+    for piece in whole.tool_call_chunks:
+        try:
+            # strict=False: models put bare line breaks into strings; what they mean is clear.
+            arguments = json.loads(piece["args"] or "{}", strict=False)
+            if not isinstance(arguments, dict):
+                raise TypeError(f"expected a JSON object, got {type(arguments).__name__}")
+            if is_deeper(arguments, _DEEPEST):
+                raise ValueError(f"nested more than {_DEEPEST} levels deep")
+        except (ValueError, TypeError, RecursionError) as error:
+            broken.append(invalid_tool_call(name=piece["name"], args=piece["args"], id=piece["id"], error=str(error)))
+        else:
+            calls.append(tool_call(name=piece["name"] or "", args=arguments, id=piece["id"]))
+    message = cast(AIMessage, message_chunk_to_message(whole))
+    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": broken})

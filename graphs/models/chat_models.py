@@ -1,0 +1,202 @@
+"""Chat models: made by name (`load_chat_model`), or as a run's settings say (`chat_model`)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
+
+from questbook.graphs.errors import FatalModelError, SettingsError
+from questbook.graphs.models.providers import KEY_VARIABLES, PLAY_OFFLINE, base_url, one_line, split_name
+from questbook.graphs.settings import OFFLINE, Settings
+from questbook.types import JSON
+
+PLACEHOLDER_KEY = "not-needed"
+CONNECT_SECONDS = 10.0
+
+
+async def chat_model(context: Settings) -> BaseChatModel:
+    """Return the settings' own model, or load the model that they name, in a thread: imports may take a second.
+
+    Without a seed, the offline storyteller gets one from user and campaign, so that two campaigns tell two tales.
+
+    Args:
+        context: The run's settings.
+
+    Raises:
+        SettingsError: The model cannot be loaded: unknown provider, missing package or key.
+    """
+    if context.CHAT_MODEL is not None:
+        return context.CHAT_MODEL
+    return await asyncio.to_thread(
+        load_chat_model,
+        context.model,
+        seed=context.seed if context.seed is not None else _seed_of(context.user, context.campaign),
+        temperature=context.temperature,
+        timeout=context.model_timeout,
+        offline=context.STAND_IN,
+    )
+
+
+def bind_tools(model: BaseChatModel, tools: Sequence[JSON], settings: Settings) -> Runnable[Any, Any]:
+    """Return the model with tools that it may call.
+
+    Args:
+        model: A chat model.
+        tools: The tools' schemas; none leaves the model as it is, since some servers refuse an empty list.
+        settings: The run's settings, for the error message.
+
+    Raises:
+        FatalModelError: The model's class cannot call tools.
+    """
+    try:
+        return model.bind_tools(tools) if tools else model
+    except NotImplementedError as error:
+        names = ", ".join(tool["function"]["name"] for tool in tools)
+        raise FatalModelError(
+            f"{settings.model} ({type(model).__name__}) cannot call tools, and is asked to call {names}. "
+            "Take a model that can."
+        ) from error
+
+
+def load_chat_model(
+    name: str,
+    *,
+    seed: int | None = None,
+    temperature: float | None = None,
+    timeout: float = 120.0,
+    max_retries: int = 2,
+    offline: Literal["storyteller", "assistant"] = "storyteller",
+) -> BaseChatModel:
+    """Return the chat model of that name; the same settings give the same object.
+
+    `openai:…` reads OPENAI_BASE_URL, so Ollama, llama.cpp and vLLM work. Local servers need no key: with a base URL
+    and without OPENAI_API_KEY, a placeholder is sent. Such a model may be loaded in any thread and used in any event
+    loop. If a key or base URL in the environment changes, a new model is made.
+
+    The first call imports the provider's package and reads certificates, which takes about a second. In a node, write
+    `await asyncio.to_thread(load_chat_model, …)`: `langgraph dev` refuses calls that block its event loop.
+
+    Args:
+        name: "offline" for a built-in model, else `provider:model` as `init_chat_model` takes it. The provider may be
+            left out where `init_chat_model` knows it.
+        seed: Makes the offline storyteller repeatable; other models ignore it.
+        temperature: How freely the model chooses; None: the provider's default.
+        timeout: Seconds to wait for the connection (10 at most) and for each further piece of the reply. With
+            `openai:…`, a server that says nothing is not asked again; other providers' packages may do so.
+        max_retries: How often one request is repeated after a rate limit, a server error or a lost connection, before
+            anything was streamed.
+        offline: Which built-in model answers if the name is "offline".
+
+    Raises:
+        SettingsError: There is no such provider, its package or key is missing, or a setting makes no sense.
+    """
+    if name.strip().lower() == OFFLINE:
+        if offline == "assistant":
+            from questbook.graphs.offline.assistant import OfflineAssistant
+
+            return OfflineAssistant(seed=seed)
+        from questbook.graphs.offline.storyteller import OfflineStoryteller
+
+        return OfflineStoryteller(seed=seed)
+    provider, model = split_name(name)
+    if not model or (":" in name and not provider):
+        raise SettingsError(
+            f"Model {name!r}: expected provider:name, such as openai:gpt-4.1-mini, or {OFFLINE!r} for no model at all."
+        )
+    # The environment is part of the cache's key, so that a key which is set later makes a new client.
+    environment = tuple(
+        os.environ.get(key, "") for key in (*KEY_VARIABLES.values(), "OPENAI_API_BASE", "OPENAI_BASE_URL")
+    )
+    return _load(provider, model, temperature, timeout, max_retries, environment)
+
+
+def _seed_of(user: str, campaign: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{user}\0{campaign}".encode("utf-8", "surrogatepass")).digest()[:6])
+
+
+@lru_cache(maxsize=16)
+def _load(
+    provider: str,
+    model: str,
+    temperature: float | None,
+    timeout: float,
+    max_retries: int,
+    environment: tuple[str, ...],
+) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model
+
+    name = f"{provider}:{model}" if provider else model
+    settings: JSON = {"timeout": timeout, "max_retries": max_retries}
+    if temperature is not None:
+        settings["temperature"] = temperature
+    if provider == "openai":
+        settings |= _openai_settings(name, timeout)
+    try:
+        loaded: BaseChatModel = init_chat_model(model, model_provider=provider or None, **settings)
+    except ImportError as error:
+        missing = getattr(error.__cause__, "name", None) or error.name or f"langchain-{provider}"
+        package = missing.partition(".")[0].replace("_", "-")
+        raise SettingsError(
+            f"Model {name!r} needs a package that is not installed: pip install {package}; or {PLAY_OFFLINE}."
+        ) from error
+    except Exception as error:  # every provider has its own errors; each is raised again as one line
+        if not provider and "OPENAI_API_KEY" in str(error):
+            return _load("openai", model, temperature, timeout, max_retries, environment)
+        raise _cannot_load(name, error) from error
+    if not provider and type(loaded).__module__.startswith("langchain_openai."):
+        # Only now is the provider known; the model gets the same settings as with `openai:` in its name.
+        return _load("openai", model, temperature, timeout, max_retries, environment)
+    return loaded
+
+
+def _cannot_load(name: str, error: Exception) -> SettingsError:
+    text = str(error)
+    for variable in KEY_VARIABLES.values():
+        if variable in text or variable.lower() in text:
+            return _no_key(name, variable)
+    if "Unsupported provider" in text or "Unable to infer" in text:
+        return SettingsError(
+            f"Model {name!r}: unknown provider. Expected provider:name, such as openai:gpt-4.1-mini, "
+            f"anthropic:… or ollama:…; or {PLAY_OFFLINE}."
+        )
+    return SettingsError(one_line(f"Model {name!r} cannot be set up: {type(error).__name__}: {text}"))
+
+
+def _no_key(name: str, variable: str) -> SettingsError:
+    local = " (for a local server, OPENAI_BASE_URL)" if variable == "OPENAI_API_KEY" else ""
+    return SettingsError(f"Model {name!r} needs a key: set {variable}{local}, or {PLAY_OFFLINE}.")
+
+
+def _openai_settings(name: str, timeout: float) -> JSON:
+    variable, url = base_url()
+    if url and not url.startswith(("http://", "https://")):
+        raise SettingsError(f"{variable}: expected a URL such as http://localhost:11434/v1, got {url!r}.")
+    # A key from a file often ends in a line break, which an HTTP header may not hold.
+    key = os.environ.get("OPENAI_API_KEY", "").strip() or (PLACEHOLDER_KEY if url else "")
+    if not key:
+        raise _no_key(name, "OPENAI_API_KEY")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise SettingsError("OPENAI_API_KEY: it holds blanks, line breaks or other characters that no key has.")
+    import openai
+
+    from questbook.graphs.models.openai_client import LoopClient
+
+    wait = openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
+    return {
+        "api_key": key,
+        "base_url": url or None,
+        "timeout": wait,
+        # For a server that sends only keep-alive comments, which never reach the read time-out. One second later
+        # than that time-out, because langchain_openai logs a warning when this one ends a stream.
+        "stream_chunk_timeout": timeout + 1,
+        "http_async_client": LoopClient(timeout=wait),
+        # langchain_openai does the same when it makes the client itself.
+        "stream_usage": not url,
+    }
