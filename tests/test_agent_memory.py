@@ -5,7 +5,7 @@ from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, TicketNotebook
 from scripted import call, say
 
 from questbook.graphs.agent import Recall
-from questbook.memory.buffer.policies import LastTurns, Summary
+from questbook.memory.buffer.policies import LastTurns, RunningSummary
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 
@@ -14,7 +14,7 @@ async def test_the_buffer_policy_decides_what_stands_in_the_prompt():
     for words in ("one", "two", "three"):
         await desk.say(words)
     assert [m.text for m in desk.model.asked("reply")[-1] if m.type == "human"] == ["two", "three"]
-    desk = Desk(buffer=Summary(1), recall=Recall(tokens=0))
+    desk = Desk(buffer=RunningSummary(1), recall=Recall(tokens=0))
     for words in ("one apple", "two pears", "three plums"):
         await desk.say(words)
     assert "one apple" in desk.prompts("reply")[-1].split("<summary>\n")[1]
@@ -57,7 +57,7 @@ async def test_an_agent_called_as_a_game_or_an_assistant_is_another_one(name):
 
 
 async def test_of_a_turn_that_is_not_to_be_remembered_nothing_is_noted_anywhere():
-    desk = Desk(CustomerNotebook, TicketNotebook, CallbackNotebook, buffer=Summary(0))
+    desk = Desk(CustomerNotebook, TicketNotebook, CallbackNotebook, buffer=RunningSummary(0))
     secret = "My name is Zelda, but don't remember this."
     known = say("I will not.", call("CustomerNotebook", name="Zelda", product="X1"))
     await desk.say(secret, fill=known)

@@ -1,4 +1,4 @@
-"""Buffer policies: what stands in the prompt, what is folded, and that a turn's fidelity is told."""
+"""Buffer policies: what stands in the prompt, what is folded, and that how many turns are word for word is streamed."""
 
 import pytest
 from conftest import EXCHANGES
@@ -11,9 +11,16 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.turn.prompt_stack import Section, stack
 from questbook.graphs.turn.summarize import policy_of
-from questbook.memory.buffer.policies import LastTurns, Summary, TokenBudget, Unbounded, fidelity
-from questbook.memory.buffer.summarizers import Extractive
-from questbook.memory.buffer.turns import ASIDE, latest, overflow, turns_of
+from questbook.memory.buffer.policies import (
+    Buffer,
+    LastTurns,
+    RunningSummary,
+    TokenBudget,
+    Unbounded,
+    count_verbatim_turns,
+)
+from questbook.memory.buffer.summary import ExtractiveSummarizer
+from questbook.memory.buffer.turns import ASIDE, latest_messages, overflow, split_turns
 
 
 def talk(turns, open_turn=True):
@@ -31,101 +38,115 @@ def numbers(messages):
 
 def test_unbounded_shows_every_turn_and_lets_none_leave():
     messages = talk(50)
-    assert Unbounded().shown(messages, last_turn=50) == messages
-    assert not Unbounded().due(talk(50, open_turn=False), last_turn=50, folded=0, may_leave=50)
+    assert Unbounded().select(Buffer(messages, last_turn=50)) == messages
+    assert not Unbounded().evict(
+        Buffer(talk(50, open_turn=False), last_turn=50, summarised_through=0, stored_through=50)
+    )
 
 
 def test_a_buffer_of_one_no_longer_knows_the_first_question_at_the_third():
     policy = LastTurns(1)
-    assert numbers(policy.shown(talk(2), last_turn=2)) == [1, 2]
-    assert numbers(policy.shown(talk(3), last_turn=3)) == [2, 3]
-    assert numbers(LastTurns(0).shown(talk(3), last_turn=3)) == [3]
+    assert numbers(policy.select(Buffer(talk(2), last_turn=2))) == [1, 2]
+    assert numbers(policy.select(Buffer(talk(3), last_turn=3))) == [2, 3]
+    assert numbers(LastTurns(0).select(Buffer(talk(3), last_turn=3))) == [3]
 
 
 def test_last_turns_drops_what_no_later_prompt_holds_and_folds_nothing():
-    due = LastTurns(2).due(talk(5, open_turn=False), last_turn=5, folded=0, may_leave=5)
-    assert due.fold == []
-    assert [number for number, _ in due.drop] == [1, 2, 3]
-    assert [n for n, _ in LastTurns(2).due(talk(5, False), last_turn=5, folded=0, may_leave=1).drop] == [1]
-    assert [n for n, _ in LastTurns(0).due(talk(5, False), last_turn=5, folded=0, may_leave=5).drop] == [1, 2, 3, 4]
+    eviction = LastTurns(2).evict(Buffer(talk(5, open_turn=False), last_turn=5, summarised_through=0, stored_through=5))
+    assert eviction.fold == []
+    assert [number for number, _ in eviction.drop] == [1, 2, 3]
+    assert [
+        n
+        for n, _ in LastTurns(2).evict(Buffer(talk(5, False), last_turn=5, summarised_through=0, stored_through=1)).drop
+    ] == [1]
+    assert [
+        n
+        for n, _ in LastTurns(0).evict(Buffer(talk(5, False), last_turn=5, summarised_through=0, stored_through=5)).drop
+    ] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(("offset", "folded"), [(0, 5), (1, 4), (3, 2), (5, 0), (9, 0)])
 def test_summary_folds_the_first_steps_less_the_offset(offset, folded):
-    policy = Summary(offset, Extractive())
-    due = policy.due(talk(5, open_turn=False), last_turn=5, folded=0, may_leave=5)
-    assert [number for number, _ in due.fold] == list(range(1, folded + 1))
+    policy = RunningSummary(offset, ExtractiveSummarizer())
+    eviction = policy.evict(Buffer(talk(5, open_turn=False), last_turn=5, summarised_through=0, stored_through=5))
+    assert [number for number, _ in eviction.fold] == list(range(1, folded + 1))
     # The next question sees the rest word for word.
-    assert numbers(policy.shown(talk(6), last_turn=6, folded=folded)) == list(range(folded + 1, 7))
+    assert numbers(policy.select(Buffer(talk(6), last_turn=6, summarised_through=folded))) == list(range(folded + 1, 7))
 
 
 def test_summary_folds_progressively_one_turn_after_each_reply():
-    policy, folded, done = Summary(2), 0, []
+    policy, folded, done = RunningSummary(2), 0, []
     messages = []
     for number in range(1, 8):
         messages += talk(number, open_turn=False)[-2:]
-        due = policy.due(messages, last_turn=number, folded=folded, may_leave=number)
-        done.append([turn for turn, _ in due.fold])
-        folded = due.fold[-1][0] if due.fold else folded
-        gone = {m.id for _, turn in due.drop for m in turn}
+        eviction = policy.evict(Buffer(messages, last_turn=number, summarised_through=folded, stored_through=number))
+        done.append([turn for turn, _ in eviction.fold])
+        folded = eviction.fold[-1][0] if eviction.fold else folded
+        gone = {m.id for _, turn in eviction.drop for m in turn}
         messages = [m for m in messages if m.id not in gone]
     assert done == [[], [], [1], [2], [3], [4], [5]]
     assert numbers(messages) == [6, 7]
 
 
 def test_a_turn_that_is_folded_at_once_stays_for_people_but_not_in_the_prompt():
-    policy = Summary(0)
-    due = policy.due(talk(1, open_turn=False), last_turn=1, folded=0, may_leave=1)
-    assert ([n for n, _ in due.fold], due.drop) == ([1], [])
-    due = policy.due(talk(2, open_turn=False), last_turn=2, folded=1, may_leave=2)
-    assert ([n for n, _ in due.fold], [n for n, _ in due.drop]) == ([2], [1])
-    assert numbers(policy.shown(talk(3)[2:], last_turn=3, folded=2)) == [3]
+    policy = RunningSummary(0)
+    eviction = policy.evict(Buffer(talk(1, open_turn=False), last_turn=1, summarised_through=0, stored_through=1))
+    assert ([n for n, _ in eviction.fold], eviction.drop) == ([1], [])
+    eviction = policy.evict(Buffer(talk(2, open_turn=False), last_turn=2, summarised_through=1, stored_through=2))
+    assert ([n for n, _ in eviction.fold], [n for n, _ in eviction.drop]) == ([2], [1])
+    assert numbers(policy.select(Buffer(talk(3)[2:], last_turn=3, summarised_through=2))) == [3]
 
 
 def test_nothing_is_folded_or_dropped_before_it_is_stored():
-    for policy in (Summary(0), LastTurns(1), TokenBudget(1)):
-        due = policy.due(talk(5, open_turn=False), last_turn=5, folded=0, may_leave=0)
-        assert not due
+    messages = talk(5, open_turn=False)
+    for policy in (RunningSummary(0), LastTurns(1), TokenBudget(1)):
+        assert not policy.evict(Buffer(messages, last_turn=5, stored_through=0))
+        assert [turn.number for turn in policy.evict(Buffer(messages, last_turn=5, stored_through=2)).drop] == [1, 2]
 
 
 @given(st.integers(1, 12), st.integers(1, 300), st.integers(0, 12))
-def test_the_token_budget_is_the_buffer_as_it_was(turns, budget, may_leave):
+def test_the_token_budget_is_the_buffer_as_it_was(turns, budget, stored_through):
     messages = talk(turns, open_turn=False)
     policy = TokenBudget(budget)
-    assert policy.shown(messages, last_turn=turns) == latest(messages, budget)
-    due = policy.due(messages, last_turn=turns, folded=0, may_leave=may_leave)
-    gone = overflow(messages, last_turn=turns, budget=budget, may_leave=may_leave)
-    assert due.fold == due.drop == gone
-    assert TokenBudget(budget, None).due(messages, last_turn=turns, folded=0, may_leave=may_leave).fold == []
+    assert policy.select(Buffer(messages, last_turn=turns)) == latest_messages(messages, budget)
+    eviction = policy.evict(Buffer(messages, last_turn=turns, summarised_through=0, stored_through=stored_through))
+    gone = [turn for turn in overflow(split_turns(messages, turns), budget) if turn.number <= stored_through]
+    assert eviction.fold == eviction.drop == gone
+    assert (
+        TokenBudget(budget, None)
+        .evict(Buffer(messages, last_turn=turns, summarised_through=0, stored_through=stored_through))
+        .fold
+        == []
+    )
 
 
 @given(st.integers(1, 10), st.integers(0, 10), st.integers(0, 10))
 def test_whatever_the_policy_the_present_turn_is_shown_whole_and_order_is_kept(turns, folded, size):
     messages = [AIMessage("recap", name=ASIDE), *talk(turns)]
-    for policy in (Unbounded(), LastTurns(size), TokenBudget(size + 1), Summary(size)):
-        shown = policy.shown(messages, last_turn=turns, folded=folded)
+    for policy in (Unbounded(), LastTurns(size), TokenBudget(size + 1), RunningSummary(size)):
+        shown = policy.select(Buffer(messages, last_turn=turns, summarised_through=folded))
         assert shown[-1] is messages[-1]
         assert shown == [m for m in messages if m in shown]
         assert all(m.name != ASIDE for m in shown)
-        assert fidelity(shown) == len(turns_of(shown, turns)) - 1
+        assert count_verbatim_turns(shown) == len(split_turns(shown, turns)) - 1
 
 
 async def test_the_extractive_summarizer_needs_no_model():
     turns = [{"turn": 1, "player": "My name is Ann", "reply": "Hello Ann. How are you?"}]
-    assert await Extractive().fold("We met.", turns, 100) == "We met. My name is Ann. Hello Ann."
+    assert await ExtractiveSummarizer().fold("We met.", turns, 100) == "We met. My name is Ann. Hello Ann."
 
 
 def test_settings_name_the_policy_and_the_summarizer(monkeypatch):
-    assert policy_of(Context.of(), "").shown([], last_turn=0) == []
+    assert policy_of(Context.of(), "").select(Buffer([], last_turn=0)) == []
     assert isinstance(policy_of(Context.of(), "sum up"), TokenBudget)
     assert policy_of(Context.of({"buffer": "turns", "buffer_turns": 3}), "") == LastTurns(3)
     assert isinstance(policy_of(Context.of({"buffer": "unbounded"}), ""), Unbounded)
     monkeypatch.setenv("QUESTBOOK_BUFFER", "summary")
     monkeypatch.setenv("QUESTBOOK_SUMMARIZER", "extractive")
     policy = policy_of(Context.of({"summary_offset": 4}), "")
-    assert isinstance(policy, Summary)
+    assert isinstance(policy, RunningSummary)
     assert policy.offset == 4
-    assert isinstance(policy.summarizer, Extractive)
+    assert isinstance(policy.summarizer, ExtractiveSummarizer)
     with pytest.raises(SettingsError, match=r"buffer \(QUESTBOOK_BUFFER\): got 'all'"):
         Context.of({"buffer": "all"})
 

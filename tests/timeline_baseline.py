@@ -16,7 +16,7 @@ from timeline_model import WORDS, CrashError, Place
 from timeline_moves import World
 from timeline_records import exchanges_of
 
-from questbook.memory.buffer.turns import spoken, turns_of
+from questbook.memory.buffer.turns import split_turns, turn_text
 
 
 class PlainState(TypedDict):
@@ -40,8 +40,8 @@ class PlainWorld(World):
             return {"quest": {"location": self.random.choice(WORDS)}}
 
         async def remember(state: PlainState, runtime: Runtime[Any]) -> dict[str, Any]:
-            turns = turns_of(state["messages"], 0)
-            said, reply = spoken(turns[-1][1])
+            turns = split_turns(state["messages"], 0)
+            said, reply = turn_text(turns[-1][1])
             assert runtime.store is not None
             value = {"text": f"{said}\n{reply}", "turn": len(turns), "player": said, "reply": reply}
             await runtime.store.aput(self.exchanges, str(uuid.uuid4()), value)

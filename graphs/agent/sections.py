@@ -16,6 +16,7 @@ from questbook.graphs.turn.pages import page_sections, told_pages
 from questbook.graphs.turn.prompt_stack import INSTRUCTIONS, Prompt, Section, escaped, stack, system_message, tagged
 from questbook.graphs.turn.summarize import policy_of
 from questbook.graphs.turn.withheld import private
+from questbook.memory.buffer.policies import Buffer
 from questbook.notebooks import Notebook, render_value
 
 JSON = dict[str, Any]
@@ -61,7 +62,7 @@ def update_prompt(state: AgentState, due: Sequence[str], turns: Sequence[JSON]) 
 def conversation(state: AgentState, settings: Settings) -> list[AnyMessage]:
     """Return the turns that stand in the prompt word for word, as the buffer policy says."""
     policy = state.AGENT.buffer or policy_of(settings, prompts.CONDENSE)
-    return policy.shown(state.messages, last_turn=state.turn, folded=state.summarised_through)
+    return policy.select(Buffer(state.messages, state.turn, state.summarised_through))
 
 
 def _told(*parts: str) -> str:

@@ -15,6 +15,7 @@ from questbook.graphs.turn.prompt_stack import INSTRUCTIONS, Prompt, Section, es
 from questbook.graphs.turn.summarize import policy_of
 from questbook.graphs.turn.withheld import private
 from questbook.memory.archive.days import zone_of
+from questbook.memory.buffer.policies import Buffer
 from questbook.notebooks import render_fields
 
 
@@ -33,7 +34,7 @@ def assist_prompt(state: CompanionState, context: Context) -> Prompt:
 def conversation(state: CompanionState, context: Context) -> list[AnyMessage]:
     """Return the turns that stand in the prompt word for word, as the buffer policy says."""
     policy = policy_of(context, prompts.CONDENSE)
-    return policy.shown(state.messages, last_turn=state.turn, folded=state.summarised_through)
+    return policy.select(Buffer(state.messages, state.turn, state.summarised_through))
 
 
 def _about(state: CompanionState, context: Context) -> dict[str, Any]:

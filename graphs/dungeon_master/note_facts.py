@@ -20,7 +20,7 @@ from langgraph.store.base import BaseStore, GetOp
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.turn import notice
-from questbook.memory.buffer.turns import turns_of
+from questbook.memory.buffer.turns import split_turns
 from questbook.memory.facts import marks
 from questbook.memory.facts.facts import TOOL, Fact
 from questbook.memory.facts.fiction import Told, apart, placed
@@ -189,7 +189,7 @@ def _echoes(fact: Fact, sentence: str) -> bool:
 
 
 def _messages(state: DungeonState, first: int, last: int) -> JSON:
-    told = [m for turn, messages in turns_of(state.messages, state.turn) if first <= turn <= last for m in messages]
+    told = [m for turn, messages in split_turns(state.messages, state.turn) if first <= turn <= last for m in messages]
     asked = next((m.id for m in told if isinstance(m, HumanMessage) and m.id), "")
     return {"messages": [message.id for message in told if message.id], "said": asked}
 

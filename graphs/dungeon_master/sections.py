@@ -14,6 +14,7 @@ from questbook.graphs.turn.pages import page_sections, told_pages
 from questbook.graphs.turn.prompt_stack import Prompt, Section, escaped, stack, system_message, tagged
 from questbook.graphs.turn.summarize import policy_of
 from questbook.graphs.turn.turn import spoken_turns
+from questbook.memory.buffer.policies import Buffer
 from questbook.memory.lore.citation import citation, lore_text
 from questbook.notebooks import render_value
 
@@ -81,4 +82,4 @@ def memory_line(memory: JSON) -> str:
 def conversation(state: DungeonState, context: Context) -> list[AnyMessage]:
     """Return the turns that stand in the prompt word for word, as the buffer policy says."""
     policy = policy_of(context, prompts.CONDENSE)
-    return policy.shown(state.messages, last_turn=state.turn, folded=state.summarised_through)
+    return policy.select(Buffer(state.messages, state.turn, state.summarised_through))

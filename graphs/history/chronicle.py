@@ -17,7 +17,7 @@ from questbook.graphs.history.difference import Difference, difference, remember
 from questbook.graphs.history.places import Place, last_of_lines
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.turn_state import TurnState
-from questbook.memory.buffer.turns import ASIDE, spoken, turns_of
+from questbook.memory.buffer.turns import ASIDE, split_turns, turn_text
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment, sees
@@ -49,11 +49,11 @@ def spot_of(state: StateSnapshot) -> Spot:
     turn, messages, line = values.get("turn", 0), values.get("messages") or [], values.get("line", "main")
     if not messages:
         return Spot(turn, "", "", line)
-    _, last = turns_of(messages, turn)[-1]
+    _, last = split_turns(messages, turn)[-1]
     opened_by = next((message.id for message in last if isinstance(message, HumanMessage)), None)
     told = [message.text.strip() for message in last if isinstance(message, AIMessage) and message.name != ASIDE]
     reply = "\n\n".join(text for text in told if text)
-    return Spot(turn + (opened_by != values.get("opened_by")), spoken(last)[0], reply, line)
+    return Spot(turn + (opened_by != values.get("opened_by")), turn_text(last)[0], reply, line)
 
 
 def due(state: StateSnapshot) -> tuple[str, ...]:

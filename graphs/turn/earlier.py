@@ -14,8 +14,8 @@ from langgraph.store.base import BaseStore
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.present import present_of
 from questbook.graphs.turn.turn_state import TurnState
-from questbook.memory.buffer.policies import fidelity
-from questbook.memory.buffer.turns import spoken, turns_of
+from questbook.memory.buffer.policies import count_verbatim_turns
+from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.ltm.config import SPELLING_DISTANCE
 from questbook.memory.recall.age import phrase_age
@@ -67,10 +67,10 @@ async def earlier_exchanges(
         how: How much.
     """
     context = runtime.context
-    before = min(state.turn - fidelity(shown), state.remembered_through + 1)
+    before = min(state.turn - count_verbatim_turns(shown), state.remembered_through + 1)
     if runtime.store is None or not how.tokens or before <= 1:
         return []
-    query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
+    query, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
 
     def told(one: Recalled) -> JSON:
         value = one.value

@@ -16,7 +16,7 @@ from questbook.graphs.turn.session import head_op
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.turn_state import TurnState
 from questbook.graphs.turn.withheld import withheld
-from questbook.memory.buffer.turns import turns_of
+from questbook.memory.buffer.turns import split_turns
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.off_the_record import WITHHELD
@@ -91,7 +91,7 @@ def origin_of(runtime: Runtime[SettingsT]) -> JSON:
 
 
 def _said(told: JSON, state: TurnState) -> JSON:
-    buffered = dict(turns_of(state.messages, state.turn))
+    buffered = dict(split_turns(state.messages, state.turn))
     told = withheld(told)
     return {
         "kind": "exchange",

@@ -12,14 +12,14 @@ from questbook.graphs.turn.summarize import fold, policy_of
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.turn_state import TurnState
 from questbook.graphs.turn.withheld import on_record
-from questbook.memory.buffer.policies import BufferPolicy, Due
+from questbook.memory.buffer.policies import Buffer, BufferPolicy, Eviction
 
 JSON = dict[str, Any]
 
 
 def leaving(
     state: TurnState, settings: Settings, instructions: str, done: int, policy: BufferPolicy | None = None
-) -> Due:
+) -> Eviction:
     """Return what is to be done about the buffer.
 
     Args:
@@ -29,8 +29,8 @@ def leaving(
         done: Last turn that is noted and stored; no later one leaves.
         policy: The buffer policy, if the application has one of its own.
     """
-    return (policy or policy_of(settings, instructions)).due(
-        state.messages, last_turn=state.turn, folded=state.summarised_through, may_leave=done
+    return (policy or policy_of(settings, instructions)).evict(
+        Buffer(state.messages, state.turn, state.summarised_through, done)
     )
 
 

@@ -11,7 +11,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings
-from questbook.memory.buffer.policies import fidelity
+from questbook.memory.buffer.policies import count_verbatim_turns
 
 JSON = dict[str, Any]
 
@@ -54,7 +54,7 @@ class Prompt(NamedTuple):
         return {
             "prompt": told,
             "node": node,
-            "fidelity": {"turns": fidelity(self.conversation), "of": max(turn - 1, 0)},
+            "fidelity": {"turns": count_verbatim_turns(self.conversation), "of": max(turn - 1, 0)},
         }
 
 

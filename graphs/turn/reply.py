@@ -14,7 +14,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt_stack import Prompt
 from questbook.graphs.turn.tool_calls import calls_of
 from questbook.graphs.turn.turn_state import TurnState
-from questbook.memory.buffer.turns import turns_of
+from questbook.memory.buffer.turns import split_turns
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
@@ -76,5 +76,5 @@ def tools_answered(message: AIMessage, results: list[ToolMessage], *, again: boo
 
 def rounds_of(state: TurnState) -> int:
     """Count how often the model has called tools in this turn."""
-    _, turn = turns_of(state.messages, state.turn)[-1]
+    _, turn = split_turns(state.messages, state.turn)[-1]
     return sum(1 for message in turn if isinstance(message, AIMessage) and calls_of(message))

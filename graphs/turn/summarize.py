@@ -15,9 +15,8 @@ from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt_stack import INSTRUCTIONS, Section, escaped, system_message, tagged
-from questbook.memory.buffer.policies import BufferPolicy, LastTurns, Summary, TokenBudget, Unbounded
-from questbook.memory.buffer.summarizers import Extractive, Summarizer
-from questbook.memory.buffer.summary import clip
+from questbook.memory.buffer.policies import BufferPolicy, LastTurns, RunningSummary, TokenBudget, Unbounded
+from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer, clip_summary
 from questbook.notebooks import render_value
 
 _log = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ class ByModel(NamedTuple):
         prompt = summary_prompt(summary, turns, tokens, self.instructions)
         model = await chat_model(self.settings)
         reply = await ask(model, prompt, model_name=self.settings.model, tags=[TAG_NOSTREAM])
-        return clip(reply.text, tokens)
+        return clip_summary(reply.text, tokens)
 
 
 def summary_prompt(
@@ -58,7 +57,7 @@ def summary_prompt(
 
 def summarizer_of(settings: Settings, instructions: str) -> Summarizer:
     """Return the summarizer that the settings name."""
-    return ByModel(settings, instructions) if settings.summarizer == "model" else Extractive()
+    return ByModel(settings, instructions) if settings.summarizer == "model" else ExtractiveSummarizer()
 
 
 def policy_of(settings: Settings, instructions: str) -> BufferPolicy:
@@ -68,7 +67,7 @@ def policy_of(settings: Settings, instructions: str) -> BufferPolicy:
     if settings.buffer == "turns":
         return LastTurns(settings.buffer_turns)
     if settings.buffer == "summary":
-        return Summary(settings.summary_offset, summarizer_of(settings, instructions))
+        return RunningSummary(settings.summary_offset, summarizer_of(settings, instructions))
     return TokenBudget(settings.buffer_tokens, summarizer_of(settings, instructions))
 
 
@@ -93,5 +92,5 @@ async def fold(
     except (QuestbookError, TimeoutError) as error:
         reason = str(error) or f"no answer within {settings.update_timeout:g} seconds"
         _log.warning("Turns to %d were summarised without the model: %s", told[-1]["turn"], reason)
-        extracted = await Extractive().fold(summary, told, budget)
+        extracted = await ExtractiveSummarizer().fold(summary, told, budget)
         return extracted, f"Older turns were summarised by taking sentences from them, not by the model. {reason}"

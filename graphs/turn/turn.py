@@ -12,7 +12,7 @@ from questbook.graphs.errors import InputError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import context_or_none
 from questbook.graphs.turn.turn_state import TurnState
-from questbook.memory.buffer.turns import spoken, turns_of
+from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.timeline.timeline import branch_name
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -63,7 +63,7 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> dict[str, Any]:
     Returns the channels to write. Safe to call again within a turn, also when it was left unanswered and the player
     has added to it: messages of a player in a row are one turn.
     """
-    _, messages = turns_of(state.messages, state.turn)[-1]
+    _, messages = split_turns(state.messages, state.turn)[-1]
     opened_by = next(message.id or "" for message in messages if isinstance(message, HumanMessage))
     turn = state.turn + (opened_by != state.opened_by)
     *past, (branch, _) = state.timeline or [(_first_branch(runtime), turn)]
@@ -78,9 +78,9 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> dict[str, Any]:
 def spoken_turns(state: TurnState, first: int, last: int) -> list[dict[str, Any]]:
     """Tell turns `first` to `last`, those that still stand in the buffer, each as {"turn", "player", "reply"}."""
     told = []
-    for turn, messages in turns_of(state.messages, state.turn):
+    for turn, messages in split_turns(state.messages, state.turn):
         if first <= turn <= last:
-            player, reply = spoken(messages)
+            player, reply = turn_text(messages)
             told.append({"turn": turn, "player": player, "reply": reply})
     return told
 

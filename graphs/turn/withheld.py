@@ -10,7 +10,7 @@ from typing import Any
 
 from questbook.graphs.forgetting.phrase import FORGOTTEN
 from questbook.graphs.turn.turn_state import TurnState
-from questbook.memory.buffer.turns import spoken, turns_of
+from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.timeline.off_the_record import WITHHELD, off_record
 
 JSON = dict[str, Any]
@@ -21,7 +21,7 @@ REFUSED = "The person asked that this not be remembered: nothing of this turn is
 
 def private(state: TurnState) -> bool:
     """Whether the player asks, in the turn under way, that it not be remembered."""
-    return bool(state.messages) and off_record(spoken(turns_of(state.messages, state.turn)[-1][1])[0])
+    return bool(state.messages) and off_record(turn_text(split_turns(state.messages, state.turn)[-1][1])[0])
 
 
 def withheld(told: JSON) -> JSON:

@@ -1,1 +1,8 @@
-"""buffer."""
+"""Message buffer: which turns of a conversation are in the prompt word for word, and what happens to older ones.
+
+Read `policies` first.
+
+- `policies`: `Unbounded`, `LastTurns`, `TokenBudget` and `RunningSummary`; `BufferPolicy` is the protocol for your own.
+- `turns`: split messages into turns; read what was said in one.
+- `summary`: shorten and extend the running summary; `Summarizer` is the protocol for your own.
+"""

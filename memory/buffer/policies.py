@@ -1,7 +1,7 @@
-"""Buffer policies: which turns stand in the prompt word for word, and what becomes of the others.
+"""Buffer policies: which turns are in the prompt word for word, and which leave the buffer after a reply.
 
-A turn is what was said and answered; the last one is the one under way, and always stands. What a policy takes out of
-the buffer is still in the store.
+The last turn is the one in progress, and always in the prompt. What a policy removes from the buffer is still in the
+store.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from langchain_core.messages import AnyMessage
 
-from questbook.memory.buffer.summarizers import Extractive, Summarizer
-from questbook.memory.buffer.turns import latest, overflow, said, turns_of
-
-Turn = tuple[int, list[AnyMessage]]
-"""A turn's number and its messages."""
+from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer
+from questbook.memory.buffer.turns import Turn, join_turns, latest_messages, messages_to_send, overflow, split_turns
 
 
-class Due(NamedTuple):
-    """What is to be done about a buffer after a reply.
+class Eviction(NamedTuple):
+    """The turns that a policy takes out of the prompt after a reply; falsy if there are none.
 
     Attributes:
         fold: Turns that go into the summary, oldest first.
@@ -34,126 +31,139 @@ class Due(NamedTuple):
         return bool(self.fold or self.drop)
 
 
+@dataclass(frozen=True)
+class Buffer:
+    """What a policy decides by.
+
+    Attributes:
+        messages: The messages in state, oldest first.
+        last_turn: Number of their last turn.
+        summarised_through: Number of the last turn that the summary covers.
+        stored_through: Number of the last turn that is noted and stored; later ones must not leave.
+    """
+
+    messages: Sequence[AnyMessage]
+    last_turn: int
+    summarised_through: int = 0
+    stored_through: int = 0
+
+    def turns(self) -> list[Turn]:
+        """Return all turns."""
+        return split_turns(self.messages, self.last_turn)
+
+    def turns_to_send(self) -> list[Turn]:
+        """Return the turns with only what providers take."""
+        return split_turns(messages_to_send(self.messages), self.last_turn)
+
+
 @runtime_checkable
 class BufferPolicy(Protocol):
-    """Which turns stand in the prompt, and what becomes of the others."""
+    """Decides which turns are in the prompt, and which leave the buffer."""
 
     @property
     def summarizer(self) -> Summarizer | None:
-        """What folds turns into the summary; None: turns leave without one."""
+        """Folds turns into the summary; None: turns leave without a summary."""
 
-    def shown(self, messages: Sequence[AnyMessage], *, last_turn: int, folded: int = 0) -> list[AnyMessage]:
-        """Return the messages that stand in the prompt; the last turn's always do.
+    def select(self, buffer: Buffer) -> list[AnyMessage]:
+        """Return the messages for the prompt; those of the last turn always."""
 
-        Args:
-            messages: The buffer.
-            last_turn: Number of its last turn.
-            folded: Number of the last turn that the summary covers.
-        """
-
-    def due(self, messages: Sequence[AnyMessage], *, last_turn: int, folded: int, may_leave: int) -> Due:
-        """Return what is to be done after the reply; nothing to be done is falsy.
-
-        Args:
-            messages: The buffer.
-            last_turn: Number of its last turn, which has been answered.
-            folded: Number of the last turn that the summary covers.
-            may_leave: Number of the last turn that has been noted and stored; later ones stay as they are.
-        """
+    def evict(self, buffer: Buffer) -> Eviction:
+        """Return the turns to fold and to drop after the last turn's reply; none that is not stored yet."""
 
 
 @dataclass(frozen=True)
 class Unbounded:
-    """Every turn stands in the prompt, until the model's window is full and its provider refuses."""
+    """Keeps every turn in the prompt, until the model's window is full and its provider refuses."""
 
     summarizer: None = None
 
-    def shown(self, messages: Sequence[AnyMessage], *, last_turn: int, folded: int = 0) -> list[AnyMessage]:  # noqa: ARG002
-        """Return everything."""
-        return said(messages)
+    def select(self, buffer: Buffer) -> list[AnyMessage]:
+        """Return everything that can be sent."""
+        return messages_to_send(buffer.messages)
 
-    def due(self, messages: Sequence[AnyMessage], *, last_turn: int, folded: int, may_leave: int) -> Due:  # noqa: ARG002
-        """Nothing ever leaves."""
-        return Due([], [])
+    def evict(self, buffer: Buffer) -> Eviction:  # noqa: ARG002 - the protocol's argument
+        """Return no turns."""
+        return Eviction([], [])
 
 
 @dataclass(frozen=True)
 class LastTurns:
-    """The last turns before this one stand in the prompt; older ones leave, and no summary tells of them.
+    """Keeps the last turns before this one in the prompt; older ones leave without a summary.
 
     Attributes:
-        turns: How many, not counting the one under way. With 1, a third question knows the second and not the first.
+        turns: How many, not counting the one in progress. With 1, a third question knows the second and not the first.
     """
 
     turns: int
     summarizer: None = None
 
-    def shown(self, messages: Sequence[AnyMessage], *, last_turn: int, folded: int = 0) -> list[AnyMessage]:  # noqa: ARG002
-        """Return the last `turns` turns and the one under way."""
-        return _messages(turns_of(said(messages), last_turn)[-self.turns - 1 :])
+    def select(self, buffer: Buffer) -> list[AnyMessage]:
+        """Return the last `turns` turns and the one in progress."""
+        return join_turns(buffer.turns_to_send()[-self.turns - 1 :])
 
-    def due(self, messages: Sequence[AnyMessage], *, last_turn: int, folded: int, may_leave: int) -> Due:  # noqa: ARG002
-        """Drop what no later prompt will hold."""
-        kept = max(self.turns, 1)
-        return Due([], [turn for turn in turns_of(messages, last_turn)[:-kept] if turn[0] <= may_leave])
+    def evict(self, buffer: Buffer) -> Eviction:
+        """Drop the turns that no later prompt will hold."""
+        older = buffer.turns()[: -max(self.turns, 1)]
+        return Eviction([], [turn for turn in older if turn.number <= buffer.stored_through])
 
 
 @dataclass(frozen=True)
 class TokenBudget:
-    """The latest turns that fit in a budget stand in the prompt; older ones leave in batches, into the summary.
+    """Keeps the latest turns that fit in a budget; older ones leave in batches, into the summary.
 
     Attributes:
         tokens: Tokens of the buffer, about four characters each.
-        summarizer: What folds the turns that leave; None: they leave without a summary.
-        keep: Share of the budget to shrink to, so that a summary is written rarely.
+        summarizer: Folds the turns that leave; None: they leave without a summary.
+        keep: Share of the budget to shrink to, so that a summary is rarely written.
     """
 
     tokens: int
-    summarizer: Summarizer | None = field(default_factory=Extractive)
+    summarizer: Summarizer | None = field(default_factory=ExtractiveSummarizer)
     keep: float = 0.6
 
-    def shown(self, messages: Sequence[AnyMessage], *, last_turn: int, folded: int = 0) -> list[AnyMessage]:  # noqa: ARG002
+    def select(self, buffer: Buffer) -> list[AnyMessage]:
         """Return the latest turns that fit, at least the last."""
-        return latest(messages, self.tokens)
+        return latest_messages(buffer.messages, self.tokens)
 
-    def due(self, messages: Sequence[AnyMessage], *, last_turn: int, folded: int, may_leave: int) -> Due:
-        """Let the oldest turns leave once the buffer is over its budget."""
-        leaving = overflow(messages, last_turn=last_turn, budget=self.tokens, may_leave=may_leave, keep=self.keep)
-        return Due([turn for turn in leaving if turn[0] > folded] if self.summarizer else [], leaving)
+    def evict(self, buffer: Buffer) -> Eviction:
+        """Drop the oldest turns once the buffer is over its budget."""
+        oldest = overflow(buffer.turns(), self.tokens, keep=self.keep)
+        drop = [turn for turn in oldest if turn.number <= buffer.stored_through]
+        return Eviction(
+            [turn for turn in drop if turn.number > buffer.summarised_through] if self.summarizer else [], drop
+        )
 
 
 @dataclass(frozen=True)
-class Summary:
-    """After each reply, all turns but the last few are folded into the summary; those few stand word for word.
+class RunningSummary:
+    """Folds all turns but the last few into the summary after each reply; those few stay word for word.
 
     Attributes:
-        offset: How many turns stay word for word; 0 folds every turn as soon as it is answered.
-        summarizer: What folds them.
+        offset: How many turns stay word for word; 0 folds every turn as soon as it has its reply.
+        summarizer: Folds them.
     """
 
     offset: int
-    summarizer: Summarizer = field(default_factory=Extractive)
+    summarizer: Summarizer = field(default_factory=ExtractiveSummarizer)
 
-    def shown(self, messages: Sequence[AnyMessage], *, last_turn: int, folded: int = 0) -> list[AnyMessage]:
+    def select(self, buffer: Buffer) -> list[AnyMessage]:
         """Return the turns that the summary does not cover."""
-        turns = turns_of(said(messages), last_turn)
-        return _messages([turn for turn in turns[:-1] if turn[0] > folded] + turns[-1:])
+        turns = buffer.turns_to_send()
+        return join_turns([turn for turn in turns[:-1] if turn.number > buffer.summarised_through] + turns[-1:])
 
-    def due(self, messages: Sequence[AnyMessage], *, last_turn: int, folded: int, may_leave: int) -> Due:
-        """Fold the first `max(0, turns - offset)` turns, as far as that has not been done.
+    def evict(self, buffer: Buffer) -> Eviction:
+        """Fold the first `max(0, turns - offset)` turns that are not in the summary yet.
 
         The last turn's messages stay in the buffer, for people, even when it is folded.
         """
-        turns = turns_of(messages, last_turn)
-        reach = max(folded, min(last_turn - self.offset, may_leave))
-        fold = [turn for turn in turns if folded < turn[0] <= reach]
-        return Due(fold, [turn for turn in turns[:-1] if turn[0] <= reach])
+        turns, done = buffer.turns(), buffer.summarised_through
+        reach = max(done, min(buffer.last_turn - self.offset, buffer.stored_through))
+        return Eviction(
+            [turn for turn in turns if done < turn.number <= reach],
+            [turn for turn in turns[:-1] if turn.number <= reach],
+        )
 
 
-def fidelity(shown: Sequence[AnyMessage]) -> int:
-    """Count the turns before the one under way that stand in a prompt word for word."""
-    return max(0, len(turns_of(shown, 0)) - 1)
-
-
-def _messages(turns: Sequence[Turn]) -> list[AnyMessage]:
-    return [message for _, turn in turns for message in turn]
+def count_verbatim_turns(messages: Sequence[AnyMessage]) -> int:
+    """Count the turns before the one in progress that are in a prompt word for word."""
+    return max(0, len(split_turns(messages, 0)) - 1)

@@ -1,102 +1,130 @@
-"""The message buffer: the last turns word for word, within a token budget.
+"""Turns: the messages of a conversation, from what a player said up to what they say next.
 
-A turn is what a player said and everything up to what they say next. Turns stay whole, so a tool call never parts
-from its result.
+Turns stay whole, so a tool call is never separated from its result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
+from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
+ASIDE = "aside"
+"""Name of a message that repeats to the player what is known already, such as a recap: no part of an exchange."""
 
-def turns_of(messages: Sequence[AnyMessage], last_turn: int) -> list[tuple[int, list[AnyMessage]]]:
-    """Split messages into numbered turns, oldest first; the last one is number `last_turn`.
 
-    Several messages of a player in a row open one turn together, asides between them or not. What stands before the
-    first player's message belongs to the first turn.
+class Turn(NamedTuple):
+    """One turn of a conversation.
+
+    Attributes:
+        number: Its number in the campaign.
+        messages: All its messages, oldest first.
+    """
+
+    number: int
+    messages: list[AnyMessage]
+
+
+class TurnText(NamedTuple):
+    """The words of a turn, without tool calls, their results and asides.
+
+    Attributes:
+        player: What the player said.
+        reply: What the model answered.
+    """
+
+    player: str
+    reply: str
+
+
+def split_turns(messages: Sequence[AnyMessage], last_turn: int) -> list[Turn]:
+    """Split messages into turns, oldest first; the last one gets the number `last_turn`.
+
+    Several messages of a player in a row open one turn together, even with asides between them. What comes before the
+    first message of a player belongs to the first turn.
     """
     turns: list[list[AnyMessage]] = []
-    before: BaseMessage | None = None
+    previous: BaseMessage | None = None
     for message in messages:
-        opens = isinstance(message, HumanMessage) and not isinstance(before, HumanMessage)
-        if not turns or (opens and before is not None and _has_player(turns[-1])):
+        opens = isinstance(message, HumanMessage) and not isinstance(previous, HumanMessage)
+        if not turns or (opens and previous is not None and _has_player(turns[-1])):
             turns.append([])
         turns[-1].append(message)
-        before = before if message.name == ASIDE else message
+        previous = previous if message.name == ASIDE else message
     first = last_turn - len(turns) + 1
-    return [(first + offset, turn) for offset, turn in enumerate(turns)]
+    return [Turn(number, turn) for number, turn in enumerate(turns, first)]
 
 
-ASIDE = "aside"
-"""Name of a message that tells the player what is known anyway, such as a recap: no part of a turn's exchange."""
+def join_turns(turns: Iterable[Turn]) -> list[AnyMessage]:
+    """Return the messages of turns, in the same order."""
+    return [message for turn in turns for message in turn.messages]
 
 
-def spoken(turn: Sequence[AnyMessage]) -> tuple[str, str]:
-    """Return what the player said in a turn and what was answered, without tool calls, their results and asides."""
-    player = "\n".join(message.text for message in turn if isinstance(message, HumanMessage))
-    answers = [message for message in turn if isinstance(message, AIMessage) and message.name != ASIDE]
-    reply = "\n".join(message.text for message in answers if message.text.strip())
-    return player, reply
+def turn_text(messages: Sequence[AnyMessage]) -> TurnText:
+    """Return what the player said in a turn, and the reply."""
+    player = "\n".join(message.text for message in messages if isinstance(message, HumanMessage))
+    answers = [message for message in messages if isinstance(message, AIMessage) and message.name != ASIDE]
+    return TurnText(player, "\n".join(message.text for message in answers if message.text.strip()))
 
 
-def latest(messages: Sequence[AnyMessage], budget: int) -> list[AnyMessage]:
-    """Return the latest whole turns that fit in `budget` tokens, asides left out; the last turn always."""
-    kept: list[AnyMessage] = []
-    for _, turn in reversed(turns_of(said(messages), 0)):
-        if kept and count_tokens_approximately([*turn, *kept]) > budget:
-            break
-        kept = [*turn, *kept]
-    return kept
+def messages_to_send(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """Leave out asides, and what providers refuse: a tool call without all its results, a result without its call.
 
-
-def said(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Leave out asides, and what no provider takes: a call without its results, a result without its call."""
-    return _paired([message for message in messages if message.name != ASIDE])
-
-
-def _paired(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Leave out tool calls that were not answered at once, as after a run that was stopped: providers refuse them."""
-    paired: list[AnyMessage] = []
-    for position, message in enumerate(messages):
+    Such calls are left by a run that was stopped. The text of a message with such a call stays.
+    """
+    conversation = [message for message in messages if message.name != ASIDE]
+    sendable: list[AnyMessage] = []
+    for position, message in enumerate(conversation):
         if isinstance(message, ToolMessage):
-            continue  # taken along with its call
+            continue  # added together with its call
         if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
-            paired.append(message)
+            sendable.append(message)
             continue
-        results = list(takewhile(lambda m: isinstance(m, ToolMessage), messages[position + 1 :]))
-        called = {call["id"] for call in [*message.tool_calls, *message.invalid_tool_calls]}
-        if called == {result.tool_call_id for result in results if isinstance(result, ToolMessage)}:
-            paired += [message, *results]
+        results = list(takewhile(lambda m: isinstance(m, ToolMessage), conversation[position + 1 :]))
+        call_ids = {call["id"] for call in [*message.tool_calls, *message.invalid_tool_calls]}
+        if call_ids == {result.tool_call_id for result in results if isinstance(result, ToolMessage)}:
+            sendable += [message, *results]
         elif message.text.strip():
-            paired.append(AIMessage(message.text, id=message.id))
-    return paired
+            sendable.append(AIMessage(message.text, id=message.id))
+    return sendable
 
 
-def overflow(
-    messages: Sequence[AnyMessage], *, last_turn: int, budget: int, may_leave: int, keep: float = 0.6
-) -> list[tuple[int, list[AnyMessage]]]:
-    """Return the oldest turns that must leave the buffer; none while it fits in `budget` tokens.
+def latest_messages(messages: Sequence[AnyMessage], budget: int) -> list[AnyMessage]:
+    """Return the messages of the latest whole turns that fit in `budget` tokens; the last turn always.
+
+    As `messages_to_send`, without asides and broken tool calls.
+    """
+    turns = split_turns(messages_to_send(messages), 0)
+    first, tokens = len(turns), 0
+    while first:
+        tokens += count_tokens_approximately(turns[first - 1].messages)
+        if first < len(turns) and tokens > budget:
+            break
+        first -= 1
+    return join_turns(turns[first:])
+
+
+def overflow(turns: Sequence[Turn], budget: int, *, keep: float = 0.6) -> list[Turn]:
+    """Return the oldest turns that must leave, never the last one; none while all fit in `budget` tokens.
 
     Args:
-        messages: The buffer.
-        last_turn: Number of its last turn; that one never leaves.
-        budget: Tokens that the buffer may hold.
-        may_leave: Number of the last turn that has been noted elsewhere; later ones stay, whatever they cost.
-        keep: Share of the budget to shrink to, so that turns leave in batches and a summary is written rarely.
+        turns: The turns of a buffer, oldest first.
+        budget: Tokens that it may hold.
+        keep: Share of the budget to shrink to, so that turns leave in batches.
     """
-    if count_tokens_approximately(messages) <= budget:
+    tokens = [count_tokens_approximately(turn.messages) for turn in turns]
+    rest = sum(tokens)
+    if rest <= budget:
         return []
-    turns = turns_of(messages, last_turn)
-    leaving: list[tuple[int, list[AnyMessage]]] = []
-    for position, (number, turn) in enumerate(turns[:-1]):
-        rest = [message for _, later in turns[position:] for message in later]
-        if number > may_leave or count_tokens_approximately(rest) <= budget * keep:
+    leaving: list[Turn] = []
+    for turn, cost in zip(turns[:-1], tokens, strict=False):
+        if rest <= budget * keep:
             break
-        leaving.append((number, turn))
+        leaving.append(turn)
+        rest -= cost
     return leaving
 
 

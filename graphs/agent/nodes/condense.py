@@ -13,10 +13,10 @@ from questbook.graphs.agent.state import AgentState
 from questbook.graphs.turn.leave import leave
 from questbook.graphs.turn.leave import leaving as leaving_turns
 from questbook.graphs.turn.turn import spoken_turns
-from questbook.memory.buffer.policies import Due
+from questbook.memory.buffer.policies import Eviction
 
 
-def leaving(state: AgentState, context: Context) -> Due:
+def leaving(state: AgentState, context: Context) -> Eviction:
     """Return what is to be done about the buffer; no turn leaves before all pages have it and it is remembered."""
     return leaving_turns(state, context, prompts.CONDENSE, _done(state), state.AGENT.buffer)
 

@@ -17,7 +17,7 @@ from questbook.graphs.turn.earlier import Recall, earlier_exchanges
 from questbook.graphs.turn.session import join
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.memory.archive.days import zone_of
-from questbook.memory.buffer.turns import spoken, turns_of
+from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.remember import PAUSE
 from questbook.notebooks import CoreNotebook, diff_patch, sections_of
@@ -60,7 +60,7 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
     context = runtime.context
     shown = conversation(state, context)
     if (ltm := await ltm_of(context, runtime.server_info)) is not None:
-        query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
+        query, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
         return await character_memories(state, runtime, ltm, query, [message.text for message in shown])
     return await earlier_exchanges(state, runtime, shown, datetime.now(zone_of(context.timezone)), Recall.of(context))
 

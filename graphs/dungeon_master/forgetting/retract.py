@@ -27,7 +27,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.summarize import fold, summarizer_of
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.withheld import on_record
-from questbook.memory.buffer.summary import extract
+from questbook.memory.buffer.summary import extend_summary
 from questbook.memory.buffer.turns import ASIDE
 from questbook.memory.facts import marks
 from questbook.memory.facts.marks import MARKS
@@ -190,7 +190,7 @@ async def _summary(records: Sequence[JSON], context: Settings) -> tuple[str, str
             room = context.buffer_tokens - cost
         portions[-1].append(told)
     early = [f"{turn['player']}. {turn['reply']}" for portion in portions[:-_MOST_CALLS] for turn in portion]
-    summary = extract("", early, context.summary_tokens) if early else ""
+    summary = extend_summary("", early, context.summary_tokens) if early else ""
     failed = ""
     for portion in filter(None, portions[-_MOST_CALLS:]):
         summary, failure = await fold(summary, portion, context, summarizer_of(context, prompts.CONDENSE))

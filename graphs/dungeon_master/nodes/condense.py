@@ -13,10 +13,10 @@ from questbook.graphs.dungeon_master.sections import transcript
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.leave import leave
 from questbook.graphs.turn.leave import leaving as leaving_turns
-from questbook.memory.buffer.policies import Due
+from questbook.memory.buffer.policies import Eviction
 
 
-def leaving(state: DungeonState, context: Context) -> Due:
+def leaving(state: DungeonState, context: Context) -> Eviction:
     """Return what is to be done about the buffer; no turn leaves before it is noted and remembered."""
     return leaving_turns(state, context, prompts.CONDENSE, _done(state))
 

@@ -17,8 +17,8 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.dungeon_master.unspoken import unspoken
 from questbook.graphs.turn.present import present_of
 from questbook.graphs.turn.turn import notice, open_turn
-from questbook.memory.buffer.policies import fidelity
-from questbook.memory.buffer.turns import spoken, turns_of
+from questbook.memory.buffer.policies import count_verbatim_turns
+from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.facts.successors import with_successors
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.aliases import also_called
@@ -65,8 +65,8 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
         return []
     # What the prompt still holds word for word need not be recalled. A turn that could not be written yet has no place
     # on the timeline either: there may be another's record in it.
-    before = min(state.turn - fidelity(conversation(state, context)), state.remembered_through + 1)
-    query, _ = spoken(turns_of(state.messages, state.turn)[-1][1])
+    before = min(state.turn - count_verbatim_turns(conversation(state, context)), state.remembered_through + 1)
+    query, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
     exchanges, facts, lore, accesses = (
         campaign_namespace(context.user, context.campaign, name) for name in ("exchanges", "facts", "lore", "accesses")
     )

@@ -13,7 +13,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.rules.dice import Advantage, DiceError, Roll, roll
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.tool_calls import Call, answer, calls_of
-from questbook.memory.buffer.turns import turns_of
+from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks import render_value
 
 _MOST_CALLS = 10
@@ -54,7 +54,7 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> dict[str,
     calls = calls_of(message) if isinstance(message, AIMessage) else []
     rolls: list[dict[str, Any]] = []
     results: list[ToolMessage] = []
-    _, turn = turns_of(state.messages, state.turn)[-1]
+    _, turn = split_turns(state.messages, state.turn)[-1]
     done = sum(1 for message in turn if isinstance(message, ToolMessage))
     for call in calls:
         try:

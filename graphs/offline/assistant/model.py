@@ -16,7 +16,7 @@ from questbook.graphs.offline.assistant.interview import interviewed
 from questbook.graphs.offline.assistant.noting import noted, words_of
 from questbook.graphs.offline.offline_model import Asked, OfflineModel
 from questbook.graphs.offline.offline_prompt import Prompt, object_of, text_of
-from questbook.memory.buffer.summary import extract
+from questbook.memory.buffer.summary import extend_summary
 from questbook.memory.timeline.off_the_record import off_record
 from questbook.notebooks import parse_fields
 
@@ -60,7 +60,7 @@ class OfflineAssistant(OfflineModel):
             return interviewed(prompt)
         if prompt.turns:
             passages = [f"{turn.get('player', '')}. {turn.get('reply', '')}" for turn in prompt.turns]
-            return extract(prompt.summary, passages, 400) or "Nothing was said.", []
+            return extend_summary(prompt.summary, passages, 400) or "Nothing was said.", []
         results = _results(prompt)
         if results:
             return _after(results, prompt), []
