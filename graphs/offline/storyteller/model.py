@@ -6,8 +6,8 @@ from typing import Any
 
 from langchain_core.messages import ToolMessage
 
-from questbook.graphs.offline.offline_model import Asked, OfflineModel
-from questbook.graphs.offline.offline_prompt import Prompt
+from questbook.graphs.offline.model import Answer, Call, OfflineModel
+from questbook.graphs.offline.prompt import Prompt
 from questbook.graphs.offline.storyteller import interview
 from questbook.graphs.offline.storyteller.engine import fold, resolve
 from questbook.graphs.offline.storyteller.learned import facts_of
@@ -28,7 +28,7 @@ class OfflineStoryteller(OfflineModel):
     def _llm_type(self) -> str:
         return "offline-storyteller"
 
-    def _reply(self, prompt: Prompt) -> tuple[str, list[Asked]]:
+    def _reply(self, prompt: Prompt) -> Answer:
         if "StateNotebook" in prompt.tools:
             return self._note(prompt)
         if "roll_dice" in prompt.tools and not prompt.missing:
@@ -36,14 +36,14 @@ class OfflineStoryteller(OfflineModel):
         if "CharacterNotebook" in prompt.tools or prompt.missing:
             return self._interview(prompt)
         if prompt.tools & _REFLECTING:
-            return "nothing", []  # it keeps what it was told, and draws no conclusions
+            return Answer("nothing")  # it keeps what it was told, and draws no conclusions
         if prompt.turns:
-            return condense(prompt.summary, prompt.turns, limit(prompt.system)), []
+            return Answer(condense(prompt.summary, prompt.turns, limit(prompt.system)))
         if prompt.page("quest") or prompt.page("character"):
             return self._tell(prompt)
-        return saying("honest"), []
+        return Answer(saying("honest"))
 
-    def _interview(self, prompt: Prompt) -> tuple[str, list[Asked]]:
+    def _interview(self, prompt: Prompt) -> Answer:
         answered = isinstance(prompt.last, ToolMessage)
         reply, patch = interview.answer(
             page=prompt.page("character"),
@@ -54,18 +54,18 @@ class OfflineStoryteller(OfflineModel):
             seed=self.seed,
         )
         if patch and "CharacterNotebook" in prompt.tools:
-            return reply, [("CharacterNotebook", patch)]
-        return reply, []
+            return Answer(reply, [Call("CharacterNotebook", patch)])
+        return Answer(reply)
 
-    def _tell(self, prompt: Prompt) -> tuple[str, list[Asked]]:
+    def _tell(self, prompt: Prompt) -> Answer:
         page, character, rolls = prompt.page("quest"), prompt.page("character"), prompt.rolls
         dice = "roll_dice" in prompt.tools and not prompt.failed_roll and len(rolls) < _MOST_ROLLS
         outcome = resolve(page, character, prompt.words, rolls, seed=self.seed, dice=dice)
         if outcome.wants_roll is not None:
-            return "", [("roll_dice", outcome.wants_roll)]
+            return Answer("", [Call("roll_dice", outcome.wants_roll)])
         if outcome.asks_memory is not None:
-            return self._remember(prompt, outcome.asks_memory), []
-        return outcome.text, []
+            return Answer(self._remember(prompt, outcome.asks_memory))
+        return Answer(outcome.text)
 
     def _remember(self, prompt: Prompt, subject: str) -> str:
         return remember(
@@ -79,12 +79,12 @@ class OfflineStoryteller(OfflineModel):
             chance=interview.source(self.seed, prompt.words, prompt.section("quest")),
         )
 
-    def _note(self, prompt: Prompt) -> tuple[str, list[Asked]]:
+    def _note(self, prompt: Prompt) -> Answer:
         patch, _ = fold(prompt.page("quest"), prompt.page("character"), prompt.turns, seed=self.seed)
         facts = facts_of(_new(patch, prompt.page("quest"))) if "Facts" in prompt.tools else []
-        calls: list[Asked] = [("StateNotebook", patch)] if patch else []
-        calls += [("Facts", {"facts": facts})] if facts else []
-        return ("", calls) if calls else ("no change", [])
+        calls = [Call("StateNotebook", patch)] if patch else []
+        calls += [Call("Facts", {"facts": facts})] if facts else []
+        return Answer("", calls) if calls else Answer("no change")
 
 
 def _new(patch: JSON, page: JSON) -> JSON:

@@ -1,4 +1,4 @@
-"""OfflineModel: what chat models without a language model share: streaming, tools, and reading the prompt."""
+"""What chat models without a language model share: streaming, tools, and reading the prompt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -18,28 +18,39 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from questbook.graphs.offline.offline_prompt import Prompt
+from questbook.graphs.offline.prompt import Prompt
+from questbook.types import JSON
 
-JSON = dict[str, Any]
-Asked = tuple[str, JSON]
-"""A tool's name and its arguments."""
+
+class Call(NamedTuple):
+    """A tool that the model calls, and with what."""
+
+    tool: str
+    args: JSON
+
+
+class Answer(NamedTuple):
+    """What the model answers: text, tool calls, or both."""
+
+    text: str
+    calls: Sequence[Call] = ()
 
 
 class OfflineModel(BaseChatModel):
     """A chat model without a language model in it.
 
-    It is stateless: everything it knows stands in the messages it is given, and the tools bound to it say what it is
-    asked to do. The same seed and the same messages get the same answer. A subclass says what it answers: `_reply`.
+    It keeps no state: it knows what stands in the messages, and the tools bound to it say what it is asked to do. The
+    same seed and the same messages get the same answer. A subclass writes `_reply`.
     """
 
     seed: int | None = None
-    """Makes one answer otherwise than another."""
+    """Chooses among answers that fit equally well."""
     delay: float = 0.0
     """Seconds between words when streaming asynchronously."""
 
     @abstractmethod
-    def _reply(self, prompt: Prompt) -> tuple[str, list[Asked]]:
-        """Return what it says, and the tools that it calls."""
+    def _reply(self, prompt: Prompt) -> Answer:
+        """Answer a prompt."""
 
     @property
     def _identifying_params(self) -> JSON:
@@ -47,14 +58,14 @@ class OfflineModel(BaseChatModel):
 
     def bind_tools(
         self,
-        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        tools: Sequence[JSON | type | Callable[..., Any] | BaseTool],
         *,
         tool_choice: str | None = None,  # noqa: ARG002 (it knows by itself when to call which)
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Bind tools; only their names matter here."""
-        known = [{"type": "function", "function": {"name": _name(tool)}} for tool in tools]
-        return self.bind(tools=known, **kwargs)
+        named = [{"type": "function", "function": {"name": _name(tool)}} for tool in tools]
+        return self.bind(tools=named, **kwargs)
 
     def get_num_tokens(self, text: str) -> int:
         """Count tokens as a quarter of the characters; no tokenizer is needed."""
@@ -67,7 +78,7 @@ class OfflineModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **kwargs: Any,
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=self._answer(messages, kwargs))])
+        return ChatResult(generations=[ChatGeneration(message=self._message(messages, kwargs))])
 
     async def _agenerate(
         self,
@@ -85,7 +96,7 @@ class OfflineModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        for chunk in _chunks(self._answer(messages, kwargs)):
+        for chunk in _chunks(self._message(messages, kwargs)):
             if run_manager:
                 run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
@@ -97,32 +108,31 @@ class OfflineModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in _chunks(self._answer(messages, kwargs)):
+        for chunk in _chunks(self._message(messages, kwargs)):
             if run_manager:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
             await asyncio.sleep(self.delay)
 
-    def _answer(self, messages: Sequence[BaseMessage], kwargs: JSON) -> AIMessage:
+    def _message(self, messages: Sequence[BaseMessage], kwargs: JSON) -> AIMessage:
         tools = frozenset(_name(tool) for tool in kwargs.get("tools") or [])
-        prompt = Prompt.of(messages, tools)
-        content, asked = self._reply(prompt)
-        calls = [
+        text, calls = self._reply(Prompt.of(messages, tools))
+        tool_calls = [
             {"name": name, "args": args, "id": _call_id(messages, name, args), "type": "tool_call"}
-            for name, args in asked
+            for name, args in calls
         ]
-        read = sum(self.get_num_tokens(str(m.content)) for m in messages)
-        said = self.get_num_tokens(content + "".join(json.dumps(args) for _, args in asked))
+        read = sum(self.get_num_tokens(str(message.content)) for message in messages)
+        written = self.get_num_tokens(text + "".join(json.dumps(args) for _, args in calls))
         return AIMessage(
-            content=content,
-            tool_calls=calls,
+            content=text,
+            tool_calls=tool_calls,
             response_metadata={"model_name": "offline", "finish_reason": "tool_calls" if calls else "stop"},
-            usage_metadata={"input_tokens": read, "output_tokens": said, "total_tokens": read + said},
+            usage_metadata={"input_tokens": read, "output_tokens": written, "total_tokens": read + written},
         )
 
 
 def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
-    """Cut a message into words, then its tool calls, then what came of it."""
+    """Cut a message into chunks: its words, its tool calls, its metadata."""
     for word in re.findall(r"\s*\S+|\s+$", str(message.content)):
         yield ChatGenerationChunk(message=AIMessageChunk(content=word))
     for index, call in enumerate(message.tool_calls):
@@ -152,6 +162,6 @@ def _name(tool: Any) -> str:
 
 
 def _call_id(messages: Sequence[BaseMessage], name: str, args: JSON) -> str:
-    told = repr([(message.type, message.content) for message in messages])
-    key = f"{told}{name}{json.dumps(args, sort_keys=True)}".encode("utf-8", "replace")
+    conversation = repr([(message.type, message.content) for message in messages])
+    key = f"{conversation}{name}{json.dumps(args, sort_keys=True)}".encode("utf-8", "replace")
     return f"call_{hashlib.sha256(key).hexdigest()[:24]}"

@@ -1,4 +1,4 @@
-"""Prompt: what a list of messages asks the storyteller to do, and what it tells it."""
+"""Reading a prompt: its sections, its pages, the player's words and the dice of this turn."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from questbook.notebooks import parse_fields
-
-JSON = dict[str, Any]
+from questbook.types import JSON
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt, read.
+    """What the messages of a prompt say.
 
     Attributes:
         system: All system messages together.
@@ -56,7 +54,7 @@ class Prompt:
 
     @property
     def missing(self) -> list[str]:
-        """What the interview has still to find out."""
+        """The fields that the interview still has to ask for."""
         return [field.strip() for field in self.section("missing").split(",") if field.strip()]
 
     @property
@@ -67,14 +65,14 @@ class Prompt:
 
     @property
     def words(self) -> str:
-        """What the player said last: several messages in a row are said together."""
+        """The player's newest words; several messages in a row count as one."""
         return "\n".join(text_of(m) for m in self._turn() if isinstance(m, HumanMessage))
 
     @property
     def rolls(self) -> list[JSON]:
-        """What the dice have said since the player spoke."""
-        found = (object_of(text_of(m)) for m in self._turn() if isinstance(m, ToolMessage))
-        return [roll for roll in found if "total" in roll]
+        """The rolls since the player spoke."""
+        results = (read_object(text_of(m)) for m in self._turn() if isinstance(m, ToolMessage))
+        return [result for result in results if "total" in result]
 
     @property
     def failed_roll(self) -> bool:
@@ -87,11 +85,11 @@ class Prompt:
             for call in m.tool_calls
             if call["name"] == "roll_dice"
         }
-        return any("total" not in object_of(text_of(m)) for m in answers if m.tool_call_id in asked)
+        return any("total" not in read_object(text_of(m)) for m in answers if m.tool_call_id in asked)
 
     @property
     def asked_last(self) -> str:
-        """What the storyteller itself said last before the player's words."""
+        """The model's own last words before the player's."""
         before = self.conversation[: len(self.conversation) - len(self._turn())]
         return next((text_of(m) for m in reversed(before) if isinstance(m, AIMessage) and text_of(m).strip()), "")
 
@@ -102,16 +100,17 @@ class Prompt:
 
     def exchanges(self) -> list[tuple[str, str]]:
         """List the conversation before this turn as (player's words, reply)."""
-        told: list[tuple[str, str]] = []
+        exchanges: list[tuple[str, str]] = []
         for message in self.conversation[: len(self.conversation) - len(self._turn())]:
             text = text_of(message).strip()
             if isinstance(message, HumanMessage):
-                told.append((text, ""))
-            elif isinstance(message, AIMessage) and text and told:
-                told[-1] = (told[-1][0], f"{told[-1][1]}\n{text}".strip())
+                exchanges.append((text, ""))
+            elif isinstance(message, AIMessage) and text and exchanges:
+                player, reply = exchanges[-1]
+                exchanges[-1] = (player, f"{reply}\n{text}".strip())
             elif isinstance(message, AIMessage) and text:
-                told.append(("", text))
-        return told
+                exchanges.append(("", text))
+        return exchanges
 
     def _turn(self) -> Sequence[BaseMessage]:
         """Return the messages from the player's last words on."""
@@ -126,8 +125,8 @@ class Prompt:
 
 def section(text: str, name: str) -> str:
     """Return what stands between the tags <name> and </name>, each at the start of a line."""
-    found = re.search(rf"^<{name}>\n(.*?)^</{name}>", text, re.DOTALL | re.MULTILINE)
-    return found[1].strip("\n") if found else ""
+    match = re.search(rf"^<{name}>\n(.*?)^</{name}>", text, re.DOTALL | re.MULTILINE)
+    return match[1].strip("\n") if match else ""
 
 
 def text_of(message: BaseMessage) -> str:
@@ -140,13 +139,13 @@ def text_of(message: BaseMessage) -> str:
 
 
 def _lines(text: str) -> list[JSON]:
-    return [found for line in text.splitlines() if (found := object_of(line))]
+    return [record for line in text.splitlines() if (record := read_object(line))]
 
 
-def object_of(text: str) -> JSON:
+def read_object(text: str) -> JSON:
     """Read a JSON object; {} if the text is none."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
