@@ -37,7 +37,8 @@ from langgraph.store.base import BaseStore, PutOp  # noqa: E402
 from timeline_sequences import opened, report_sequences  # noqa: E402
 
 from questbook.memory.recall.recall import recall  # noqa: E402
-from questbook.memory.timeline.timeline import claim, record_key, stamp  # noqa: E402
+from questbook.memory.timeline.records import Stamp  # noqa: E402
+from questbook.memory.timeline.timeline import claim, record_key  # noqa: E402
 
 EXCHANGES = ("u", "c", "exchanges")
 SYLLABLES = [a + b for a in "bcdfghklmnprstvwz" for b in ("a", "e", "i", "o", "u", "an", "or", "is", "el", "um")]
@@ -53,7 +54,7 @@ def text(said: random.Random, words: int = 60) -> str:
 
 
 def record(branch: str, turn: int, told: str) -> tuple[str, dict[str, Any]]:
-    return record_key(branch, turn, "exchange"), {"kind": "exchange", "text": told} | stamp(branch, turn)
+    return record_key(branch, turn, "exchange"), {"kind": "exchange", "text": told} | Stamp(branch, turn).to_json()
 
 
 async def fill(store: BaseStore, space: tuple[str, ...], records: list[tuple[str, dict[str, Any]]]) -> None:

@@ -4,14 +4,15 @@ from questbook.memory.facts.marks import at
 from questbook.memory.facts.noting import Note, note
 from questbook.memory.facts.reading import read_facts
 from questbook.memory.facts.validity import valid
-from questbook.memory.timeline.timeline import record_key, stamp, visible
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import record_key, visible
 
 FACTS = ("u", "c", "facts")
 
 
 def noted(fact, branch, turn, ordinal=0, echoes=""):
     [read], _ = read_facts([fact])
-    value = read.record() | stamp(branch, turn) | {"at": at(turn, ordinal)}
+    value = read.record() | Stamp(branch, turn).to_json() | {"at": at(turn, ordinal)}
     return Note(record_key(branch, turn, "fact", ordinal), value, echoes)
 
 

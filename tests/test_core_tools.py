@@ -14,7 +14,8 @@ from questbook.memory.archive.days import Days, days_of, zone_of
 from questbook.memory.archive.page import page_of
 from questbook.memory.errors import BadQueryError
 from questbook.memory.store.index_config import DEFAULT_INDEX
-from questbook.memory.timeline.timeline import record_key, stamp
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import record_key
 from questbook.notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core
 
 PAGE = CoreNotebook.of(
@@ -233,7 +234,7 @@ def test_an_entry_is_neither_blank_nor_endless():
 
 async def talk(store, branch, turn, player, reply, said_at):
     record = {"player": player, "reply": reply, "text": f"{player}\n{reply}", "said_at": said_at}
-    await store.aput(TALKS, record_key(branch, turn, "exchange"), record | stamp(branch, turn))
+    await store.aput(TALKS, record_key(branch, turn, "exchange"), record | Stamp(branch, turn).to_json())
 
 
 async def test_conversation_is_searched_by_words_roles_and_days_on_this_timeline(store):

@@ -10,7 +10,7 @@ from scripted import say
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.events import STREAM_MODES, Recalled, read_stream
-from questbook.memory.timeline.timeline import stamp
+from questbook.memory.timeline.records import Stamp
 
 
 async def walked(new_game, **settings):
@@ -31,13 +31,13 @@ async def asked(game, words):
 
 async def test_facts_lore_and_the_player_come_along_and_a_player_is_shown_no_secret(new_game):
     game = await walked(new_game)
-    context, here = Context.of(game.settings), stamp(game.values["timeline"][0][0], 2)
+    context, here = Context.of(game.settings), Stamp(game.values["timeline"][0][0], 2).to_json()
     facts, lore = (context.user, context.campaign, "facts"), (context.user, context.campaign, "lore")
     await game.store.aput(facts, "e", {"kind": "event", "text": "Goran forged the swordfish key."} | here)
     await game.store.aput(facts, "s", {"kind": "secret", "text": "Goran sold the swordfish."} | here)
     await game.store.aput(facts, "n", {"kind": "trait", "text": "Goran drinks.", "known_by": ["Oda"]} | here)
     await game.store.aput(facts, "m", {"kind": "trait", "text": "Goran sings.", "known_by": ["Mira"]} | here)
-    await game.store.aput(facts, "x", {"kind": "event", "text": "Goran died."} | stamp("elsewhere", 2))
+    await game.store.aput(facts, "x", {"kind": "event", "text": "Goran died."} | Stamp("elsewhere", 2).to_json())
     await game.store.aput(
         lore, "l", {"kind": "lore", "text": "Swordfish: sign of smiths.", "source": "a.md", "page": 3}
     )
@@ -128,9 +128,9 @@ async def test_secrets_of_turns_that_stand_in_the_prompt_stand_there_too_and_no_
     branch, facts = game.values["timeline"][0][0], ("adventurer", "default", "facts")
     for turn in (2, 3):
         secret = {"kind": "secret", "text": f"Oda hid key {turn}.", "subject": "Oda"}
-        await game.store.aput(facts, f"s{turn}", secret | stamp(branch, turn))
-    await game.store.aput(facts, "t", {"kind": "trait", "text": "Oda has a key."} | stamp(branch, 3))
-    await game.store.aput(facts, "x", {"kind": "secret", "text": "Oda died."} | stamp("elsewhere", 3))
+        await game.store.aput(facts, f"s{turn}", secret | Stamp(branch, turn).to_json())
+    await game.store.aput(facts, "t", {"kind": "trait", "text": "Oda has a key."} | Stamp(branch, 3).to_json())
+    await game.store.aput(facts, "x", {"kind": "secret", "text": "Oda died."} | Stamp("elsewhere", 3).to_json())
     lines, shown = await asked(game, "What of Oda?")
     assert [line["secret"] for line in lines] == ["Oda hid key 2.", "Oda hid key 3."], "the trait was told there"
     assert shown == []
@@ -141,7 +141,7 @@ async def test_secrets_of_the_buffer_leave_room_for_what_is_recalled(new_game):
     branch, facts = game.values["timeline"][0][0], ("adventurer", "default", "facts")
     for n in range(30):
         secret = {"kind": "secret", "text": f"Oda hid the key number {n} under the old stone by the well."}
-        await game.store.aput(facts, f"s{n}", secret | stamp(branch, 9))
+        await game.store.aput(facts, f"s{n}", secret | Stamp(branch, 9).to_json())
     lines, _ = await asked(game, "Which mile did I walk?")
     secrets = [line["secret"] for line in lines if "secret" in line]
     assert 0 < len(secrets) <= 6

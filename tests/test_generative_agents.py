@@ -16,7 +16,7 @@ from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.recall import recall
 from questbook.memory.recall.weights import Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.memory.timeline.timeline import stamp
+from questbook.memory.timeline.records import Stamp
 
 NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)
 HERE, ACCESSES = ("u", "c", "facts"), ("u", "c", "accesses")
@@ -44,7 +44,7 @@ async def stream():
     for turn, (angle, importance, hours) in enumerate([(0, 1, 200), (60, 5, 100), (90, 9, 0)], 1):
         value = {"text": f"{angle} degrees", "kind": "event", "importance": importance}
         said_at = (NOW - timedelta(hours=hours)).isoformat()
-        await store.aput(HERE, f"at-{angle}", value | {"said_at": said_at} | stamp("main", turn))
+        await store.aput(HERE, f"at-{angle}", value | {"said_at": said_at} | Stamp("main", turn).to_json())
     return store
 
 
@@ -148,11 +148,11 @@ async def test_a6_what_is_spread_over_several_messages_is_found_as_an_insight():
     parts = ["The ferryman counts forty crowns at dusk.", "A small boat shows a black sail the way in."]
     others = [f"The harbour watch of night {n} betrayed no fear." for n in range(30)]
     for turn, text in enumerate([*parts, *others], 1):
-        await store.aput(HERE, f"f-{turn}", {"kind": "event", "text": text} | stamp("main", turn))
+        await store.aput(HERE, f"f-{turn}", {"kind": "event", "text": text} | Stamp("main", turn).to_json())
     question = "Who betrayed the harbour?"
     alone = [one.value["text"] for one in await recall(store, HERE, question, timeline=[("main", 40)], limit=10)]
     assert not set(parts) & set(alone), "neither is like the question"
     value = {"kind": "insight", "text": "The ferryman betrayed the harbour.", "cites": ["f-1", "f-2"]}
-    await store.aput(HERE, "i", value | stamp("main", 33))
+    await store.aput(HERE, "i", value | Stamp("main", 33).to_json())
     [best, *_] = await recall(store, HERE, question, timeline=[("main", 40)], limit=10)
-    assert best.value == value | stamp("main", 33)
+    assert best.value == value | Stamp("main", 33).to_json()

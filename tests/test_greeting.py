@@ -8,7 +8,7 @@ from questbook.memory.ltm.characters import MEMORIES, remember_message
 from questbook.memory.ltm.curation import delete
 from questbook.memory.ltm.greeting import LastTalk, greeting_line, last_talk, note_session
 from questbook.memory.timeline.namespaces import character_namespace
-from questbook.memory.timeline.timeline import stamp
+from questbook.memory.timeline.records import Stamp
 
 NOW = datetime(2026, 7, 10, 12, tzinfo=UTC)
 TOLD = "I am a little afraid of the exam next week, because I have not opened a single one of the books about it."
@@ -58,6 +58,6 @@ async def test_what_was_deleted_or_taken_back_is_not_brought_up():
     key = await talk(store, "second", 5, TOLD + " Really.")
     await delete(store, character_namespace("Miku", MEMORIES, user="ada"), [key])
     assert (await last_talk(store, "Miku", user="ada")).text == TOLD
-    await talk(store, "third", 4, TOLD + " Undone.", stamp=stamp("gone", 3))
+    await talk(store, "third", 4, TOLD + " Undone.", stamp=Stamp("gone", 3).to_json())
     assert (await last_talk(store, "Miku", user="ada", timeline=[("main", 9)])).text == TOLD
     assert (await last_talk(store, "Miku", user="ada", timeline=[("gone", 3)])).text == TOLD + " Undone."

@@ -14,7 +14,8 @@ from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.history.history import History
 from questbook.memory import FaissStore
 from questbook.memory.facts.slots import known_slots, named_subjects
-from questbook.memory.timeline.timeline import record_key, stamp
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import record_key
 
 
 @pytest.fixture(params=["memory", "faiss"])
@@ -61,7 +62,7 @@ async def test_a_subject_is_found_among_thousands_of_other_facts(tmp_path):
         text = "Man {} sits with Goran in the mill and sees a hawk."
         many = [
             {"text": text.format(n), "subject": f"Man {n}", "attribute": "seat", "slot": f"man {n}|seat"}
-            | stamp("a", n)
+            | Stamp("a", n).to_json()
             for n in range(2, 3002)
         ]
         await store.abatch([PutOp(FACTS, record_key("a", value["turn"], "fact"), value) for value in many])

@@ -11,7 +11,7 @@ from stores import opened
 from questbook.memory.ltm.characters import memories_for, remember_message
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.ltm.injection import memory_block
-from questbook.memory.timeline.timeline import stamp
+from questbook.memory.timeline.records import Stamp
 
 
 class Angles(Embeddings):
@@ -103,8 +103,8 @@ async def test_l08_a_reply_is_remembered_at_once_and_a_rejected_one_is_out_of_si
         "Miku thinks that boats are terribly dangerous. " * 3,
         "Miku loves boats, the small ones most. " * 3,
     )
-    await remember_message(store, "Miku", "Miku", rejected, stamp=stamp("first", 1), said_at=NOW)
-    await remember_message(store, "Miku", "Miku", kept, stamp=stamp("second", 1), said_at=NOW)
+    await remember_message(store, "Miku", "Miku", rejected, stamp=Stamp("first", 1).to_json(), said_at=NOW)
+    await remember_message(store, "Miku", "Miku", kept, stamp=Stamp("second", 1).to_json(), said_at=NOW)
     assert await recalled(store, "boats", timeline=[("second", 1)]) == [kept.strip()]
     assert await recalled(store, "boats", timeline=[("second", 0)]) == [], "before that turn neither was said"
     await remember_message(store, "Miku", "Anon", TRAIN, said_at=NOW)

@@ -8,7 +8,8 @@ from langgraph.store.memory import InMemoryStore
 from questbook.memory.archive.archive import entry, entry_ops, search_archive
 from questbook.memory.archive.conversation import search_conversation
 from questbook.memory.archive.days import days_of
-from questbook.memory.timeline.timeline import record_key, stamp
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import record_key
 from questbook.notebooks import CoreNotebook, EditError, PatchError, edit_core
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
@@ -61,7 +62,7 @@ async def test_conversation_search_obeys_its_dates_on_any_store():
     store = InMemoryStore()
     for turn, day in ((1, 13), (2, 14), (3, 15)):
         record = {"player": "tea", "reply": "yes", "text": "tea", "said_at": f"2026-03-{day}T12:00:00+00:00"}
-        await store.aput(("u", "c"), record_key("a", turn, "exchange"), record | stamp("a", turn))
+        await store.aput(("u", "c"), record_key("a", turn, "exchange"), record | Stamp("a", turn).to_json())
     days = days_of("2026-03-14", "2026-03-14", NOW)
     page = await search_conversation(store, ("u", "c"), "tea", timeline=[("a", 3)], days=days)
     assert [found["turn"] for found in page.items] == [2]

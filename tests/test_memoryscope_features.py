@@ -22,8 +22,8 @@ from questbook.memory.facts.reflected import done_op, waiting
 from questbook.memory.facts.validity import history, strengths, valid
 from questbook.memory.ltm.curation import edit
 from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember
-from questbook.memory.timeline.timeline import stamp
 
 
 @pytest.fixture(params=["faiss", "memory"])
@@ -84,7 +84,7 @@ async def test_ms11_what_is_not_reflected_on_is_loaded_and_nothing_else(store):
     await store.aput(
         FACTS, "a-4-insight-0", record(4, "Stones are red.") | {"kind": "insight", "cites": ["a-1-fact-0"]}
     )
-    await store.abatch([done_op(DONE, stamp("a", 2), 2, {})])
+    await store.abatch([done_op(DONE, Stamp("a", 2).to_json(), 2, {})])
     found = await waiting(store, FACTS, DONE, [("a", 3)], 3)
     assert (found.since, [item.key for item in found.facts], found.importance) == (2, ["a-3-fact-0"], 3)
     later = await waiting(store, FACTS, DONE, [("a", 4)], 4)

@@ -7,8 +7,8 @@ from langgraph.store.base import PutOp
 from stores import opened
 
 from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember
-from questbook.memory.timeline.timeline import stamp
 
 HERE = ("u", "c", "exchanges")
 
@@ -20,7 +20,7 @@ def store(request, tmp_path):
 
 
 async def write(store, branch, turn, text):
-    await store.aput(HERE, f"{branch}-{turn}", {"text": text} | stamp(branch, turn))
+    await store.aput(HERE, f"{branch}-{turn}", {"text": text} | Stamp(branch, turn).to_json())
 
 
 async def keys(store, query, **settings):
@@ -83,7 +83,10 @@ async def test_many_abandoned_futures_do_not_crowd_out_the_visible_one(store):
 async def test_the_newest_are_found_where_a_store_cannot_rank(tmp_path):
     for kind in ("faiss without vectors", "memory without vectors"):
         with opened(kind, tmp_path) as store:
-            ops = [PutOp(HERE, f"a-{n}", {"text": f"The road, mile {n}."} | stamp("a", n)) for n in range(1, 1300)]
+            ops = [
+                PutOp(HERE, f"a-{n}", {"text": f"The road, mile {n}."} | Stamp("a", n).to_json())
+                for n in range(1, 1300)
+            ]
             await store.abatch(ops)
             await write(store, "a", 1300, "A heron stands in the water.")
             assert (await keys(store, "the heron", timeline=[("a", 1300)], limit=3))[0] == "a-1300"

@@ -10,8 +10,9 @@ from questbook.memory import HashEmbeddings
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.recall import Present, recall
 from questbook.memory.recall.weights import Weights
+from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember
-from questbook.memory.timeline.timeline import record_key, stamp
+from questbook.memory.timeline.timeline import record_key
 
 HERE, FACTS, LORE, PLAYER = ("u", "c", "exchanges"), ("u", "c", "facts"), ("u", "c", "lore"), ("u", "player", "facts")
 NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)
@@ -39,7 +40,7 @@ def store(request, tmp_path):
 
 async def fact(store, name, text, turn=1, namespace=FACTS, branch="main", **fields):
     value = {"kind": "event", "text": text} | fields
-    await store.aput(namespace, name, value | (stamp(branch, turn) if namespace == FACTS else {}))
+    await store.aput(namespace, name, value | (Stamp(branch, turn).to_json() if namespace == FACTS else {}))
 
 
 async def keys(store, query, namespaces=FACTS, **settings):

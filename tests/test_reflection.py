@@ -12,7 +12,8 @@ from questbook.memory.facts.reflection import MOST_INSIGHTS, Evidence, may_end, 
 from questbook.memory.facts.settled import Standing, settle, settled
 from questbook.memory.facts.validity import history, valid
 from questbook.memory.store.any_store import get_all
-from questbook.memory.timeline.timeline import record_key, stamp
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import record_key
 
 FACTS = ("ann", "isle", "facts")
 SHOWN = [
@@ -31,13 +32,13 @@ def store(request, tmp_path):
 
 async def say(store, turn, timeline, text, value):
     fact = Fact(text=text, kind="trait", subject="Oda", attribute="home", value=value)
-    stamps = stamp("a", turn) | {"at": marks.at(turn, 0), "turns": [turn, turn], "cites": []}
+    stamps = Stamp("a", turn).to_json() | {"at": marks.at(turn, 0), "turns": [turn, turn], "cites": []}
     await note(store, FACTS, [Note(record_key("a", turn, "fact"), fact.record() | stamps)], timeline=timeline)
 
 
 async def test_a_judged_fact_is_history_and_its_slot_is_free_again(store):
     await say(store, 1, [("a", 1)], "Oda lives at the mill.", "the mill")
-    stamped = stamp("a", 3) | {"at": marks.at(3, 0)}
+    stamped = Stamp("a", 3).to_json() | {"at": marks.at(3, 0)}
     assert await settle(store, FACTS, [("a-1-fact-0", "a-2-fact-0")], stamped) == ["a-1-fact-0"]
     assert await settle(store, FACTS, [("a-1-fact-0", "a-9-fact-0")], stamped) == [], "the first judgement stays"
     items = await store.asearch(FACTS)
@@ -55,7 +56,10 @@ async def test_a_judged_fact_is_history_and_its_slot_is_free_again(store):
 
 async def test_a_hundred_branches_cost_no_more_reads_than_one_and_a_judgement_on_any_of_them_counts(store, monkeypatch):
     timeline = [(f"b{number:03}", 10 * (number + 1)) for number in range(101)]
-    facts = [Standing(FACTS, f"b000-{turn}-fact-0", {"kind": "trait", **stamp("b000", turn)}) for turn in range(1, 51)]
+    facts = [
+        Standing(FACTS, f"b000-{turn}-fact-0", {"kind": "trait", **Stamp("b000", turn).to_json()})
+        for turn in range(1, 51)
+    ]
     reads = []
 
     async def counted(store, ops):
@@ -66,7 +70,7 @@ async def test_a_hundred_branches_cost_no_more_reads_than_one_and_a_judgement_on
     assert await settled(store, facts, timeline=timeline) == {}
     assert len(reads) == len(facts)
     for branch, turn in (("b050", 505), ("b100", 1005), ("lost", 700)):
-        await settle(store, FACTS, [(f"b000-{turn % 50 + 1}-fact-0", "x")], stamp(branch, turn))
+        await settle(store, FACTS, [(f"b000-{turn % 50 + 1}-fact-0", "x")], Stamp(branch, turn).to_json())
     reads.clear()
     assert await settled(store, facts, timeline=timeline) == {(FACTS, "b000-6-fact-0"): 505}
     assert len(reads) <= len(facts) + 3 * len(timeline)

@@ -4,8 +4,8 @@ import pytest
 from stores import opened
 
 from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember, session_of
-from questbook.memory.timeline.timeline import stamp
 
 HERE, CLAIMS = ("u", "c", "exchanges"), ("u", "c", "claims")
 
@@ -75,7 +75,7 @@ async def test_records_say_when_and_in_which_session(store):
         (None, {}, 1),
         ({"session": 4, "thread": "t"}, {"thread": "t"}, 4),
         ({"session": 4, "thread": "t"}, {"thread": "u"}, 5),
-        ({"thread": "t"} | stamp("a", 1), {"thread": "t"}, 1),
+        ({"thread": "t"} | Stamp("a", 1).to_json(), {"thread": "t"}, 1),
         ({"session": 4, "said_at": "2026-03-10T12:00:00"}, {"said_at": "2026-03-10T15:00:00+00:00"}, 4),
         ({"session": 4, "said_at": "2026-03-10T12:00:00"}, {"said_at": "2026-03-10T15:00:01+00:00"}, 5),
         ({"session": "many", "said_at": "once"}, {"said_at": "2026-03-10T15:00:01+00:00"}, 1),

@@ -5,7 +5,8 @@ from langgraph.store.memory import InMemoryStore
 
 from questbook.memory.facts import marks
 from questbook.memory.facts.validity import holding
-from questbook.memory.timeline.timeline import record_key, stamp
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import record_key
 
 FACTS, SLOT = ("u", "c", "facts"), "mira|location"
 
@@ -24,7 +25,7 @@ class Counting(InMemoryStore):
 async def moved(store, turns):
     writes: list[PutOp] = []
     for turn in turns:
-        value = {"slot": SLOT} | stamp("a", turn) | {"at": marks.at(turn, 0)}
+        value = {"slot": SLOT} | Stamp("a", turn).to_json() | {"at": marks.at(turn, 0)}
         writes.append(marks.mark(FACTS, "holds", marks.digest(SLOT), record_key("a", turn, "fact"), value))
     await store.abatch(writes)
 

@@ -7,7 +7,8 @@ import random
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory.timeline.timeline import branch_name, branch_of, claim, fork, record_key, stamp, until, visible
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import branch_name, branch_of, claim, fork, record_key, until, visible
 
 
 def test_the_first_segment_that_reaches_a_turn_owns_it():
@@ -38,7 +39,7 @@ def test_the_order_of_turns_is_the_same_for_texts_and_for_numbers():
     turns = [1, 9, 10, 99, 100, 12_345]
     for turn in turns:
         limit = until(turn)["order"]["$lte"]
-        orders = [stamp("a", other)["order"] for other in turns]
+        orders = [Stamp("a", other).to_json()["order"] for other in turns]
         assert [order <= limit for order in orders] == [other <= turn for other in turns], "as PostgresStore compares"
         assert [float(order) <= float(limit) for order in orders] == [other <= turn for other in turns], "as others do"
 

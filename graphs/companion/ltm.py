@@ -28,7 +28,8 @@ from questbook.memory.ltm.injection import START, inject_text, memory_block
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.namespaces import character_name
 from questbook.memory.timeline.off_the_record import off_record
-from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key, stamp
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key
 
 JSON = dict[str, Any]
 
@@ -158,7 +159,7 @@ def memory_ops(
                 user=context.user,
                 said_at=datetime.fromisoformat(origin["said_at"]) if origin.get("said_at") else datetime.now(UTC),
                 session=_session(state, runtime),
-                stamp={**origin, **stamp(branch, told["turn"])},
+                stamp={**origin, **Stamp(branch, told["turn"]).to_json()},
                 key=record_key(branch, told["turn"], "memory", number),
             )
             writes += [write] if write else []

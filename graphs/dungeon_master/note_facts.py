@@ -29,7 +29,8 @@ from questbook.memory.facts.noting import Note, note
 from questbook.memory.facts.reading import read_facts
 from questbook.memory.text.wording import normalize
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key, stamp
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 from questbook.notebooks import render_value
 
 JSON = dict[str, Any]
@@ -130,7 +131,7 @@ async def _write_story(
     for entry in entries:
         turn, ordinal = entry["turns"][1], entry["ordinal"]
         branch = branch_of(timeline, turn)
-        stamps = stamp(branch, turn) | {"at": marks.at(turn, ordinal), "turns": entry["turns"], "cites": []}
+        stamps = Stamp(branch, turn).to_json() | {"at": marks.at(turn, ordinal), "turns": entry["turns"], "cites": []}
         value = Fact.model_validate(entry["fact"]).record() | stamps | where | {"messages": entry["messages"]}
         notes.append(Note(record_key(branch, turn, "fact", ordinal), value, entry["echoes"]))
     if not notes:

@@ -17,7 +17,8 @@ from questbook.memory.facts.noting import Note, note
 from questbook.memory.facts.reflected import done_op
 from questbook.memory.facts.settled import settle
 from questbook.memory.facts.sources import further_op
-from questbook.memory.timeline.timeline import branch_of, record_key, stamp
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import branch_of, record_key
 
 _AFTER_FACTS = 900  # an insight of a turn comes after that turn's facts, which are noted 64 at a time
 
@@ -32,7 +33,7 @@ async def write(state: ReflectState, runtime: Runtime[Context]) -> dict[str, Any
         raise ModelError("It was interrupted before anything was written.")
     places, turn, through = places_of(runtime.context), state.turn, state.through or state.turn
     branch = branch_of(state.timeline, turn)
-    stamped = stamp(branch, turn) | {"at": marks.at(turn, _AFTER_FACTS), "turns": [turn, turn]}
+    stamped = Stamp(branch, turn).to_json() | {"at": marks.at(turn, _AFTER_FACTS), "turns": [turn, turn]}
     info = runtime.execution_info
     where: dict[str, Any] = {
         "thread": info.thread_id if info else None,

@@ -16,8 +16,9 @@ from questbook.memory.archive.matching import matched
 from questbook.memory.archive.page import Page, page_of
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.seen import all_seen
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key, stamp
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 
 JSON = dict[str, Any]
 
@@ -58,7 +59,11 @@ def entry_ops(
     """
     branch = branch_of(timeline, turn)
     return [
-        PutOp(namespace, record_key(branch, turn, "archive", place), {**kept, **provenance, **stamp(branch, turn)})
+        PutOp(
+            namespace,
+            record_key(branch, turn, "archive", place),
+            {**kept, **provenance, **Stamp(branch, turn).to_json()},
+        )
         for place, kept in enumerate(entries)
     ]
 

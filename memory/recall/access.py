@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.store.any_store import get_values
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key, stamp
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 
 _KEPT = 256  # accesses; older ones have faded like their records
 _LOOK_BACK = 8  # turns in which the latest accesses are looked for: a turn that used nothing leaves none
@@ -57,5 +58,5 @@ def access_op(
     accessed = {**known, **dict.fromkeys(sorted(set(used)), at)}
     kept = dict(sorted(accessed.items(), key=lambda one: one[1])[-_KEPT:])
     branch = branch_of(timeline, turn)
-    value = {"kind": "access", "accessed": kept} | stamp(branch, turn)
+    value = {"kind": "access", "accessed": kept} | Stamp(branch, turn).to_json()
     return PutOp(namespace, record_key(branch, turn, "access"), value, index=False)

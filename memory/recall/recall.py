@@ -88,7 +88,7 @@ async def recall(
 
     Args:
         store: Any store; the records carry `text`, and what else they carry is made use of: the fields of
-            `questbook.memory.timeline.timeline.stamp`, `kind`, `speaker`, `subject`, `importance`, `said_at`,
+            `questbook.memory.timeline.records.Stamp`, `kind`, `speaker`, `subject`, `importance`, `said_at`,
             `real_time`, `day`, `session`. One that has `withheld` stands for words that are not kept, and is passed
             over.
         namespaces: Where the records of the timeline are, one namespace or several.

@@ -12,7 +12,8 @@ from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.recall.time_fit import moment, utc_date
 from questbook.memory.store.any_store import put_all
-from questbook.memory.timeline.timeline import Segment, branch_of, claim, record_key, stamp
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import Segment, branch_of, claim, record_key
 
 Exchange = str | Mapping[str, Any]
 """What was said in one turn: a text, or fields with at least `text`, or `player` and `reply`."""
@@ -37,7 +38,7 @@ async def remember(
 
     A record's key follows from its branch and turn, and a record that stands is never written again, so that doing it
     twice is doing it once. A record says what the exchange says, the fields of
-    `questbook.memory.timeline.timeline.stamp`, its provenance, the `date` and `month` of its `said_at` (digits, in
+    `questbook.memory.timeline.records.Stamp`, its provenance, the `date` and `month` of its `said_at` (digits, in
     UTC) and, unless the exchange gives one, the number of its `session`.
 
     Args:
@@ -78,7 +79,7 @@ async def remember(
         if past is None and after is not None and "session" not in content:
             before = await store.aget(namespace, record_key(after, number - 1, "exchange"))
             past = before.value if before else None
-        record = content | {"after": after} | dict(provenance or {}) | stamp(branch, number)
+        record = content | {"after": after} | dict(provenance or {}) | Stamp(branch, number).to_json()
         if (said := moment(record)) is not None:
             record["date"] = f"{utc_date(said):%Y%m%d}".zfill(8)
             record["month"] = record["date"][:6]

@@ -16,7 +16,7 @@ async def all_seen(
     """List the records that a timeline sees, by turn and place in it.
 
     Args:
-        store: Any store; its items carry the fields of `questbook.memory.timeline.timeline.stamp`.
+        store: Any store; its items carry the fields of `questbook.memory.timeline.records.Stamp`.
         namespace: Where the records are.
         timeline: The checkpoint's timeline.
         before: Leave out records of this turn and later ones.

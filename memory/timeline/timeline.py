@@ -21,10 +21,11 @@ from typing import Any
 
 from langgraph.store.base import BaseStore
 
+from questbook.memory.timeline.records import order_of
+
 Segment = tuple[str, int]
 """A branch and the last turn of it that can be seen."""
 
-_ORDER_DIGITS = 8
 _CLAIMS_IN_A_NAMESPACE = 64  # turns whose claims lie together: neither a namespace a turn, nor one that grows for ever
 
 
@@ -54,24 +55,15 @@ def record_key(branch: str, turn: int, kind: str, ordinal: int = 0) -> str:
     return f"{branch}-{turn}-{kind}-{ordinal}"
 
 
-def stamp(branch: str, turn: int) -> dict[str, Any]:
-    """Return the fields by which a record is found on a timeline; every record holds them.
-
-    `order` is the turn with leading zeros: PostgresStore compares as text, where 10 comes before 9, and others as
-    numbers; a text of fixed width has one order for all.
-    """
-    return {"branch": branch, "turn": turn, "order": f"{turn:0{_ORDER_DIGITS}}"}
-
-
 def until(turn: int) -> dict[str, Any]:
     """Return the store filter for the records of all branches up to a turn."""
-    return {"order": {"$lte": f"{turn:0{_ORDER_DIGITS}}"}}
+    return {"order": {"$lte": order_of(turn)}}
 
 
 def visible(timeline: Sequence[Segment], before: int | None = None) -> list[dict[str, Any]]:
     """Return one store filter for each segment; together they match exactly the records that can be seen.
 
-    Records are found by the fields that `stamp` gives them.
+    Records are found by the fields of their `Stamp`.
 
     Args:
         timeline: The checkpoint's timeline.

@@ -1,0 +1,186 @@
+"""Records: what a store keeps of a conversation, as types.
+
+A store keeps JSON objects. `Record.from_json` reads one, whoever wrote it: a field that is missing or has the wrong
+type gets its default, and keys that no field names are kept in `stored`. `to_json` gives the object to store: what was
+read, with what has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Self
+
+from questbook.types import JSON
+
+_ORDER_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Where and when a record was written; by its branch and turn a timeline sees it.
+
+    Attributes:
+        branch: The branch that wrote it; "" if it belongs to no timeline, such as lore.
+        turn: The turn that wrote it, from 1; 0 if it belongs to no timeline.
+        session: Number of the session, from 1; None if unknown.
+        day: Day of the story; None if unknown.
+        said_at: Real time, ISO 8601 (UTC unless it says otherwise); "" if unknown.
+        thread: Id of the thread; "" if unknown.
+        checkpoint: Id of the checkpoint; "" if unknown.
+    """
+
+    branch: str = ""
+    turn: int = 0
+    session: int | None = None
+    day: int | None = None
+    said_at: str = ""
+    thread: str = ""
+    checkpoint: str = ""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read the stamp of a stored record; what is missing or has the wrong type is unknown."""
+        branch, turn = value.get("branch"), _whole(value.get("turn"))
+        session, day = _whole(value.get("session")), _whole(value.get("day"))
+        said_at, thread, checkpoint = (_text(value.get(name)) for name in ("said_at", "thread", "checkpoint"))
+        return cls(_text(branch), turn or 0, session, day, said_at, thread, checkpoint)
+
+    @property
+    def time(self) -> datetime | None:
+        """Real time with an offset; None if it is unknown or cannot be read."""
+        return read_time(self.said_at)
+
+    def to_json(self) -> JSON:
+        """Return the fields of a stored record; those that are unknown are left out.
+
+        A record of a timeline also has `order`, its turn with leading zeros: PostgresStore compares as text, where 10
+        comes before 9, and other stores as numbers; a text of fixed width has one order for all.
+        """
+        place = {"branch": self.branch, "turn": self.turn, "order": order_of(self.turn)} if self.branch else {}
+        rest = {name: getattr(self, name) for name in ("session", "day", "said_at", "thread", "checkpoint")}
+        return place | {name: value for name, value in rest.items() if value not in (None, "")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One thing in the store, with the fields that `recall` reads of records of any kind.
+
+    Attributes:
+        text: What it says: found by its words and its meaning.
+        kind: "exchange", "event", "secret", "insight", "lore" …; a "secret" is left out of a player's view.
+        stamp: Where and when it was written.
+        speaker: Who says it.
+        subject: Whom or what it is about.
+        importance: From 1, a trifle, to 10, what the story turns on; 0 if unknown.
+        real_time: When what it tells happened in the world, ISO 8601.
+        story_time: When it happened in the story, as it was told: "day 3, dusk".
+        known_by: Names of those who know it; none: everybody who was there.
+        withheld: Whether its words are not kept, because someone asked for that: it is never found.
+        stored: The JSON object that it was read from, with the keys that no field names.
+    """
+
+    text: str = ""
+    kind: str = ""
+    stamp: Stamp = field(default=Stamp())
+    speaker: str = ""
+    subject: str = ""
+    importance: float = 0.0
+    real_time: str = ""
+    story_time: str = ""
+    known_by: tuple[str, ...] = ()
+    withheld: bool = False
+    stored: JSON = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Read a stored record; a field that is missing or has the wrong type gets its default."""
+        known: JSON = {name: read(value[name]) for name, read in _readers(cls).items() if name in value}
+        return cls(**known, stamp=Stamp.from_json(value), stored=dict(value))
+
+    def to_json(self) -> JSON:
+        """Return the object to store: what was read, with what has changed; defaults are not written."""
+        before = type(self).from_json(self.stored)
+        changed: JSON = {"kind": self.kind} if self.kind and "kind" not in self.stored else {}
+        for name in _readers(type(self)):
+            if (value := getattr(self, name)) != getattr(before, name):
+                changed[name] = list(value) if isinstance(value, tuple) else value
+        stamp = self.stamp.to_json() if self.stamp != before.stamp else {}
+        return self.stored | changed | stamp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange(Record):
+    """What was said in one turn.
+
+    Attributes:
+        player: What the person said, where two speak.
+        reply: What they were answered.
+        after: The branch of the turn before; None for the first turn.
+        messages: Ids of the messages.
+    """
+
+    kind: str = "exchange"
+    player: str = ""
+    reply: str = ""
+    after: str | None = None
+    messages: tuple[str, ...] = ()
+
+
+def order_of(turn: int) -> str:
+    """Return a turn as a text that stores compare as they would compare the number."""
+    return f"{turn:0{_ORDER_DIGITS}}"
+
+
+@lru_cache(maxsize=4096)
+def read_time(text: str) -> datetime | None:
+    """Read a time, ISO 8601, as UTC unless it has an offset; None if it cannot be read."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _readers(cls: type[Record]) -> dict[str, Callable[[object], Any]]:
+    """Return for each field of a class that is a key of the stored object what reads its value."""
+    if cls not in _READERS:
+        own = [one for one in fields(cls) if one.name not in ("stamp", "stored")]
+        _READERS[cls] = {one.name: _BY_DEFAULT[type(one.default)] for one in own}
+    return _READERS[cls]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:  # NaN differs from itself
+        return 0.0
+    return value
+
+
+_BY_DEFAULT: dict[type, Callable[[object], Any]] = {
+    str: _text,
+    bool: bool,
+    float: _number,
+    tuple: _texts,
+    type(None): _text_or_none,
+}
+_READERS: dict[type[Record], dict[str, Callable[[object], Any]]] = {}
