@@ -14,9 +14,9 @@ JSON_VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )
-KEYS = st.sampled_from(
-    ["text", "kind", "branch", "turn", "order", "session", "day", "said_at", "thread", "speaker", "subject", "importance", "known_by", "withheld", "player", "reply", "after", "messages", "of_another_app"]
-)
+STAMP_KEYS = ["branch", "turn", "order", "session", "day", "said_at", "thread"]
+RECORD_KEYS = ["text", "kind", "speaker", "subject", "importance", "known_by", "withheld"]
+KEYS = st.sampled_from([*STAMP_KEYS, *RECORD_KEYS, "player", "reply", "after", "messages", "of_another_app"])
 
 
 @given(st.dictionaries(KEYS, JSON_VALUES))
