@@ -12,7 +12,7 @@ from questbook.graphs.dungeon_master.nodes.recall import recall
 from questbook.graphs.dungeon_master.sections import memory_line, quest_prompt
 from questbook.graphs.dungeon_master.session import recap_of
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.embedded.engine import Game
+from questbook.graphs.embedded.game import Game
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.memory.facts.successors import with_successors
 from questbook.memory.recall.recall import recall as recall_records

@@ -4,7 +4,7 @@
     python benchmarks/turn_cost.py               2,000 turns of ours, 500 of the others (about ten minutes)
     python benchmarks/turn_cost.py --only ours --turns 5000 --forks 50
 
-Ours is the dungeon master as the terminal runs it (`questbook.graphs.embedded.engine`: SQLite checkpoints, FaissStore,
+Ours is the dungeon master as the terminal runs it (`questbook.graphs.embedded.game`: SQLite checkpoints, FaissStore,
 default settings), all nodes at work: dice every fourth turn; notes on the quest's page, two facts and one exchange
 into the store every turn; the buffer folded into the summary when it is full; a reflection with three questions and
 two insights whenever one is due. The others are graphs as their documentation shows them, on AsyncSqliteSaver as it
@@ -39,7 +39,7 @@ from tables import DICE_EVERY, Tables  # noqa: E402
 
 import questbook.graphs.models.chat_models  # noqa: E402
 from questbook.graphs.dungeon_master.context import Context  # noqa: E402
-from questbook.graphs.embedded.engine import open_game  # noqa: E402
+from questbook.graphs.embedded.game import open_game  # noqa: E402
 from questbook.graphs.embedded.home import Home  # noqa: E402
 
 
@@ -58,7 +58,7 @@ async def ours(model: Tables, turns: int, home: Path, forks: int) -> list[Turn]:
             await (await game.history()).undo(turns)
 
         measured = await run(model, play, turns, place.checkpoints, place.memory, undo, forks)
-        saved = await game.saved()
+        saved = await game.saved_game()
     if saved is None or saved.turn != turns or saved.values["noted_through"] != turns:
         raise SystemExit(f"The game did not get through its {turns} turns: {saved}")
     jobs = {"roll_dice": "reply and rolls", "StateNotebook": "notes", "": "summary", "CharacterNotebook": "interview"}

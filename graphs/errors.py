@@ -1,24 +1,24 @@
-"""What can go wrong between a person and a graph; each message is one line for a person.
+"""Errors that graphs raise on purpose. Each message is one line that a person can read.
 
 QuestbookError
-├── SettingsError     a flag, an environment variable or a field of `Context` is wrong
-├── InputError        what the player sent cannot be played
-├── ModelError        the chat model refused, failed, or said nothing
-│   └── FatalModelError  and will again
-├── UnreadableError   what is kept of a campaign cannot be read
-├── HistoryError      there is no such place in the game to go to
-├── ForgettingError   something could not be forgotten, or not everywhere
-└── PastUnknownError  the store could not say whether the campaign has a past
+├── SettingsError        a flag, an environment variable or a field of the settings is wrong
+├── InputError           the player's message cannot be played
+├── ModelError           the chat model refused, failed, or said nothing
+│   └── FatalModelError  and will do so again
+├── UnreadableError      a saved campaign cannot be read
+├── HistoryError         there is no such turn, branch or line
+├── ForgettingError      something could not be forgotten, or not everywhere
+└── PastUnknownError     the store could not say whether the campaign has a past
 
-What trying again cannot help is a RuntimeError or ValueError, too: LangGraph retries neither, and its server tells what
-they say.
+Errors that do not go away by trying again are also a RuntimeError or ValueError: LangGraph does not retry those, and
+its server passes their message on.
 """
 
 from __future__ import annotations
 
 
 class QuestbookError(Exception):
-    """Base of everything that graphs raise on purpose."""
+    """Base of all errors that graphs raise on purpose."""
 
 
 class SettingsError(QuestbookError, RuntimeError):
@@ -26,15 +26,15 @@ class SettingsError(QuestbookError, RuntimeError):
 
 
 class InputError(QuestbookError, ValueError):
-    """What the player sent cannot be played; the state stands as it was."""
+    """The player's message cannot be played; the state has not changed."""
 
 
 class UnreadableError(QuestbookError):
-    """What is kept of a campaign cannot be read; the message says what, and it was left as it is."""
+    """A saved campaign cannot be read; the message says what. Nothing was changed."""
 
 
 class HistoryError(QuestbookError):
-    """There is no such place in the game; the message says what there is. Nothing was changed."""
+    """There is no such turn, branch or line; the message says what there is. Nothing was changed."""
 
 
 class ForgettingError(QuestbookError):
@@ -46,16 +46,16 @@ class PastUnknownError(QuestbookError):
 
 
 class ModelError(QuestbookError):
-    """The chat model refused, failed or said nothing. The player's message is kept; the turn can be retried.
+    """The chat model refused, failed or said nothing. The player's message is kept, and the turn can be retried.
 
     Attributes:
-        fatal: Whether trying again as it is cannot help.
+        fatal: Whether the same request would fail again.
     """
 
     fatal = False
 
 
 class FatalModelError(ModelError, RuntimeError):
-    """Trying again as it is cannot help: a wrong key, an unknown model, a request that the provider rejects."""
+    """The same request would fail again: a wrong key, an unknown model, a request that the provider rejects."""
 
     fatal = True

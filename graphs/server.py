@@ -1,9 +1,8 @@
-"""What LangGraph Server and Studio use: the terminal's own checkpoints and memories.
+"""LangGraph Server and Studio: `langgraph.json` names these functions, so that they use the terminal's own databases.
 
-`langgraph.json` names this file for `checkpointer.path` and `store.path`. The server loads it a second time under a
-name of its own, so nothing here may be a class, or kept in a global.
+The server loads this file a second time under another module name, so it must hold no class and no global state.
 """
 
-from questbook.graphs.embedded.engine import open_checkpointer, open_store
+from questbook.graphs.embedded.databases import open_checkpointer, open_store
 
 __all__ = ["open_checkpointer", "open_store"]

@@ -27,7 +27,7 @@ from typing import Any
 import questbook.graphs.dungeon_master.graph
 import questbook.graphs.dungeon_master.nodes.reflect
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.engine import Game, open_game
+from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.offline.storyteller import OfflineStoryteller  # noqa: F401 (imported once, before the forks)
 from questbook.memory import FaissStore
@@ -135,7 +135,7 @@ async def _live(home: Path, turns: int, reaper: Reaper) -> None:
         for name in ("aput", "aput_writes"):
             setattr(saver, name, _watched(reaper, f"checkpointer.{name}", getattr(saver, name)))
         await game.load()
-        if await game.unfinished():
+        if await game.has_unfinished_turn():
             async for _ in game.resume():
                 pass
         while (turn := await _turn(game)) < turns:
@@ -147,7 +147,7 @@ async def _live(home: Path, turns: int, reaper: Reaper) -> None:
 
 
 async def _turn(game: Game) -> int:
-    saved = await game.saved()
+    saved = await game.saved_game()
     return saved.turn if saved else 0
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from questbook.graphs.embedded.compressed import compressing
-from questbook.graphs.embedded.engine import thread_id_of
+from questbook.graphs.embedded.databases import compressing_serializer
+from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.notebooks import CharacterNotebook, StateNotebook
 
 Run = subprocess.CompletedProcess[bytes]
@@ -59,7 +59,7 @@ def one_line_of(run: Run) -> str:
 def pages(home: Path) -> tuple[CharacterNotebook, StateNotebook, dict[str, Any]]:
     """Read the pages as the last checkpoint holds them, with LangGraph's saver and the notebooks."""
     with SqliteSaver.from_conn_string(str(home / "checkpoints.db")) as saver:
-        saver.serde = compressing()
+        saver.serde = compressing_serializer()
         found = saver.get({"configurable": {"thread_id": thread_id_of("adventurer", "default")}})
     values = found["channel_values"]
     return CharacterNotebook.load(values["character"]), StateNotebook.load(values["quest"]), values

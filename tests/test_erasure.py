@@ -8,7 +8,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from stored_bytes import contents, opened
 
-from questbook.graphs.embedded.engine import open_checkpointer
+from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, delete_threads, files_with
 from questbook.graphs.forgetting.phrase import FORGOTTEN, Phrase

@@ -9,7 +9,7 @@ from stored_bytes import opened as unpacked
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
-from questbook.graphs.embedded.engine import open_game
+from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import FORGOTTEN
@@ -44,13 +44,13 @@ def sit(model, home):
     async def open_and_play(*turns, campaign="isle", **settings):
         context = Context(model="scripted", seed=7, user="ann", campaign=campaign, **settings)
         async with open_game(context, home) as game:
-            if await game.saved() is None:
+            if await game.saved_game() is None:
                 model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
                 model.queue("update", say("", call("StateNotebook", scene="An inn at dusk.", location="The Bent Nail")))
                 async for _ in game.send("I'm Mira"):
                     pass
             await play(game, *turns)
-            return await game.saved()
+            return await game.saved_game()
 
     open_and_play.play = play
     return open_and_play
@@ -82,14 +82,14 @@ STORY = (
 
 async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home, model):
     model.queue("condense", say(f"Mira looks for the {SECRET}; the harbour is empty."))
-    home.history.write_text(f"\n# 2026-01-01\n+I ask for the {SECRET}\n\n# 2026-01-01\n+I walk on\n", "utf-8")
+    home.prompt_history.write_text(f"\n# 2026-01-01\n+I ask for the {SECRET}\n\n# 2026-01-01\n+I walk on\n", "utf-8")
     await sit(*STORY, buffer_tokens=300)
     async with opened() as game:  # another branch, in its own sitting
         history = History(await game.load(), game.config, game.context)
         await history.undo(2)
         await history.name(f"{SECRET} road")
         await sit.play(game, (f"Again: where is the silver  heron, {SECRET}?", "Gone.", {"gold": 8}))
-        head = await game.saved()
+        head = await game.saved_game()
         assert SECRET in head.values["summary"]
         before = len(await history.places())
 
@@ -107,7 +107,7 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
         assert done.left == []
         assert files_saying(home.path, SECRET) == []
         assert files_saying(home.path, "heron") == []
-        saved = await game.saved()
+        saved = await game.saved_game()
         assert saved.values["summary"] == f"Mira looks for the {FORGOTTEN}; the harbour is empty."
         quest = saved.values["quest"]
         assert set(quest["people"]) == {"Bo"}
@@ -121,12 +121,12 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
         assert sum(place.reply == FORGOTTEN for place in places) == 2
 
         await sit.play(game, ("What now?", "Onward.", {"gold": 10}))
-        assert (await game.saved()).values["quest"]["gold"] == 10
+        assert (await game.saved_game()).values["quest"]["gold"] == 10
         await history.go("main")
         await sit.play(game, ("And here?", "Onward too.", None))
-        assert (await game.saved()).turn == 6
+        assert (await game.saved_game()).turn == 6
     assert files_saying(home.path, SECRET) == []
-    assert "walk on" in home.history.read_text("utf-8")
+    assert "walk on" in home.prompt_history.read_text("utf-8")
 
 
 async def test_everything_else_stays_byte_for_byte(sit, opened, home):
@@ -139,7 +139,7 @@ async def test_everything_else_stays_byte_for_byte(sit, opened, home):
     ]
     others = {row for row in rows(home.path, "memory.db", "items") if "heron" not in row[3].lower()}
     async with opened("other") as game:
-        state = (await game.saved()).values
+        state = (await game.saved_game()).values
         theirs = game.thread_id
     async with opened() as game:
         done = await (await forgetting(game)).forget(SECRET)
@@ -148,7 +148,7 @@ async def test_everything_else_stays_byte_for_byte(sit, opened, home):
     assert set(kept) <= rows(home.path, "checkpoints.db", "checkpoints")
     assert others <= rows(home.path, "memory.db", "items")
     async with opened("other") as game:
-        assert (await game.saved()).values == state
+        assert (await game.saved_game()).values == state
     assert not [
         row
         for row in rows(home.path, "checkpoints.db", "checkpoints")
@@ -176,7 +176,7 @@ STEPS = (
 
 @pytest.mark.parametrize("step", STEPS)
 async def test_stopped_at_any_step_the_next_run_completes_it(sit, opened, home, monkeypatch, step):
-    home.history.write_text(f"\n# 2026-01-01\n+{SECRET}\n", "utf-8")
+    home.prompt_history.write_text(f"\n# 2026-01-01\n+{SECRET}\n", "utf-8")
     await sit(*STORY)
 
     def stop(*_, **__):
@@ -205,7 +205,7 @@ async def test_quotes_and_other_scripts_inside_json(sit, opened, home, words):
         left = b"".join(contents(home.path).values()).decode("utf-8", "ignore").lower()
         assert words.lower() not in left
         assert words.lower().encode("unicode-escape").decode() not in left
-        assert set((await game.saved()).values["quest"]["facts"]) == {"note"}
+        assert set((await game.saved_game()).values["quest"]["facts"]) == {"note"}
         await sit.play(game, ("On we go", "We do.", None))
 
 
@@ -220,7 +220,7 @@ async def test_what_cannot_be_forgotten_changes_nothing(sit, opened, home, words
 
 
 async def test_a_campaign_goes_without_its_neighbours(sit, opened, home):
-    home.history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
+    home.prompt_history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
     await sit(("I stay", "You stay.", None), campaign="other")
     await sit(*STORY)
     async with opened() as game:
@@ -228,18 +228,18 @@ async def test_a_campaign_goes_without_its_neighbours(sit, opened, home):
         home.lock_of(thread).touch()
         removed = await (await forgetting(game)).forget_campaign()
         assert (removed.campaigns, removed.threads, removed.typed) == (["isle"], 1, 1)
-        assert await game.saved() is None
+        assert await game.saved_game() is None
     for words in (SECRET, "isle", thread, "I sleep"):
         assert files_saying(home.path, words) == [], words
     assert not home.lock_of(thread).exists()
     async with opened("other") as game:
-        assert (await game.saved()).turn == 2
+        assert (await game.saved_game()).turn == 2
         await sit.play(game, ("On", "And on.", None))
     assert (await sit()).turn == 1, "the name is free again"
 
 
 async def test_a_player_goes_with_all_campaigns(sit, opened, home):
-    home.history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
+    home.prompt_history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
     await sit(*STORY, campaign="Aarhus cove")
     await sit(*STORY, campaign="Bergen bay")
     async with open_game(Context(model="scripted", user="ben", campaign="isle"), home) as game:
@@ -252,7 +252,7 @@ async def test_a_player_goes_with_all_campaigns(sit, opened, home):
         removed = await forget.forget_player()
         assert removed.campaigns == ["Aarhus cove", "Bergen bay"]
         assert removed.threads == 2
-    assert home.history.read_text("utf-8") == "\n# 2\n+elsewhere\n", "somebody else plays here"
+    assert home.prompt_history.read_text("utf-8") == "\n# 2\n+elsewhere\n", "somebody else plays here"
     for words in ("heron", "Aarhus", "Bergen", "Mira", '"ann"', "ann."):
         assert files_saying(home.path, words) == [], words
     assert files_saying(home.path, "ben")

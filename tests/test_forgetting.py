@@ -17,7 +17,7 @@ from tables import Tables
 
 import questbook.graphs.models.chat_models
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.engine import open_game
+from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.events import Prompted
 

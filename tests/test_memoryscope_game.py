@@ -12,7 +12,7 @@ from program import start
 from reflecting import DEBT, FAIR, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 
-from questbook.graphs.embedded.engine import open_store
+from questbook.graphs.embedded.databases import open_store
 from questbook.memory.facts.sources import sources
 from questbook.memory.facts.validity import valid
 from questbook.memory.ltm.curation import grouped

@@ -11,7 +11,7 @@ from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.embedded.engine import open_game
+from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.terminal.commands import COMMANDS, run_command
 from questbook.graphs.terminal.screen import Screen

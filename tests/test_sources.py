@@ -14,7 +14,7 @@ from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
 from questbook.graphs.dungeon_master.forgetting.provenance import why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.embedded.engine import open_game
+from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.history.history import History
 from questbook.graphs.terminal.forget import run_forget

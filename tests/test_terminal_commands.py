@@ -5,8 +5,9 @@ from conftest import MIRA
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.engine import open_game, thread_id_of
+from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.events import Prompted, Recalled
 from questbook.graphs.terminal.campaigns import CampaignBusyError, hold_campaign, list_campaigns
 from questbook.graphs.terminal.commands import COMMANDS, run_command

@@ -13,8 +13,9 @@ from program import ROOT, one_line_of, start
 from stored_bytes import files_saying
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.engine import open_game, thread_id_of
+from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.terminal.forget import run_forget, run_retract, run_why
 
@@ -148,7 +149,7 @@ async def test_the_same_in_a_game(home):
         assert "Drowned Cat" in rows[0][2]
         assert "Turn 5 is retracted" in (told := await run_retract(game, "5"))
         assert "location" in told
-        assert (await game.saved()).quest.location == "Gull Quay"
+        assert (await game.saved_game()).quest.location == "Gull Quay"
         with pytest.raises(HistoryError, match="Which turn"):
             await run_retract(game, "x")
         with pytest.raises(HistoryError, match="Why what"):
@@ -166,7 +167,7 @@ async def test_the_same_in_a_game(home):
         )
         async for _ in game.send("look around"):
             pass
-        assert (await game.saved()).turn == 7
+        assert (await game.saved_game()).turn == 7
 
 
 async def test_secrets_of_which_some_were_put_back_and_some_not_are_not_said_to_be_both(home):

@@ -9,7 +9,8 @@ from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.embedded.engine import open_checkpointer, open_game, open_store
+from questbook.graphs.embedded.databases import open_checkpointer, open_store
+from questbook.graphs.embedded.game import open_game
 from questbook.graphs.errors import ModelError
 from questbook.graphs.history.places import Place, stretches
 from questbook.graphs.terminal.cli import main
@@ -52,7 +53,7 @@ async def answer(table, line, capsys):
 
 
 async def reply(table):
-    return (await table.game.saved()).last_reply
+    return (await table.game.saved_game()).last_reply
 
 
 async def test_before_the_first_turn_every_command_says_so_in_one_line(table, capsys):
@@ -66,7 +67,7 @@ async def test_what_cannot_be_read_is_one_line_that_says_what_can(table, model, 
     for command in ("/undo x", "/undo 0", "/undo 99", "/retry foo", "/branch", "/go", "/go nowhere", "/diff", "/edit"):
         said = await answer(table, command, capsys)
         assert len(said.splitlines()) == 1, said
-    assert (await table.game.saved()).turn == 3
+    assert (await table.game.saved_game()).turn == 3
 
 
 @pytest.mark.parametrize("command", ["/undo", "/go 2"])
@@ -92,15 +93,15 @@ async def test_retry_tells_again_with_the_same_dice_or_rolls(table, model, capsy
     roll = call("roll_dice", expression="100d100", reason="luck")
     model.queue("quest", say("", roll), say("You fall."))
     await tell(table, table.game.send("I jump"))
-    fell = (await table.game.saved()).values["rolls"]
+    fell = (await table.game.saved_game()).values["rolls"]
     model.queue("quest", say("You plummet."))
     assert await answer(table, "/retry", capsys) == "Turn 3 again, in other words; the dice stand.\n"
     assert await reply(table) == "You plummet."
-    assert (await table.game.saved()).values["rolls"] == fell
+    assert (await table.game.saved_game()).values["rolls"] == fell
     model.queue("quest", say("", roll), say("You land."))
     await answer(table, "/retry dice", capsys)
     assert await reply(table) == "You land."
-    assert (await table.game.saved()).values["rolls"] != fell
+    assert (await table.game.saved_game()).values["rolls"] != fell
 
 
 async def test_retry_goes_on_with_a_turn_that_has_no_reply(table, model, capsys):

@@ -9,7 +9,9 @@ from scripted import say
 from threads import MIRA, checkpoints, history, play_in_studio, told, two_threads
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.engine import open_checkpointer, open_game, thread_id_of
+from questbook.graphs.embedded.databases import open_checkpointer
+from questbook.graphs.embedded.game import open_game
+from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import resend
 from questbook.graphs.terminal.campaigns import list_campaigns
@@ -138,8 +140,8 @@ async def test_where_the_checkpoints_are_elsewhere_the_first_message_still_goes_
         await saver.adelete_thread(thread)
     async with open_game(Context.of(None, model="offline", campaign="isle")) as game:
         assert not await game.enter()
-        assert await game.saved() is None
+        assert await game.saved_game() is None
         async for _ in game.send("look around"):
             pass
-        saved = await game.saved()
+        saved = await game.saved_game()
         assert (saved.turn, saved.character.name) == (3, "Mira")

@@ -1,1 +1,7 @@
-"""embedded."""
+"""The engine without a server: graphs run in this process, on SQLite and FAISS, in one data directory.
+
+- `game`: `open_game` opens a campaign as a `Game`, which plays, retries and reads turns. Read this first.
+- `databases`: `open_checkpointer` and `open_store`, the two databases; LangGraph Server uses them too (`server.py`).
+- `home`: `Home`, the data directory and the files in it.
+- `saved_game`: `SavedGame`, what a campaign's last checkpoint says, read without loading a graph.
+"""

@@ -1,4 +1,4 @@
-"""Home: the directory where games live on this machine."""
+"""`Home`: the directory that holds the games of this machine, and the files in it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ VARIABLE = "QUESTBOOK_HOME"
 
 
 class HomeError(QuestbookError):
-    """The directory of the games, or a file in it, cannot be used; the message names it and what to do."""
+    """The data directory, or a file in it, cannot be used; the message names it and says what to do."""
 
 
 class Home(NamedTuple):
-    """The directory where games live; a player's words are theirs, so nobody else may read it.
+    """The data directory. Only its owner may read it, because it holds what players wrote.
 
     Attributes:
         path: The directory.
@@ -26,19 +26,19 @@ class Home(NamedTuple):
 
     @classmethod
     def find(cls) -> Self:
-        """Return the directory that QUESTBOOK_HOME names, or the user's data directory; make it if there is none.
+        """Return the directory that QUESTBOOK_HOME names, or else the user's data directory. Create it if needed.
 
         Raises:
-            HomeError: It cannot be made or written.
+            HomeError: It cannot be created or written.
         """
         named = os.environ.get(VARIABLE, "")
         if named:
             try:
                 path = Path(named).expanduser().absolute()
-            except RuntimeError as error:  # ~somebody, and there is nobody of that name
+            except RuntimeError as error:  # "~name", and there is no such user
                 raise _unusable(Path(named), str(error)) from error
         else:
-            from platformdirs import user_data_path  # not needed when the directory is named
+            from platformdirs import user_data_path  # only when it is needed
 
             path = user_data_path("questbook", appauthor=False)
         home = cls(path)
@@ -63,12 +63,12 @@ class Home(NamedTuple):
 
     @property
     def memory(self) -> Path:
-        """Database of the semantic store: what outlives a thread's buffer."""
+        """Database of the semantic store: the memories."""
         return self.path / "memory.db"
 
     @property
-    def history(self) -> Path:
-        """What was typed at the terminal's prompt, for the arrow keys."""
+    def prompt_history(self) -> Path:
+        """File of what was typed at the terminal's prompt, for the arrow keys."""
         return self.path / "history"
 
     @property
@@ -84,5 +84,5 @@ class Home(NamedTuple):
 def _unusable(path: Path, reason: str) -> HomeError:
     return HomeError(
         f"Cannot use {path} to keep games: {reason}. Set {VARIABLE} to a directory that you may write, "
-        "or mend the permissions."
+        "or correct the permissions."
     )

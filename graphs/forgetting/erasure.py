@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from questbook.graphs.embedded.compressed import uncompressed
+from questbook.graphs.embedded.databases import uncompressed
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from questbook.graphs.embedded.home import Home, HomeError
-from questbook.graphs.embedded.saved import Saved, last_of_threads, thread_id_of
+from questbook.graphs.embedded.saved_game import SavedGame, last_of_threads, thread_id_of
 from questbook.graphs.errors import QuestbookError
 
 if TYPE_CHECKING:
@@ -22,20 +22,20 @@ class CampaignBusyError(QuestbookError):
     """Another terminal plays this campaign."""
 
 
-async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str) -> list[Saved]:
+async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str) -> list[SavedGame]:
     """Return the last checkpoint of each of the user's campaigns, the last played first.
 
     It is that of the campaign's own thread, on which the terminal plays; if there is none yet, the last of the others,
     which were begun in Studio.
     """
-    campaigns: dict[str, Saved] = {}
+    campaigns: dict[str, SavedGame] = {}
     for saved in await last_of_threads(checkpointer):
         # Before its first turn a thread says nothing of its graph, and an agent's never does.
-        playable = saved.machine == "dungeon_master" or (saved.named and saved.machine == "")
+        playable = saved.machine == "dungeon_master" or (saved.on_own_thread and saved.machine == "")
         if not playable or not saved.campaign or saved.user != user:
             continue
         known = campaigns.get(saved.campaign)
-        if known is None or (saved.named, saved.played) > (known.named, known.played):
+        if known is None or (saved.on_own_thread, saved.played) > (known.on_own_thread, known.played):
             campaigns[saved.campaign] = saved
     return sorted(campaigns.values(), key=lambda saved: saved.played, reverse=True)
 

@@ -14,7 +14,7 @@ from questbook.graphs.terminal.travel import TRAVEL
 
 if TYPE_CHECKING:
     from questbook.graphs.companion.context import Context as Companion
-    from questbook.graphs.embedded.engine import Saved
+    from questbook.graphs.embedded.saved_game import SavedGame
     from questbook.graphs.settings import Settings
     from questbook.graphs.terminal.screen import Screen
 
@@ -41,7 +41,7 @@ async def hint(context: Companion) -> str:
     )
 
 
-def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:
+def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
     from questbook.graphs.companion.context import assistant_name
 
     name = one_line(assistant_name(context.campaign), 60)

@@ -37,7 +37,7 @@ async def run_command(table: Table, line: str) -> Outcome:
 async def _sheet(table: Table, rest: str) -> Then:  # noqa: ARG001
     from questbook.graphs.terminal.pages import sheet_rows  # pydantic, which the first prompt does not need
 
-    saved = await table.game.saved()
+    saved = await table.game.saved_game()
     if saved is None or not any(
         saved.view.character.player_view().get(f) for f in ("name", "class", "ancestry", "goal")
     ):
@@ -50,7 +50,7 @@ async def _sheet(table: Table, rest: str) -> Then:  # noqa: ARG001
 async def _quest(table: Table, rest: str) -> Then:  # noqa: ARG001
     from questbook.graphs.terminal.pages import quest_rows
 
-    saved = await table.game.saved()
+    saved = await table.game.saved_game()
     if saved is None or not saved.character.complete:
         table.screen.answer("No quest yet: it opens once your character is complete.")
     else:

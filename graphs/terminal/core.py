@@ -86,7 +86,7 @@ async def _do(table: Table, label: str, tool: str, args: dict[str, str]) -> Outc
     from questbook.graphs.companion.edits import edit_by_hand
     from questbook.notebooks import EditError
 
-    saved = await table.game.saved()
+    saved = await table.game.saved_game()
     if saved is None or not saved.turn:
         table.screen.complain("Core memory begins with your first message; the setting core says how. Say something.")
         return Then.PROMPT

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from questbook.graphs.embedded.engine import Saved
+    from questbook.graphs.embedded.saved_game import SavedGame
     from questbook.graphs.settings import Settings
     from questbook.graphs.terminal.screen import Screen
     from questbook.graphs.terminal.table import Command
@@ -33,4 +33,4 @@ class Door(NamedTuple):
     offline: str
     goodbye: str
     again: str
-    greet: Callable[[Saved | None, Settings, Screen], None]
+    greet: Callable[[SavedGame | None, Settings, Screen], None]

@@ -14,7 +14,7 @@ from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
 from questbook.graphs.dungeon_master.forgetting.forgotten import Found, Removed
 from questbook.graphs.dungeon_master.forgetting.provenance import MEMORY, why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
-from questbook.graphs.embedded.engine import Game, open_game
+from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.terminal.campaigns import hold_campaign

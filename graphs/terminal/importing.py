@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from questbook.graphs.embedded.engine import open_store
+from questbook.graphs.embedded.databases import open_store
 from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings

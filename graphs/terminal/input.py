@@ -117,11 +117,11 @@ class Keyboard:
                     super().store_string(cleaned(string))  # a lone surrogate cannot be written
 
         try:
-            os.close(os.open(home.history, os.O_CREAT | os.O_RDWR, 0o600))
+            os.close(os.open(home.prompt_history, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
-            raise HomeError(f"Cannot use {home.history}: {error.strerror or error}. Move it away.") from error
+            raise HomeError(f"Cannot use {home.prompt_history}: {error.strerror or error}. Move it away.") from error
         return PromptSession(
-            history=History(str(home.history)),
+            history=History(str(home.prompt_history)),
             completer=Commands(),
             complete_while_typing=True,
             color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,

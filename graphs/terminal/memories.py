@@ -11,7 +11,7 @@ from typing import Any
 from langgraph.store.base import Item
 
 from questbook.graphs.companion.context import own_campaign
-from questbook.graphs.embedded.engine import open_store
+from questbook.graphs.embedded.databases import open_store
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings

@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from importlib import import_module
 
-from questbook.graphs.embedded.engine import Game, Saved, open_game
+from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
 from questbook.graphs.events import Event
 from questbook.graphs.settings import OFFLINE, Settings
@@ -64,9 +65,9 @@ class Session:
     async def run(self) -> None:
         """Greet, answer what was left unanswered, and play."""
         async with self._interruptible(), self._loaded_ahead():
-            saved = await self._game.saved()
+            saved = await self._game.saved_game()
             if entered := saved is None and await self._game.enter():
-                saved = await self._game.saved()
+                saved = await self._game.saved_game()
             self._greet(saved)
             if entered and "/recap" in self._table.commands:
                 await self._follow(await run_command(self._table, "/recap"))
@@ -148,7 +149,7 @@ class Session:
             reply.close()
 
     async def _say_what_stands(self) -> None:
-        saved = await self._game.saved()
+        saved = await self._game.saved_game()
         if saved and saved.unanswered is not None:
             self._screen.say("Stopped. Your message is kept; /retry answers it, or say something else.")
         elif not self._begun:
@@ -156,7 +157,7 @@ class Session:
         else:
             self._screen.say("Stopped. The reply stands; the notes on it catch up with the next turn.")
 
-    def _greet(self, saved: Saved | None) -> None:
+    def _greet(self, saved: SavedGame | None) -> None:
         context = self._game.context
         if context.model.strip().lower() == OFFLINE:
             self._screen.say(self._door.offline)
@@ -209,7 +210,7 @@ def _is_cancelling() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _greet(saved: Saved | None, context: Settings, screen: Screen) -> None:
+def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
     if saved is None or saved.turn == 0:
         screen.heading(f"Welcome to Questbook. A new campaign begins: {one_line(context.campaign, 60)}.")
         screen.say(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from questbook.graphs.embedded.engine import open_game
+from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.campaigns import hold_campaign

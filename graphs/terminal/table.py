@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from questbook.graphs.embedded.engine import Game
+from questbook.graphs.embedded.game import Game
 from questbook.graphs.events import Event, Passed, Prompted, Recalled
 from questbook.graphs.terminal.screen import Screen
 

@@ -38,7 +38,7 @@ async def _retry(table: Table, rest: str) -> Outcome:
         )
         return Then.PROMPT
     turn = await _turn(table)
-    if await table.game.unfinished():
+    if await table.game.has_unfinished_turn():
         table.screen.say(f"Turn {turn} goes on.")
         return Play(table.game.resume())
     table.screen.answer(f"Turn {turn} again, " + ("and the dice too." if rest else table.again))
@@ -132,7 +132,7 @@ async def _diff(table: Table, rest: str) -> Outcome:
 async def _recap(table: Table, rest: str) -> Outcome:  # noqa: ARG001
     from questbook.graphs.dungeon_master.session import recap_of
 
-    saved = await table.game.saved()
+    saved = await table.game.saved_game()
     if saved is None or not saved.character.complete:
         table.screen.answer("Nothing to tell yet: the story begins once your character is complete.")
     else:

@@ -24,7 +24,7 @@ from langgraph.store.memory import InMemoryStore
 from questbook.graphs.dungeon_master.forgetting.forgotten import Found, Removed, in_order
 from questbook.graphs.dungeon_master.note_facts import FACTS
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.saved import thread_id_of
+from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, delete_threads, files_with
 from questbook.graphs.forgetting.phrase import FORGOTTEN, Phrase
@@ -86,7 +86,7 @@ class Forgetting:
             items=len(cut) + len(further),
             places=places,
             checkpoints=await erasure.holding(await self._threads(), phrase) if erasure else 0,
-            typed=entries_that(self.home.history, phrase.is_in) if self.home else 0,
+            typed=entries_that(self.home.prompt_history, phrase.is_in) if self.home else 0,
         )
 
     async def forget(self, what: str) -> Found:
@@ -111,7 +111,7 @@ class Forgetting:
         cuts = [writes for item in items if (writes := self._without(item, phrase))]
         await self._write([write for writes in cuts for write in writes])
         if self.home is not None:
-            await asyncio.to_thread(remove_entries, self.home.history, phrase.is_in)
+            await asyncio.to_thread(remove_entries, self.home.prompt_history, phrase.is_in)
         await self._compact(erasure, f"“{phrase.words}” was removed from the store ({len(cuts)} items)", cut=True)
         left = await asyncio.to_thread(files_with, self.home.path, phrase) if self.home else ()
         return found._replace(left=left)
@@ -153,7 +153,7 @@ class Forgetting:
         known = [item for place in places async for item in self._items_under(place)]
         await self._write([PutOp(item.namespace, item.key, None) for item in known])
         if self.home is not None and erasure is not None and await erasure.nothing_left():
-            typed = await asyncio.to_thread(remove_entries, self.home.history, bool)
+            typed = await asyncio.to_thread(remove_entries, self.home.prompt_history, bool)
             removed = removed._replace(typed=removed.typed + typed)
         await self._compact(erasure, f"Everything of {self.context.user!r} was removed")
         return removed._replace(items=removed.items + len(known))
@@ -170,7 +170,7 @@ class Forgetting:
             # In this order, because what is left names what is to be done: stopped, it can start again.
             said = {str(item.value.get("player", "")) for item in kept} | await one._said(own)
             if self.home is not None:
-                typed += await asyncio.to_thread(remove_entries, self.home.history, said.__contains__)
+                typed += await asyncio.to_thread(remove_entries, self.home.prompt_history, said.__contains__)
             await self._write([PutOp(item.namespace, item.key, None) for item in told])
             threads += await delete_threads(self.graph.checkpointer, own)
             await self._write([PutOp(item.namespace, item.key, None) for item in kept])

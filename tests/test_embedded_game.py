@@ -12,8 +12,10 @@ from conftest import MIRA
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.engine import open_checkpointer, open_game, open_store, thread_id_of
+from questbook.graphs.embedded.databases import open_checkpointer, open_store
+from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import InputError, ModelError
 from questbook.graphs.events import Noticed, Passed, Prompted, Recalled, Rolled, Spoken
 from questbook.memory.errors import StoreError
@@ -82,15 +84,15 @@ async def test_notices_are_told(model):
 
 async def test_a_campaign_goes_on_in_another_process(model):
     async with open_game(context()) as game:
-        assert await game.saved() is None
+        assert await game.saved_game() is None
         await begin(model, game)
     async with open_game(context()) as game:
-        saved = await game.saved()
+        saved = await game.saved_game()
         assert (saved.user, saved.campaign, saved.turn) == ("adventurer", "default", 1)
         assert (saved.character.name, saved.quest.location) == ("Mira", "The Bent Nail")
         assert (saved.last_reply, saved.unanswered) == ("The wind turns. What do you do?", None)
         assert "wind" in said(await played(game, "look"))
-        assert (await game.saved()).turn == 2
+        assert (await game.saved_game()).turn == 2
 
 
 async def test_a_failed_turn_keeps_the_message_and_resume_answers_it(model):
@@ -100,12 +102,12 @@ async def test_a_failed_turn_keeps_the_message_and_resume_answers_it(model):
         with pytest.raises(ModelError, match="busy"):
             await played(game, "look")
     async with open_game(context()) as game:
-        assert (await game.saved()).unanswered == "look"
-        assert await game.unfinished()
+        assert (await game.saved_game()).unanswered == "look"
+        assert await game.has_unfinished_turn()
         events = [event async for event in game.resume()]
         assert "wind" in said(events)
-        assert (await game.saved()).unanswered is None
-        assert not await game.unfinished()
+        assert (await game.saved_game()).unanswered is None
+        assert not await game.has_unfinished_turn()
         assert [event async for event in game.resume()] == []
 
 
@@ -119,16 +121,16 @@ async def test_a_node_killed_between_its_writes_and_their_checkpoint_leaves_the_
                 raise RuntimeError("killed")
             return await put(config, checkpoint, *rest)
 
-        messages = (await game.saved()).values["messages"]
+        messages = (await game.saved_game()).values["messages"]
         monkeypatch.setattr(game.checkpointer, "aput", killed)
         with pytest.raises(RuntimeError, match="killed"):
             await played(game, "look")
     async with open_game(context()) as game:
-        assert await game.unfinished()
+        assert await game.has_unfinished_turn()
         events = [event async for event in game.resume()]
         assert events
-        assert (await game.saved()).values["turn"] == 2
-        assert not await game.unfinished()
+        assert (await game.saved_game()).values["turn"] == 2
+        assert not await game.has_unfinished_turn()
 
 
 async def test_what_cannot_be_played_leaves_the_game_as_it_was(model):
@@ -137,7 +139,7 @@ async def test_what_cannot_be_played_leaves_the_game_as_it_was(model):
         with pytest.raises(InputError):
             await played(game, "x" * 101)
         assert "wind" in said(await played(game, "look"))
-        assert (await game.saved()).turn == 2
+        assert (await game.saved_game()).turn == 2
 
 
 async def test_databases_are_private_and_in_wal_mode(tmp_path):
@@ -200,9 +202,9 @@ def test_opening_loads_neither_graph_nor_index():
     code = (
         "import asyncio, sys\n"
         "from questbook.graphs.dungeon_master.context import Context\n"
-        "from questbook.graphs.embedded.engine import open_game\n"
+        "from questbook.graphs.embedded.game import open_game\n"
         "async def main():\n"
-        "    async with open_game(Context.of(None)) as game: await game.saved()\n"
+        "    async with open_game(Context.of(None)) as game: await game.saved_game()\n"
         "asyncio.run(main())\n"
         "heavy = {'faiss', 'numpy', 'langgraph.graph', 'langchain', 'openai', 'rich', 'prompt_toolkit'}\n"
         "print(sorted(heavy & set(sys.modules)))"

@@ -14,7 +14,11 @@ def test_the_environment_names_the_home_and_it_is_private(tmp_path, monkeypatch)
     home = Home.find()
     assert home.path == tmp_path / "a" / "b"
     assert (mode(home.path), mode(home.locks)) == (0o700, 0o700)
-    assert {home.checkpoints.name, home.memory.name, home.history.name} == {"checkpoints.db", "memory.db", "history"}
+    assert {home.checkpoints.name, home.memory.name, home.prompt_history.name} == {
+        "checkpoints.db",
+        "memory.db",
+        "history",
+    }
 
 
 def test_without_it_the_users_data_directory_is_used(tmp_path, monkeypatch):

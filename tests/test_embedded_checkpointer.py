@@ -4,7 +4,7 @@ from conftest import MIRA
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.graphs.embedded.engine import open_checkpointer
+from questbook.graphs.embedded.databases import open_checkpointer
 
 
 async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(tmp_path, model):

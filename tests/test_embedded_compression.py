@@ -10,9 +10,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from stored_bytes import contents
 
-from questbook.graphs.embedded.compressed import compressing, uncompressed
-from questbook.graphs.embedded.engine import open_checkpointer
-from questbook.graphs.embedded.saved import read_saved
+from questbook.graphs.embedded.databases import compressing_serializer, open_checkpointer, uncompressed
+from questbook.graphs.embedded.saved_game import read_saved_game
 from questbook.graphs.errors import ForgettingError, UnreadableError
 from questbook.graphs.forgetting.erasure import Erasure, files_with
 from questbook.graphs.forgetting.phrase import Phrase
@@ -32,7 +31,7 @@ async def put(saver, thread, messages=SAID):
 
 
 def test_values_come_back_and_take_a_fraction():
-    serde = compressing()
+    serde = compressing_serializer()
     kind, data = serde.dumps_typed(SAID)
     assert kind == "msgpack+zlib"
     assert serde.loads_typed((kind, data)) == SAID
@@ -76,7 +75,7 @@ async def test_a_damaged_value_is_said_to_be_unreadable(tmp_path):
         with sqlite3.connect(file) as database:
             database.execute("UPDATE checkpoints SET checkpoint = ?", (b"x\x9crubbish",))
         with pytest.raises(UnreadableError, match="cannot be read: The value is damaged"):
-            await read_saved(saver, "one")
+            await read_saved_game(saver, "one")
         with pytest.raises(ForgettingError, match="A checkpoint cannot be read: The value is damaged"):
             await Erasure(saver).cut(["one"], Phrase("silver heron"))
 
@@ -92,4 +91,4 @@ async def test_what_another_cipher_wrote_needs_its_own_serializer(tmp_path):
     kind, data = EncryptedSerializer(Rot13()).dumps_typed(SAID)
     assert uncompressed(kind, data) is None
     with pytest.raises(ValueError, match="'rot', which needs the serializer that wrote it"):
-        compressing().loads_typed((kind, data))
+        compressing_serializer().loads_typed((kind, data))

@@ -1,4 +1,4 @@
-"""Saved: what a checkpoint says about a campaign, read without the graph."""
+"""`SavedGame`: what a campaign's last checkpoint says, read without loading a graph."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from questbook.graphs.errors import UnreadableError
+from questbook.types import JSON
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
@@ -21,59 +22,69 @@ if TYPE_CHECKING:
 _FIRSTS = "SELECT thread_id, MIN(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
 _log = logging.getLogger(__name__)
 _THREADS = uuid.UUID("6f0d3b0e-5d0c-4c6e-9a3b-0c6d1f6f6e51")
-"""Name space of the thread ids; another one would orphan every game."""
+"""UUID namespace of the thread ids. Never change it: every saved game would be lost."""
 
 
 def thread_id_of(user: str, campaign: str) -> str:
-    """Return the thread id of a user's campaign: a UUID, as LangGraph Server wants it, the same on every machine."""
+    """Return the thread id of a user's campaign: a UUID, as LangGraph Server requires, the same on every machine."""
     return str(uuid.uuid5(_THREADS, json.dumps([user, campaign])))
 
 
-async def read_saved(checkpointer: BaseCheckpointSaver[Any], thread_id: str, checkpoint_id: str = "") -> Saved | None:
-    """Read a thread's last checkpoint, or the one that is named; None if there is none.
+async def read_saved_game(
+    checkpointer: BaseCheckpointSaver[Any], thread_id: str, checkpoint_id: str = ""
+) -> SavedGame | None:
+    """Read a checkpoint of a thread.
+
+    Args:
+        checkpointer: Keeps it.
+        thread_id: The thread.
+        checkpoint_id: The checkpoint; "": the thread's last.
+
+    Returns:
+        What it says; None if there is no such checkpoint.
 
     Raises:
-        UnreadableError: There is one, but its bytes cannot be read.
+        UnreadableError: It is damaged.
     """
-    one = {"checkpoint_id": checkpoint_id} if checkpoint_id else {}
+    where = {"thread_id": thread_id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})
     try:
-        found = await checkpointer.aget_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": "", **one}})
-        return Saved.of(found) if found else None
+        checkpoint = await checkpointer.aget_tuple({"configurable": where})
+        return SavedGame.of(checkpoint) if checkpoint else None
     except (sqlite3.DatabaseError, ValueError, KeyError, TypeError, EOFError) as error:
         raise UnreadableError(
-            f"The last checkpoint of thread {thread_id} cannot be read: {error!s:.120}. It was left as it is: put back "
-            "a copy of the data directory, or play another campaign."
+            f"The last checkpoint of thread {thread_id} cannot be read: {error!s:.120}. It was not changed: put back a "
+            "copy of the data directory, or play another campaign."
         ) from error
 
 
-async def last_of_threads(checkpointer: AsyncSqliteSaver) -> list[Saved]:
-    """Read the last checkpoint of every thread; one that cannot be read is left out, and logged."""
+async def last_of_threads(checkpointer: AsyncSqliteSaver) -> list[SavedGame]:
+    """Read the last checkpoint of every thread. A thread that cannot be read is left out, and logged."""
     async with checkpointer.lock, checkpointer.conn.execute(_FIRSTS) as cursor:
         threads = [(str(thread), str(first)) for thread, first in await cursor.fetchall()]
-    found = []
-    for thread, first in threads:
-        saved = await _sound(checkpointer, thread)
-        if saved and not saved.campaign:  # edited in Studio before its first turn: the names of the beginning hold
-            begun = await _sound(checkpointer, thread, first)
-            saved = begun and saved._replace(user=begun.user, campaign=begun.campaign)
-        if saved:
-            found.append(saved)
-    return found
+    games = []
+    for thread, first_checkpoint in threads:
+        last = await _readable(checkpointer, thread)
+        if last and not last.campaign:  # edited in Studio before its first turn: its first checkpoint has the names
+            first = await _readable(checkpointer, thread, first_checkpoint)
+            last = first and last._replace(user=first.user, campaign=first.campaign)
+        if last:
+            games.append(last)
+    return games
 
 
-async def _sound(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str = "") -> Saved | None:
+async def _readable(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str = "") -> SavedGame | None:
     try:
-        saved = await read_saved(checkpointer, thread, checkpoint)
+        saved = await read_saved_game(checkpointer, thread, checkpoint)
         if saved:
-            _ = saved.turn, saved.character, saved.quest
+            _ = saved.turn, saved.character, saved.quest  # raises if a page cannot be read
     except (UnreadableError, ValueError, TypeError) as error:
         _log.warning("Thread %s is left out of the list of campaigns: %s", thread, error)
         return None
     return saved
 
 
-class Saved(NamedTuple):
-    """What a checkpoint says about a campaign, read without the graph.
+class SavedGame(NamedTuple):
+    """What a checkpoint says about a campaign, read without a graph.
 
     Attributes:
         user: Who plays.
@@ -87,26 +98,26 @@ class Saved(NamedTuple):
     campaign: str
     thread_id: str
     played: str
-    values: dict[str, Any]
+    values: JSON
 
     @classmethod
-    def of(cls, found: CheckpointTuple) -> Self:
+    def of(cls, saved: CheckpointTuple) -> Self:
         """Read a checkpoint."""
-        metadata: dict[str, Any] = dict(found.metadata)
-        values = dict(found.checkpoint["channel_values"])
-        # A run or an edit in Studio gives no metadata; from the first turn on the state itself says it.
+        metadata: JSON = dict(saved.metadata)
+        values = dict(saved.checkpoint["channel_values"])
+        # A run or an edit in Studio gives no metadata; from the first turn on, the state itself has the names.
         user, campaign = values.get("campaign") or (metadata.get("user", ""), metadata.get("campaign", ""))
         return cls(
             user=str(user),
             campaign=str(campaign),
-            thread_id=str(found.config["configurable"]["thread_id"]),
-            played=str(found.checkpoint["ts"]),
+            thread_id=str(saved.config["configurable"]["thread_id"]),
+            played=str(saved.checkpoint["ts"]),
             values=values,
         )
 
     @property
-    def named(self) -> bool:
-        """Whether the checkpoint knows whose campaign it is, and that is the campaign of its thread."""
+    def on_own_thread(self) -> bool:
+        """Whether this is the campaign's own thread, on which the terminal plays, and not one of Studio's."""
         return self.thread_id == thread_id_of(self.user, self.campaign)
 
     @property
@@ -122,7 +133,7 @@ class Saved(NamedTuple):
 
     @property
     def view(self) -> PlayerView:
-        """What the player may see of it: all that a door shows is made of this."""
+        """What the player may see of it; the terminal shows nothing else."""
         from questbook.graphs.turn.player_view import PlayerView
 
         return PlayerView.of(self.values)
@@ -130,7 +141,7 @@ class Saved(NamedTuple):
     @property
     def character(self) -> CharacterNotebook:
         """Who plays."""
-        from questbook.notebooks import CharacterNotebook  # pydantic, which a list of commands does not need
+        from questbook.notebooks import CharacterNotebook  # pydantic: only when a page is read
 
         return CharacterNotebook.load(self.values.get("character"))
 
@@ -144,8 +155,8 @@ class Saved(NamedTuple):
     @property
     def last_reply(self) -> str:
         """What the dungeon master said last."""
-        said = (m.text for m in reversed(self.values.get("messages") or []) if m.type == "ai")
-        return next((text for text in said if text.strip()), "")
+        replies = (m.text for m in reversed(self.values.get("messages") or []) if m.type == "ai")
+        return next((text for text in replies if text.strip()), "")
 
     @property
     def unanswered(self) -> str | None:
@@ -153,9 +164,8 @@ class Saved(NamedTuple):
         from langchain_core.messages import convert_to_messages
 
         messages = list(self.values.get("messages") or [])
-        if isinstance(given := self.values.get("__start__"), dict):  # stopped before it had reached its channel
-            messages += convert_to_messages(given.get("messages") or [])
+        if isinstance(sent := self.values.get("__start__"), dict):  # stopped before the message reached its channel
+            messages += convert_to_messages(sent.get("messages") or [])
         if not messages or (messages[-1].type == "ai" and not messages[-1].tool_calls):
             return None
-        said = (message.text for message in reversed(messages) if message.type == "human")
-        return next(said, None)
+        return next((message.text for message in reversed(messages) if message.type == "human"), None)

@@ -1,0 +1,206 @@
+"""`Game`: one campaign, played in this process on SQLite and FAISS. `open_game` opens it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from questbook.graphs.embedded.databases import create_database, open_checkpointer, open_store
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
+from questbook.graphs.errors import UnreadableError
+from questbook.graphs.events import STREAM_MODES, Event, read_stream
+from questbook.types import JSON
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+    from langgraph.graph.state import CompiledStateGraph
+
+    from questbook.graphs.history.history import History
+    from questbook.graphs.settings import Settings
+    from questbook.graphs.turn.turn_state import Said, TurnState
+
+_COMMANDS = {"dungeon_master": "questbook play", "companion": "questbook chat"}
+
+
+class Game:
+    """One campaign, ready to be played. `open_game` makes it.
+
+    What a player only looks at is read from the checkpoint. The graph and the store are loaded with the first turn, or
+    earlier by `load`.
+
+    Attributes:
+        context: The settings.
+        thread_id: The campaign's thread.
+        checkpointer: Keeps the thread's states.
+        home: The data directory.
+        machine: Name of the graph: "dungeon_master" or "companion".
+    """
+
+    def __init__(
+        self,
+        context: Settings,
+        checkpointer: AsyncSqliteSaver,
+        home: Home,
+        resources: AsyncExitStack,
+        machine: str = "dungeon_master",
+    ) -> None:
+        self.context = context
+        self.machine = machine
+        self.checkpointer = checkpointer
+        self.thread_id = thread_id_of(context.user, context.campaign)
+        self.home = home
+        self._resources = resources
+        self._graph: CompiledStateGraph[TurnState, Settings, Said, TurnState] | None = None
+        self._loading = asyncio.Lock()
+
+    @property
+    def config(self) -> RunnableConfig:
+        """The run's config: the thread, and the metadata by which a list of campaigns finds it."""
+        return {
+            "configurable": {"thread_id": self.thread_id},
+            "metadata": {"user": self.context.user, "campaign": self.context.campaign},
+        }
+
+    async def saved_game(self) -> SavedGame | None:
+        """Return what the campaign's last checkpoint says; None before the first message.
+
+        Raises:
+            UnreadableError: Another graph wrote it.
+        """
+        saved = await read_saved_game(self.checkpointer, self.thread_id)
+        if saved and saved.machine not in ("", self.machine):
+            raise UnreadableError(
+                f"Campaign {self.context.campaign!r} belongs to the graph {saved.machine}, not to {self.machine}: "
+                "choose another name, or open it with " + _COMMANDS.get(saved.machine, "its own program") + "."
+            )
+        return saved
+
+    async def has_unfinished_turn(self) -> bool:
+        """Whether the last turn stopped before its end, so that `resume` has something to do."""
+        graph = await self.load()
+        # Not `next`: it is empty if the process was killed after a node's writes and before their checkpoint.
+        return bool((await graph.aget_state(self.config)).tasks)
+
+    async def load(self) -> CompiledStateGraph[TurnState, Settings, Said, TurnState]:
+        """Load the graph and open the store, once; return the graph."""
+        async with self._loading:
+            if self._graph is None:
+                module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.graph")
+                store = await self._resources.enter_async_context(open_store(self.home.memory, self.context.embeddings))
+                self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
+            return self._graph
+
+    async def enter(self) -> bool:
+        """Go to where the campaign was left on another thread, for example in Studio, if this thread is still empty.
+
+        Returns:
+            Whether it was left on another thread.
+        """
+        if await self.saved_game() is not None:
+            return False
+        campaign = (self.context.user, self.context.campaign, self.machine)
+        others = [
+            saved
+            for saved in await last_of_threads(self.checkpointer)
+            if (saved.user, saved.campaign, saved.machine) == campaign and saved.turn
+        ]
+        if not others:
+            return False  # a new campaign: its first prompt does not wait for graph and store
+        others.sort(key=lambda saved: saved.played, reverse=True)
+        return await (await self.history()).enter([saved.thread_id for saved in others])
+
+    async def history(self) -> History:
+        """Return the history of the campaign: to look at what was played, go back, or go to another line."""
+        module = await asyncio.to_thread(import_module, "questbook.graphs.history.history")
+        history: History = module.History(await self.load(), self.config, self.context)
+        return history
+
+    def send(self, text: str) -> AsyncGenerator[Event]:
+        """Play a turn: send the player's message and yield what happens.
+
+        Raises:
+            InputError: The message cannot be played.
+            ModelError: The model failed; the message is kept, and `resume` answers it.
+        """
+        return self._run(_message(text))
+
+    def resume(self) -> AsyncGenerator[Event]:
+        """Continue a turn that stopped before its end; yield nothing if there is none."""
+        return self._run(None)
+
+    async def retry(self, *, dice: bool = False) -> AsyncGenerator[Event]:
+        """Play the last turn again: other words, and with `dice` other rolls.
+
+        Raises:
+            HistoryError: There is no reply to replace.
+        """
+        config, context = await (await self.history()).retry(dice=dice)
+        async with aclosing(self._run(None, config, context)) as events:
+            async for event in events:
+                yield event
+
+    async def edit(self, text: str) -> AsyncGenerator[Event]:
+        """Play the last turn again with another message of the player.
+
+        Raises:
+            HistoryError: There is no message to change.
+            InputError: The message cannot be played.
+        """
+        config, _ = await (await self.history()).before_last()
+        async with aclosing(self._run(_message(text), config)) as events:
+            async for event in events:
+                yield event
+
+    async def _run(
+        self, message: Any, config: RunnableConfig | None = None, context: Settings | None = None
+    ) -> AsyncGenerator[Event]:
+        graph = await self.load()
+        stream = graph.astream(
+            message,
+            config or self.config,
+            context=context or self.context,
+            stream_mode=STREAM_MODES,
+            durability="sync",
+        )
+        from pydantic import ValidationError  # loaded already, with the graph
+
+        try:
+            async for event in read_stream(stream):
+                yield event
+        except ValidationError as error:  # an edit by hand that no edge has checked
+            problem = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(map(str, problem["loc"]))
+            raise UnreadableError(
+                f"The state of campaign {self.context.campaign!r} cannot be read: {field}: {problem['msg']}. "
+                "Go back to an earlier turn: questbook rewind --to TURN."
+            ) from error
+
+
+@asynccontextmanager
+async def open_game(
+    context: Settings, home: Home | None = None, machine: str = "dungeon_master"
+) -> AsyncIterator[Game]:
+    """Open a campaign in this process.
+
+    Args:
+        context: The settings; user and campaign name the thread.
+        home: The data directory; None: `Home.find()`.
+        machine: Name of the graph: "dungeon_master" or "companion".
+
+    Raises:
+        HomeError: The data cannot be read or written.
+    """
+    home = home if home is not None else await asyncio.to_thread(Home.find)
+    async with AsyncExitStack() as resources:
+        await asyncio.to_thread(create_database, home.memory)  # a damaged file is reported before the first turn
+        checkpointer = await resources.enter_async_context(open_checkpointer(home.checkpoints))
+        yield Game(context, checkpointer, home, resources, machine)
+
+
+def _message(text: str) -> JSON:
+    return {"messages": [{"role": "user", "content": text}]}
