@@ -1,10 +1,32 @@
-"""Pages: what an agent keeps in graph state (not Jupyter notebooks)."""
+"""Pages: what an agent keeps in graph state, as typed notebooks (not Jupyter notebooks).
 
-from questbook.notebooks.base import Change, Entry, Notebook, Number, Place
+Others may use the names in `__all__`:
+
+* a notebook of your own: `Notebook`, `Entry`, `Number`, `Count`, `PromptPlace`, and when it is written: `once`,
+  `every_turn`, `every`, `on_demand` (each an `Update`); `check_declarations` checks a list of them
+* the notebooks of this project: `CharacterNotebook`, `StateNotebook`, `CoreNotebook` with their entries
+* patches: `Notebook.apply` returns a `Change`; `merge_patch`, `diff_patch`, `patch_schema`
+* core memory's tools: `CORE_TOOLS`, `edit_core`; prompt text: `render_value`, `render_fields`, `parse_fields`
+* the errors, all of them `NotebookError`
+
+Read `character.py` first, then `base.py`.
+"""
+
+from questbook.notebooks.base import (
+    Change,
+    Entry,
+    Notebook,
+    PromptPlace,
+    Update,
+    check_declarations,
+    every,
+    every_turn,
+    on_demand,
+    once,
+)
 from questbook.notebooks.character import Abilities, CharacterNotebook
 from questbook.notebooks.core import CoreNotebook, Section, sections_of
-from questbook.notebooks.core_edits import CORE_TOOLS, Edited, edit_core
-from questbook.notebooks.declaration import check_declarations
+from questbook.notebooks.core_tools import CORE_TOOLS, CoreEdit, edit_core
 from questbook.notebooks.errors import (
     DeclarationError,
     EditError,
@@ -14,11 +36,10 @@ from questbook.notebooks.errors import (
     SectionFullError,
     VersionError,
 )
-from questbook.notebooks.merge import Count, difference
-from questbook.notebooks.patch import diff_patch, merge_patch, patch_schema
+from questbook.notebooks.patch import Count, Number, diff_patch, merge_patch
 from questbook.notebooks.render import parse_fields, render_fields, render_value
 from questbook.notebooks.state import Clock, Condition, Person, Quest, StateNotebook
-from questbook.notebooks.update import Update, every, every_turn, on_demand, once
+from questbook.notebooks.tool_schema import patch_schema
 
 __all__ = [
     "CORE_TOOLS",
@@ -27,11 +48,11 @@ __all__ = [
     "CharacterNotebook",
     "Clock",
     "Condition",
+    "CoreEdit",
     "CoreNotebook",
     "Count",
     "DeclarationError",
     "EditError",
-    "Edited",
     "Entry",
     "Notebook",
     "NotebookError",
@@ -39,7 +60,7 @@ __all__ = [
     "PageFullError",
     "PatchError",
     "Person",
-    "Place",
+    "PromptPlace",
     "Quest",
     "Section",
     "SectionFullError",
@@ -48,7 +69,6 @@ __all__ = [
     "VersionError",
     "check_declarations",
     "diff_patch",
-    "difference",
     "edit_core",
     "every",
     "every_turn",

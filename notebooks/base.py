@@ -1,38 +1,84 @@
-"""Notebook: a typed page that lives in graph state as plain JSON and changes only by patches."""
+"""Notebook: a typed page that lives in graph state as plain JSON and changes only by patches.
+
+An application's notebook is a subclass. It declares fields, and in capitals how an agent keeps the page: when it is
+written (`UPDATE`), where it stands in the prompt (`PLACE`), how long it may be (`LIMIT`).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import to_jsonable_python
 
-from questbook.notebooks.errors import PageFullError, PatchError, VersionError
-from questbook.notebooks.merge import added
-from questbook.notebooks.number import Number
-from questbook.notebooks.patch import JSON, is_deeper, merge_patch, patch_schema
+from questbook.notebooks.errors import DeclarationError, PageFullError, PatchError, VersionError
+from questbook.notebooks.patch import add_counts, diff_counts, is_deeper, merge_patch
 from questbook.notebooks.render import is_empty, render_fields
-from questbook.notebooks.update import Update, every_turn
+from questbook.notebooks.tool_schema import patch_schema
+from questbook.types import JSON
 
-__all__ = ["Change", "Entry", "Notebook", "Number", "Place"]
-
-_DEEPEST = 100  # levels of a patch; Python gives up at a few hundred
+_MAX_DEPTH = 100  # levels of a patch; Python's recursion ends at a few hundred
+_CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 PageT = TypeVar("PageT")
-Place = Literal["before", "after", "last"]
-"""Where a page stands in the prompt: before or after the instructions, or last, behind the conversation."""
+PromptPlace = Literal["before", "after", "last"]
+"""Where a page stands in the prompt: before or after the instructions, or last, after the conversation."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """When a page is written. Use `once`, `every_turn`, `every(n)` or `on_demand`; there are no others.
+
+    Attributes:
+        name: As it is written in a declaration.
+        turns: Every so many turns, after the reply, the model is asked what changed; 0: never.
+    """
+
+    name: str
+    turns: int = 0
+
+    def due(self, turn: int, noted: int) -> bool:
+        """Return whether the model is asked after this turn.
+
+        An update that failed stays due: the next turn makes up for it, and the rhythm stays the same.
+
+        Args:
+            turn: The turn that has just been answered, from 1.
+            noted: Last turn that the page takes account of; 0 before the first.
+        """
+        return self.turns > 0 and turn // self.turns > noted // self.turns
+
+
+once = Update("once")
+"""An interview at the beginning fills the page until no field of `REQUIRED` is empty; then only people change it."""
+every_turn = Update("every_turn", turns=1)
+"""After every reply the model is asked what changed; no change is a valid answer."""
+on_demand = Update("on_demand")
+"""The model may call the page's tool whenever it answers."""
+
+
+def every(turns: int) -> Update:
+    """Ask the model every so many turns what changed in them.
+
+    Raises:
+        DeclarationError: `turns` is no whole number from 1.
+    """
+    if isinstance(turns, bool) or not isinstance(turns, int) or turns < 1:
+        raise DeclarationError(f"every({turns!r}): expected a whole number of turns from 1, such as every(3).")
+    return Update(f"every({turns})", turns)
 
 
 class Entry(BaseModel):
-    """A part of a page with fields of its own: one quest, one person."""
+    """A part of a page that has fields itself: one quest, one person."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
 
 class Change(NamedTuple, Generic[PageT]):
-    """What a patch made of a page.
+    """The result of a patch.
 
     Attributes:
         page: The page after the patch.
@@ -46,14 +92,14 @@ class Change(NamedTuple, Generic[PageT]):
 class Notebook(BaseModel):
     """A typed page of an application's memory.
 
-    A subclass declares fields (each with a default: a page starts empty), and in capitals what is to be done with the
-    page. State stores `page.as_json()`; a node receives the typed page.
+    A subclass declares fields, each with a default (a page starts empty), and in capitals how the page is kept.
+    State stores `page.as_json()`; a node receives the typed page. A page is never changed: `apply` returns a new one.
 
     Attributes:
         version: Schema version that wrote the page.
     """
 
-    # Inputs stay out of pydantic's own messages: a page may hold secrets, and messages end up in logs.
+    # Pydantic's own messages do not show inputs: a page may hold secrets, and messages end up in logs.
     model_config = ConfigDict(
         extra="forbid", frozen=True, str_strip_whitespace=True, populate_by_name=True, hide_input_in_errors=True
     )
@@ -65,33 +111,33 @@ class Notebook(BaseModel):
     RESERVED: ClassVar[int] = 0
     """Characters beyond the limit that only code and people may use, for the fields that code fills."""
     SECRET: ClassVar[frozenset[str]] = frozenset()
-    """Fields that no view for the player may hold."""
+    """Fields that no view for the player may show."""
 
     REQUIRED: ClassVar[tuple[str, ...]] = ()
-    """Fields, as in JSON, without which the page is not complete; an interview asks for them."""
+    """Fields, by their names in JSON, that a complete page fills; an interview asks for them."""
     CHANNEL: ClassVar[str] = ""
     """Channel of the state that holds the page, and name of its section in the prompt; empty: see `channel`."""
     UPDATE: ClassVar[Update] = every_turn
     """When the page is written: `once`, `every_turn`, `every(n)` or `on_demand`."""
-    PLACE: ClassVar[Place] = "after"
+    PLACE: ClassVar[PromptPlace] = "after"
     """Where the page stands in the prompt."""
 
     TOOL: ClassVar[str] = "Note what changed. Send only the fields to change, as totals; null deletes an entry."
-    """What the model is told about the tool that patches this page; what the class is for, its docstring says."""
+    """Instructions for the tool that patches this page. What the page is for is said by the class's docstring."""
 
     version: int = Field(default=1, json_schema_extra={"engine": True})
 
     @classmethod
     def channel(cls) -> str:
-        """Return `CHANNEL`, or else the class's name in small letters without "Notebook"."""
+        """Return `CHANNEL`, or by default the class's name in small letters without "Notebook"."""
         words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__.removesuffix("Notebook"))
         return cls.CHANNEL or words.lower()
 
     @property
     def missing(self) -> list[str]:
-        """Required fields that nothing has been said about yet, in the order of `REQUIRED`."""
-        said = self.as_json()
-        return [field for field in self.REQUIRED if is_empty(said[field])]
+        """Required fields that are still empty, in the order of `REQUIRED`."""
+        fields = self.as_json()
+        return [field for field in self.REQUIRED if is_empty(fields[field])]
 
     @property
     def complete(self) -> bool:
@@ -114,10 +160,10 @@ class Notebook(BaseModel):
 
     @classmethod
     def _version_of(cls, page: Mapping[str, Any]) -> int:
-        found = page.get("version", 1)
-        if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= cls.VERSION:
-            raise VersionError(cls.__name__, found, cls.VERSION)
-        return found
+        version = page.get("version", 1)
+        if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= cls.VERSION:
+            raise VersionError(cls.__name__, version, cls.VERSION)
+        return version
 
     @classmethod
     def load(cls, page: Any) -> Self:
@@ -140,79 +186,138 @@ class Notebook(BaseModel):
         """Return the page as the plain JSON that state stores."""
         return self.model_dump(mode="json", by_alias=True)
 
-    def patched(self, patch: Any, *, by_model: bool = False, bounded: bool = True) -> Change[Self]:
-        """Apply a merge patch and check the outcome. This page is not changed.
+    def apply(self, patch: Any, *, by_model: bool = False, bounded: bool = True) -> Change[Self]:
+        """Apply a merge patch and check the result. This page is not changed.
 
         Args:
             patch: RFC 7396 merge patch over the page's JSON; {"$add": n} adds to a number.
-            by_model: A model wrote it: fields that belong to code are refused.
-            bounded: Whether the limit holds; it cannot for what several writers, who each kept it, wrote at once.
+            by_model: Whether a model wrote it; then fields that belong to code are refused.
+            bounded: Whether the limit holds. It cannot where several writers, each within the limit, write at once.
 
         Raises:
             PatchError: The patch is no object, is nested more than 100 levels deep, or a field does not validate.
-            PageFullError: The page would pass its limit. A page that is over it already may still be shortened.
+            PageFullError: The page would pass its limit. A page that is over its limit already may be shortened.
         """
         name = type(self).__name__
         if isinstance(patch, type(self)):
             patch = patch.as_json()
-        if is_deeper(patch, _DEEPEST):
-            raise PatchError(name, [f"The patch: it is nested more than {_DEEPEST} levels deep; expected fewer."])
+        if is_deeper(patch, _MAX_DEPTH):
+            raise PatchError(name, [f"The patch: it is nested more than {_MAX_DEPTH} levels deep; expected fewer."])
         if not isinstance(patch, Mapping):
             raise PatchError(name, [f"The patch: got {patch!r:.80}; expected an object with the fields to change."])
-        if by_model and (owned := self._owned(patch)):
-            raise PatchError(name, [f"{field}: code keeps this field; leave it out." for field in owned])
+        if by_model and (refused := _engine_paths(type(self), patch)):
+            raise PatchError(name, [f"{field}: code keeps this field; leave it out." for field in refused])
         self._version_of(patch)
         before = self.as_json()
         try:
-            merged = type(self).model_validate(merge_patch(before, self.prepare(added(before, patch))))
+            merged = type(self).model_validate(merge_patch(before, self.normalize(add_counts(before, patch))))
         except ValidationError as error:
             raise PatchError.from_validation(name, error) from error
-        change = merged.settle(self)
+        change = merged.enforce(self)
         used = len(change.page.render())
         limit = self.LIMIT if by_model else self.LIMIT + self.RESERVED
         if bounded and used > limit and used >= len(self.render()):
             raise PageFullError(name, used, limit)
         return change
 
-    def prepare(self, patch: JSON) -> JSON:
-        """Bring a patch to the page's own spelling before it is merged. The default changes nothing."""
+    def patch_from(self, before: Self) -> JSON:
+        """Return the merge patch that turns the page `before` into this one, with counts as what was added to them."""
+        return diff_counts(type(self), before.as_json(), self.as_json())
+
+    def normalize(self, patch: JSON) -> JSON:
+        """Return a patch in the page's own spelling, before it is merged. The default changes nothing."""
         return patch
 
-    def settle(self, before: Self) -> Change[Self]:  # noqa: ARG002 (for subclasses)
-        """Hold a merged page to the application's rules, given the page before the patch.
+    def enforce(self, before: Self) -> Change[Self]:  # noqa: ARG002 (for subclasses)
+        """Apply the application's rules to a merged page, given the page before the patch. The default has no rules.
 
-        Returns the page, values clamped where a rule says so, with a note on each.
+        Returns:
+            The page, with values clamped where a rule says so, and a note on each.
 
         Raises:
-            PatchError: A rule is broken and no clamping would be right.
+            PatchError: A rule is broken, and clamping would be wrong.
         """
         return Change(self, [])
 
     def render(self) -> str:
-        """Render the whole page for a prompt: `field: JSON value`, one line each, empty fields left out."""
-        return render_fields(self._shown(frozenset()))
+        """Render the whole page for a prompt: one line per field, `field: JSON value`, without empty fields."""
+        return render_fields(self._filled_fields(frozenset()))
 
     def player_view(self) -> JSON:
-        """Return what the player may know, as JSON: everything that is neither secret nor empty."""
-        return self._shown(self.SECRET)
+        """Return what the player may know, as JSON: all fields that are neither secret nor empty."""
+        return self._filled_fields(self.SECRET)
 
     @classmethod
     def tool(cls) -> JSON:
         """Return the tool by which a model patches this page, in the OpenAI function format."""
-        own = cls.TOOL if cls.TOOL != Notebook.TOOL else f"{' '.join((cls.__doc__ or '').split())} {cls.TOOL}".strip()
-        function = {"name": cls.__name__, "description": own, "parameters": patch_schema(cls)}
+        text = cls.TOOL if cls.TOOL != Notebook.TOOL else f"{' '.join((cls.__doc__ or '').split())} {cls.TOOL}".strip()
+        function = {"name": cls.__name__, "description": text, "parameters": patch_schema(cls)}
         return {"type": "function", "function": function}
 
-    def _shown(self, left_out: frozenset[str]) -> JSON:
-        return {name: value for name, value in _filled(self).items() if name != "version" and name not in left_out}
+    def _filled_fields(self, without: frozenset[str]) -> JSON:
+        return {name: value for name, value in _filled(self).items() if name != "version" and name not in without}
 
-    @classmethod
-    def _owned(cls, patch: Mapping[str, Any]) -> list[str]:
-        return [path for path in _engine_fields(cls) if _names(patch, path.split("."))]
+
+def check_declarations(pages: Sequence[type[Notebook]]) -> None:
+    """Check the notebooks of which an agent is to be made.
+
+    Raises:
+        DeclarationError: A declaration is wrong, or two classes share a name. The message names the class, its value,
+            and what is allowed.
+    """
+    for number, page in enumerate(pages):
+        _check_declaration(page)
+        for other in pages[:number]:
+            if other is page:
+                raise DeclarationError(f"{page.__name__} is given twice; give each notebook once.")
+            if other.channel() == page.channel():
+                raise DeclarationError(
+                    f"Two notebooks cannot have one name: {other.__name__} and {page.__name__} are both "
+                    f"{page.channel()!r}. Give one of them another CHANNEL."
+                )
+            if other.__name__ == page.__name__:
+                raise DeclarationError(
+                    f"Two notebooks cannot have one name: two classes are called {page.__name__}, and their tools too."
+                )
+
+
+def _check_declaration(page: type[Notebook]) -> None:
+    if not isinstance(page, type) or not issubclass(page, Notebook):
+        raise DeclarationError(f"A notebook is a class derived from Notebook; got {page!r:.80}.")
+    name = page.__name__
+    if not _CHANNEL.fullmatch(page.channel()):
+        raise DeclarationError(
+            f"{name}.CHANNEL: got {page.channel()!r}; expected small letters, digits and underscores, at most 40."
+        )
+    if not isinstance(page.UPDATE, Update) or (page.UPDATE not in (once, on_demand) and page.UPDATE.turns < 1):
+        raise DeclarationError(
+            f"{name}.UPDATE: got {page.UPDATE!r}; expected once, every_turn, every(n) or on_demand, from questbook."
+        )
+    if page.PLACE not in get_args(PromptPlace):
+        places = ", ".join(map(repr, get_args(PromptPlace)))
+        raise DeclarationError(f"{name}.PLACE: got {page.PLACE!r}; expected one of {places}.")
+    try:
+        empty = page()
+    except ValidationError as error:
+        field = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
+        raise DeclarationError(f"{name}.{field}: a page starts empty, so every field needs a default.") from error
+    if len(empty.render()) > page.LIMIT:
+        raise DeclarationError(
+            f"{name}.LIMIT: got {page.LIMIT}; the empty page already renders to {len(empty.render())} characters."
+        )
+    try:
+        page.tool()
+    except RecursionError as error:
+        raise DeclarationError(f"{name}: the type of a field contains itself, which no tool can describe.") from error
+    fields = empty.as_json()
+    if wrong := [field for field in page.REQUIRED if field not in fields]:
+        raise DeclarationError(f"{name}.REQUIRED: there is no field {wrong[0]!r}; there are {', '.join(fields)}.")
+    if once == page.UPDATE and not page.REQUIRED:
+        raise DeclarationError(f"{name} is filled once: name in REQUIRED the fields that the interview asks for.")
 
 
 def _filled(value: Any) -> Any:
-    """Leave out the fields that say nothing. Entries that somebody named stay, even with nothing to say of them."""
+    """Return the value without empty fields. An entry with a name stays, even if all its fields are empty."""
     if isinstance(value, BaseModel):
         fields = {f.alias or name: _filled(getattr(value, name)) for name, f in type(value).model_fields.items()}
         return {name: part for name, part in fields.items() if not is_empty(part)}
@@ -223,8 +328,13 @@ def _filled(value: Any) -> Any:
     return value if isinstance(value, str | int | float) or value is None else to_jsonable_python(value)
 
 
+def _engine_paths(page: type[BaseModel], patch: Mapping[str, Any]) -> list[str]:
+    """List the fields in the patch that belong to code."""
+    return [path for path in _engine_fields(page) if _has_path(patch, path.split("."))]
+
+
 def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:
-    """List the paths of fields marked as belonging to code, one level of nesting deep."""
+    """List the paths of the fields that belong to code, in the page and in its entries."""
     paths = []
     for name, field in model.model_fields.items():
         extra = field.json_schema_extra
@@ -235,7 +345,7 @@ def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:
     return paths
 
 
-def _names(patch: Any, path: list[str]) -> bool:
+def _has_path(patch: Any, path: list[str]) -> bool:
     for part in path:
         if not isinstance(patch, Mapping) or part not in patch:
             return False

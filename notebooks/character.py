@@ -1,4 +1,4 @@
-"""CharacterNotebook: who plays."""
+"""CharacterNotebook: who plays. The interview fills it once; afterwards only a person changes it."""
 
 from __future__ import annotations
 
@@ -6,37 +6,25 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from questbook.notebooks.base import Entry, Notebook
-from questbook.notebooks.update import Update, once
+from questbook.notebooks.base import Entry, Notebook, Update, once
 
-_PLACEHOLDERS = {
-    "?",
-    "n/a",
-    "na",
-    "none",
-    "null",
-    "tbd",
-    "undecided",
-    "unknown",
-    "unspecified",
-    "not specified",
-}
+_PLACEHOLDERS = {"?", "n/a", "na", "none", "null", "tbd", "undecided", "unknown", "unspecified", "not specified"}
 
 
-def _said(value: object) -> object:
-    """Read a model's "unknown" as what it is: nothing said."""
+def _drop_placeholder(value: object) -> object:
+    """Read a model's "unknown" as an empty text."""
     if isinstance(value, str) and value.strip().casefold().rstrip(".!") in _PLACEHOLDERS:
         return ""
     return value
 
 
-Text = Annotated[str, BeforeValidator(_said)]
+Text = Annotated[str, BeforeValidator(_drop_placeholder)]
 Score = Annotated[int, Field(ge=1, le=30)]
 """An ability score; SRD 5.1: 1 to 30."""
 
 
 class Abilities(Entry):
-    """The six ability scores; none until chosen or filled."""
+    """The six ability scores; None until the player chooses them or the rules fill them."""
 
     strength: Score | None = None
     dexterity: Score | None = None
@@ -47,7 +35,7 @@ class Abilities(Entry):
 
 
 class CharacterNotebook(Notebook):
-    """Who plays. Written by the interview; once complete, only a person changes it."""
+    """Who plays. The interview writes it; once it is complete, only a person changes it."""
 
     TOOL: ClassVar[str] = (
         "Note what the player has said about their character. Call it as soon as something is known, and again when "

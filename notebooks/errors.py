@@ -1,8 +1,8 @@
-"""What can be wrong with a page.
+"""The errors of pages.
 
 NotebookError
-├── DeclarationError     a notebook's class says something that makes no sense
-├── PatchError           a patch does not fit its page; the page stands as it was
+├── DeclarationError     a notebook's class declares something wrong
+├── PatchError           a patch does not fit its page; the page is not changed
 ├── PageFullError        a patch would make the page render to more characters than its limit
 │   └── SectionFullError   the same of one section of core memory
 ├── EditError            a tool call does not fit core memory; the message is the tool's result
@@ -21,11 +21,11 @@ class NotebookError(ValueError):
 
 
 class DeclarationError(NotebookError):
-    """A notebook's class, or an agent made of notebooks, says what makes no sense; raised when it is built."""
+    """A notebook's class, or an agent made of notebooks, declares something wrong; raised when the agent is built."""
 
 
 class PatchError(NotebookError):
-    """A patch does not fit its page.
+    """A patch does not fit its page, which is not changed.
 
     Attributes:
         page: Name of the notebook.
@@ -39,7 +39,7 @@ class PatchError(NotebookError):
 
     @classmethod
     def from_validation(cls, page: str, error: ValidationError) -> PatchError:
-        """Say in one sentence per field what pydantic found."""
+        """Make the error from pydantic's, one sentence per field."""
         problems = []
         for problem in error.errors(include_url=False):
             path = ".".join(str(part) for part in problem["loc"]) or "the patch"
@@ -68,7 +68,7 @@ class PageFullError(NotebookError):
 
 
 class SectionFullError(PageFullError):
-    """A value would be longer than its section's limit; the section stands as it was.
+    """A value would be longer than its section's limit; the section is not changed.
 
     Attributes:
         label: The section.
@@ -84,18 +84,18 @@ class SectionFullError(PageFullError):
 
 
 class EditError(NotebookError):
-    """A tool call does not fit core memory, which stands as it was.
+    """A tool call does not fit core memory, which is not changed.
 
-    The message is what the model is told: what is wrong, the labels there are, the current text.
+    The message is the tool's result, for the model: what is wrong, which labels there are, the current text.
     """
 
 
 class VersionError(NotebookError):
     """A page was written by a newer version than this one can read."""
 
-    def __init__(self, page: str, found: object, known: int) -> None:
+    def __init__(self, page: str, version: object, newest: int) -> None:
         super().__init__(
-            f"{page} has schema version {found!r}; this Questbook reads versions 1 to {known}. "
+            f"{page} has schema version {version!r}; this Questbook reads versions 1 to {newest}. "
             "Upgrade Questbook, or open a checkpoint from before."
         )
 

@@ -1,26 +1,38 @@
-"""Merge patches (RFC 7396) and the tool schema that lets a model write one."""
+"""Merge patches (RFC 7396): apply one, make one from two pages, and counts to which several writers add.
+
+A merge patch says what a field is afterwards. Two patches of one page, applied one after the other, keep what the other
+did not touch: fields, and entries of collections. Only a count would be lost, since both patches hold the same total.
+So a patch of a field of type `Count` says how much to add: {"$add": 1}.
+"""
 
 from __future__ import annotations
 
+import types
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator, Field
 
-JSON = dict[str, Any]
+from questbook.types import JSON
+
+ADD = "$add"
+"""The key of a patch that adds to a number: {"$add": n}."""
 
 
-def is_deeper(value: Any, most: int) -> bool:
-    """Whether a JSON value has more levels than `most`; found without recursion, which deep ones would break."""
-    level = [value]
-    for _ in range(most):
-        parts = [
-            part.values() if isinstance(part, Mapping) else part
-            for part in level
-            if isinstance(part, Mapping | list | tuple)
-        ]
-        level = [inner for part in parts for inner in part]
-    return bool(level)
+def _refuse_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("expected a number")
+    return value
+
+
+class _Adds:
+    """Marks the type of a number to which writers add."""
+
+
+Number = Annotated[int, BeforeValidator(_refuse_bool), Field(ge=-1_000_000_000, le=1_000_000_000)]
+"""A whole number that every store and checkpointer can hold; true is not 1."""
+Count = Annotated[Number, _Adds()]
+"""A number that counts something. What several writers add at once adds up; in other fields the last value stays."""
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -40,7 +52,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def diff_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> JSON:
-    """Return the merge patch that turns `before` into `after`; empty if they are alike.
+    """Return the merge patch that turns `before` into `after`; empty if they are equal.
 
     Where `after` holds null, the patch deletes: for a page that means its default.
     """
@@ -56,41 +68,67 @@ def diff_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> JSON:
     return patch
 
 
-def patch_schema(model: type[BaseModel]) -> JSON:
-    """Derive the JSON schema of a patch for `model`: every field optional, every field may be null.
+def diff_counts(page: type[BaseModel], before: JSON, after: JSON) -> JSON:
+    """Return `diff_patch` of two pages in which counts are written as what was added to them.
 
-    References are written out, because several providers do not follow `$ref` in tool schemas. Fields marked
-    `json_schema_extra={"engine": True}` belong to code and are left out.
+    Args:
+        page: The notebook's class, which says which fields are counts.
+        before: A page's JSON.
+        after: The same page's JSON after a change.
     """
-    schema = model.model_json_schema(by_alias=True)
-    return _object(schema, schema.get("$defs", {}))
+    patch = diff_patch(before, after)
+    for name, field in page.model_fields.items():
+        key = field.alias or name
+        if key in patch:
+            annotation = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+            patch[key] = _as_added(annotation, before.get(key), after.get(key), patch[key])
+    return patch
 
 
-def _object(node: JSON, defs: JSON) -> JSON:
-    fields = {
-        name: _nullable(_resolve(field, defs)) for name, field in node["properties"].items() if not field.get("engine")
-    }
-    return {"type": "object", "properties": fields, "additionalProperties": False}
+def add_counts(current: Any, patch: Any) -> Any:
+    """Return the patch with each {"$add": n} replaced by the total: n more than `current` has there."""
+    if not isinstance(patch, Mapping):
+        return patch
+    if set(patch) == {ADD} and _is_number(patch[ADD]) and (current is None or _is_number(current)):
+        return (current or 0) + patch[ADD]
+    old = current if isinstance(current, Mapping) else {}
+    return {key: add_counts(old.get(key), value) for key, value in patch.items()}
 
 
-def _resolve(node: JSON, defs: JSON) -> JSON:
-    described = {"description": node["description"]} if "description" in node else {}
-    if "$ref" in node:
-        return _resolve(defs[node["$ref"].rsplit("/", 1)[1]], defs) | described
-    if "anyOf" in node:  # X | None: null is added for every field anyway
-        options = [_resolve(option, defs) for option in node["anyOf"] if option.get("type") != "null"]
-        return (options[0] if len(options) == 1 else {"anyOf": options}) | described
-    if "properties" in node:
-        return _object(node, defs) | described
-    if isinstance(node.get("additionalProperties"), dict):
-        values = _nullable(_resolve(node["additionalProperties"], defs))
-        return {"type": "object", "additionalProperties": values} | described
-    items = {"items": _resolve(node["items"], defs)} if "items" in node else {}
-    kept_keys = ("type", "enum", "const", "minimum", "maximum")
-    return {key: node[key] for key in kept_keys if key in node} | items | described
+def is_deeper(value: Any, levels: int) -> bool:
+    """Return whether a JSON value is nested deeper than `levels`. No recursion, which deep values would break."""
+    level = [value]
+    for _ in range(levels):
+        parts = [
+            part.values() if isinstance(part, Mapping) else part
+            for part in level
+            if isinstance(part, Mapping | list | tuple)
+        ]
+        level = [inner for part in parts for inner in part]
+    return bool(level)
 
 
-def _nullable(node: JSON) -> JSON:
-    described = {"description": node["description"]} if "description" in node else {}
-    bare = {key: value for key, value in node.items() if key != "description"}
-    return {"anyOf": [bare, {"type": "null"}]} | described
+def _as_added(annotation: Any, before: Any, after: Any, patch: Any) -> Any:
+    if patch is None:
+        return None
+    if get_origin(annotation) is Annotated:
+        inner, *marks = get_args(annotation)
+        if any(isinstance(mark, _Adds) for mark in marks) and _is_number(before or 0) and _is_number(after):
+            return {ADD: after - (before or 0)}
+        return _as_added(inner, before, after, patch)
+    if get_origin(annotation) in (Union, types.UnionType):  # X | None
+        options = [option for option in get_args(annotation) if option is not type(None)]
+        return _as_added(options[0], before, after, patch) if len(options) == 1 else patch
+    before = {} if before is None else before  # an entry that two writers make at once is one
+    if not isinstance(patch, Mapping) or not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        return patch
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return diff_counts(annotation, dict(before), dict(after))
+    if get_origin(annotation) is dict:
+        entry = get_args(annotation)[1]
+        return {key: _as_added(entry, before.get(key), after.get(key), value) for key, value in patch.items()}
+    return patch
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

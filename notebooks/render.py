@@ -1,8 +1,7 @@
-"""Page to prompt text.
+"""Prompt text of a page: one line per field, `field: value`, the value as JSON.
 
-A page renders to one line a field, `field: value`, the value as JSON. JSON keeps a value on its line and inside its
-quotes, and `<`, `>` and `&` are written as escapes, so that no value can close the section it stands in or pose as
-another.
+JSON keeps a value on its line and inside its quotes, and `<`, `>` and `&` are written as escapes, so that no value can
+end its section of the prompt or pretend to be another.
 """
 
 from __future__ import annotations
@@ -11,24 +10,26 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from questbook.types import JSON
+
 _ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 
 def render_value(value: Any) -> str:
-    """Render one JSON value on one line, with nothing in it that markup could be made of."""
+    """Render a JSON value on one line, without characters that markup is made of."""
     text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
     # U+2028 and U+2029 end a line for some readers; JSON allows them raw.
     return text.translate(_ESCAPES).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
 
 
 def render_fields(fields: Mapping[str, Any]) -> str:
-    """Render the fields that hold something, one a line; empty ones cost no tokens."""
+    """Render the fields, one per line, without the empty ones, which would only cost tokens."""
     return "\n".join(f"{name}: {render_value(value)}" for name, value in fields.items() if not is_empty(value))
 
 
-def parse_fields(text: str) -> dict[str, Any]:
-    """Read back what `render_fields` wrote. Lines that are not `field: JSON` are passed over."""
-    fields: dict[str, Any] = {}
+def parse_fields(text: str) -> JSON:
+    """Read the fields that `render_fields` wrote. Lines that are not `field: JSON` are skipped."""
+    fields: JSON = {}
     for line in text.splitlines():
         name, separator, value = line.partition(": ")
         if not separator:
@@ -41,5 +42,5 @@ def parse_fields(text: str) -> dict[str, Any]:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a field says nothing: null, blank text, or an empty collection (0 and false say something)."""
+    """Return whether a field is empty: null, blank text or an empty collection. 0 and false are values."""
     return not value.strip() if isinstance(value, str) else value is None or value in ({}, [])

@@ -1,4 +1,4 @@
-"""StateNotebook: where the story stands."""
+"""StateNotebook: where the story stands. The model is asked after every reply what changed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from questbook.notebooks.base import Change, Entry, Notebook, Number
+from questbook.notebooks.base import Change, Entry, Notebook, Update, every_turn
 from questbook.notebooks.errors import PatchError
-from questbook.notebooks.patch import JSON
-from questbook.notebooks.update import Update, every_turn
+from questbook.notebooks.patch import Number
+from questbook.types import JSON
 
 _STATUS = {
     "open": {"active", "in progress", "ongoing", "started", "new", "current", "accepted"},
     "done": {"complete", "completed", "finished", "solved", "success", "succeeded", "resolved"},
     "failed": {"lost", "abandoned", "failure"},
 }
-_FALLEN_KEPT = 50
+_MAX_FALLEN = 50
 
 
 def _status(value: object) -> object:
@@ -28,8 +28,8 @@ def _status(value: object) -> object:
     return value
 
 
-def _folded(text: str) -> str:
-    """Bring a name or a fate to the form by which two spellings are held to be the same."""
+def _fold(text: str) -> str:
+    """Return the form of a name or a fate in which different spellings are equal."""
     letters = unicodedata.normalize("NFKC", text).casefold()
     return " ".join("".join(c if c.isalnum() or c.isspace() else " " for c in letters).split()) or letters.strip()
 
@@ -42,7 +42,7 @@ class Quest(Entry):
 
 
 class Person(Entry):
-    """Somebody the player has met or heard of."""
+    """A person whom the player has met or heard of."""
 
     role: str = ""
     attitude: str = Field(default="", description="Towards the player's character.")
@@ -70,7 +70,7 @@ class Clock(Entry):
 
 
 class StateNotebook(Notebook):
-    """Where the story stands. An update is attempted after every reply; no call means no change."""
+    """Where the story stands. The model is asked after every reply; no call means no change."""
 
     TOOL: ClassVar[str] = (
         "Note what changed in the story. Send only what changed, as totals, not differences; null deletes an entry. "
@@ -97,23 +97,27 @@ class StateNotebook(Notebook):
     facts: dict[str, str] = Field(default={}, description="Subject to what the player has learnt of it.")
     secrets: dict[str, str] = Field(default={}, description="What only the dungeon master knows; never shown.")
     fallen: dict[str, str] = Field(default={}, json_schema_extra={"engine": True})
-    """The dead who were struck from `people`, with their fate, so that none returns unnoticed; the last 50."""
+    """The dead who were deleted from `people`, with their fate, so that none returns by mistake; the last 50."""
 
-    def prepare(self, patch: JSON) -> JSON:
-        """Write entries under the spelling that the page already has: "Rope" and "rope" are one item."""
+    def normalize(self, patch: JSON) -> JSON:
+        """Return the patch with names spelled as on the page: "Rope" and "rope" are one item."""
         page = self.as_json()
         for field in ("quests", "people", "inventory", "facts", "secrets"):
             entries = patch.get(field)
             if isinstance(entries, Mapping):
-                known = {_folded(name): name for name in page[field]}
+                spellings = {_fold(name): name for name in page[field]}
                 named = ((" ".join(str(name).split()), entry) for name, entry in entries.items())
-                patch[field] = {known.get(_folded(name), name): entry for name, entry in named}
+                patch[field] = {spellings.get(_fold(name), name): entry for name, entry in named}
         return patch
 
-    def settle(self, before: Self) -> Change[Self]:
-        """Clamp the numbers and let the dead stay dead."""
+    def enforce(self, before: Self) -> Change[Self]:
+        """Clamp the numbers, and refuse to let a dead person live again without a new fate.
+
+        Raises:
+            PatchError: A dead person is alive after the patch, and no new `fate` says how they returned.
+        """
         notes: list[str] = []
-        changed: dict[str, Any] = {"fallen": self._bury(before)}
+        changed: dict[str, Any] = {"fallen": self._fallen_after(before)}
         self._refuse_return(before)
         if self.gold < 0:
             notes.append(f"gold: {self.gold} became 0.")
@@ -129,24 +133,24 @@ class StateNotebook(Notebook):
                 changed["condition"] = self.condition.model_copy(update={"hp": clamped})
         return Change(self.model_copy(update=changed), notes)
 
-    def _bury(self, before: Self) -> dict[str, str]:
-        struck = {
+    def _fallen_after(self, before: Self) -> dict[str, str]:
+        deleted = {
             name: person.fate or "died"
             for name, person in before.people.items()
             if not person.alive and name not in self.people
         }
-        back = {_folded(name) for name in self.people}
-        fallen = {name: fate for name, fate in (self.fallen | struck).items() if _folded(name) not in back}
-        return dict(list(fallen.items())[-_FALLEN_KEPT:])
+        present = {_fold(name) for name in self.people}
+        fallen = {name: fate for name, fate in (self.fallen | deleted).items() if _fold(name) not in present}
+        return dict(list(fallen.items())[-_MAX_FALLEN:])
 
     def _refuse_return(self, before: Self) -> None:
-        dead = {_folded(name): fate for name, fate in before.fallen.items()}
-        dead |= {_folded(name): person.fate for name, person in before.people.items() if not person.alive}
+        dead = {_fold(name): fate for name, fate in before.fallen.items()}
+        dead |= {_fold(name): person.fate for name, person in before.people.items() if not person.alive}
         problems = [
-            f"people.{name}.alive: {name} is dead ({dead[_folded(name)] or 'no cause noted'}) and stays dead; "
+            f"people.{name}.alive: {name} is dead ({dead[_fold(name)] or 'no cause noted'}) and stays dead; "
             "if they truly returned, say how in a new `fate`."
             for name, person in self.people.items()
-            if person.alive and _folded(name) in dead and _folded(person.fate) in ("", _folded(dead[_folded(name)]))
+            if person.alive and _fold(name) in dead and _fold(person.fate) in ("", _fold(dead[_fold(name)]))
         ]
         if problems:
             raise PatchError(type(self).__name__, problems)

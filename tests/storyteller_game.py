@@ -100,7 +100,7 @@ class Game:
             return None
         [call] = noted.tool_calls
         assert call["name"] == "StateNotebook"
-        change = self.page.patched(call["args"], by_model=True)
+        change = self.page.apply(call["args"], by_model=True)
         assert not change.notes, change.notes
         self.page = change.page
         return call["args"]
@@ -126,5 +126,5 @@ def tell(words, page=None, asked=""):
     reply = INTERVIEWER.invoke([system_message(sections), *conversation])
     for call in reply.tool_calls:
         assert call["name"] == "CharacterNotebook"
-        page = page.patched(call["args"], by_model=True).page
+        page = page.apply(call["args"], by_model=True).page
     return reply, {field: value for field, value in page.player_view().items() if field != "level" or value != 1}

@@ -86,7 +86,7 @@ def test_saving_one_section_writes_back_no_stale_copy_of_another():
     # Two writers started from one page; each sends what it changed, and the reducer adds them up.
     mine = {"sections": {"human": {"value": "Ann"}}}
     theirs = {"sections": {"persona": {"value": "I am Kit."}}}
-    page = CoreNotebook().patched(mine).page.patched(theirs).page
+    page = CoreNotebook().apply(mine).page.apply(theirs).page
     assert page.sections["human"].value == "Ann"
     assert page.sections["persona"].value == "I am Kit."
 
@@ -103,7 +103,7 @@ def test_read_only_also_holds_for_delete_rename_and_describe():
         assert "read-only" in refused(page, tool, label="law", **args)
     for fields in (None, {"description": "x"}, {"read_only": False}):
         with pytest.raises(PatchError, match="read-only"):
-            page.patched({"sections": {"law": fields}}, by_model=True)
+            page.apply({"sections": {"law": fields}}, by_model=True)
 
 
 def test_rethink_of_a_section_that_is_not_there_is_an_error_like_any_other():

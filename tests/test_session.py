@@ -121,7 +121,7 @@ async def test_the_sessions_of_other_campaigns_are_none_of_ours(game):
 
 def test_a_recap_of_nothing_says_so():
     assert "nothing yet" in recap_of(PlayerView())
-    page = StateNotebook().patched({"location": "the mill", "clock": {"time": "dusk"}}).page
+    page = StateNotebook().apply({"location": "the mill", "clock": {"time": "dusk"}}).page
     assert "You are at the mill (day 1, dusk)." in recap_of(PlayerView.of({"summary": "They met.", "quest": page}))
 
 

@@ -98,7 +98,7 @@ def test_any_words_at_all_get_an_answer(words):
     model = game.model.bind_tools([CharacterNotebook.tool()])
     said = model.invoke([system_message(sections), *game.messages, HumanMessage(words)])
     for call in said.tool_calls:
-        game.character.patched(call["args"], by_model=True)
+        game.character.apply(call["args"], by_model=True)
     assert said.text or said.tool_calls
     game.character, game.messages = CharacterNotebook.load(MIRA), []
     game.say(".")

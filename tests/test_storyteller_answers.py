@@ -209,7 +209,7 @@ def test_who_is_known_from_the_page_is_known_and_not_here():
     )
     game.start("bell")
     assert game.say("talk to Isolde") in [text.replace("{called}", "Isolde") for text in table("known_from_before")]
-    game.page = game.page.patched({"people": {"Old Tobb": {"role": "drunk", "alive": False, "fate": "drowned"}}}).page
+    game.page = game.page.apply({"people": {"Old Tobb": {"role": "drunk", "alive": False, "fate": "drowned"}}}).page
     assert "dead" in game.say("talk to Old Tobb") or "not here" in game.say("talk to Old Tobb")
 
 

@@ -99,7 +99,7 @@ def test_all_tales_and_then_all_again_with_other_people():
         opened.append((key, int(telling)))
         people = set(tale(key, int(telling)).names.values())
         assert not people & set(tale(key, int(telling) + 1).names.values())
-        game.page = game.page.patched(
+        game.page = game.page.apply(
             {"secrets": {"deeds": "; ".join(tale(key)["endings"][0]["needs"][0].split("|")[:1])}}
         ).page
         game.say("wait")

@@ -17,7 +17,7 @@ from langgraph.types import Command
 
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.errors import InputError
-from questbook.notebooks import DeclarationError, difference
+from questbook.notebooks import DeclarationError
 
 JSON = dict[str, Any]
 
@@ -46,7 +46,7 @@ def as_node(agent: Any) -> RunnableLambda[Any, Any]:
     The parent's state is a `TeamState` with a channel for each notebook in the agent's `shared`, by its channel's name:
     `ticket: Annotated[TicketNotebook, patches(TicketNotebook, bounded=False)]`. The agent is given the person's newest
     message and the shared pages as they are. The node returns what the agent said, and of each shared page the
-    `difference` that the agent made: what others have written meanwhile, or write in the same step, is kept, and counts
+    patch that the agent made: what others have written meanwhile, or write in the same step, is kept, and counts
     add up.
 
     The node is called as the agent is, and the agent's seat, too: so no two agents of a graph share a conversation.
@@ -77,7 +77,7 @@ def as_node(agent: Any) -> RunnableLambda[Any, Any]:
 
     def came_of(state: Any, before: JSON, after: Mapping[str, Any]) -> Any:
         patches = {
-            channel: difference(page, before[channel], page.load(after[channel]).as_json())
+            channel: page.load(after[channel]).patch_from(page.load(before[channel]))
             for channel, page in shared.items()
         }
         new = {channel for channel in shared if not isinstance(_of(state, channel), Mapping)}  # they become JSON

@@ -14,7 +14,7 @@ from questbook.graphs.history.chronicle import Graph
 from questbook.graphs.history.history import History
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.tool_calls import Call
-from questbook.notebooks import CoreNotebook, EditError, diff_patch, edit_core, sections_of
+from questbook.notebooks import CoreNotebook, EditError, edit_core, sections_of
 
 
 async def core_of(graph: Graph, config: RunnableConfig, context: Settings) -> CoreNotebook:
@@ -70,5 +70,5 @@ async def edit_by_hand(
         for argument in args:
             reason = reason.removeprefix(f"{argument}: ")
         raise EditError(f"{reason} Nothing was changed.") from error
-    await history.write({"core": diff_patch(before.as_json(), page.as_json())})
+    await history.write({"core": page.patch_from(before)})
     return text

@@ -17,7 +17,7 @@ from questbook.graphs.turn.tool_calls import Call
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.notebooks import CoreNotebook, EditError, Section, edit_core, render_value
-from questbook.notebooks.core import MOST_CHARS
+from questbook.notebooks.core import MAX_LIMIT
 
 JSON = dict[str, Any]
 
@@ -77,13 +77,13 @@ async def edit_shared(
 
 
 def _with(page: CoreNotebook, label: str, value: str) -> CoreNotebook:
-    return page.patched({"sections": {label: {"value": value}}}).page
+    return page.apply({"sections": {label: {"value": value}}}).page
 
 
 def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str, set[str]]:
     """Apply all edits in order; return what they come to, and the marks of those that took effect."""
     taken: set[str] = set()
-    page = CoreNotebook.of({_ANY: Section(limit=MOST_CHARS)})
+    page = CoreNotebook.of({_ANY: Section(limit=MAX_LIMIT)})
     for key, edit in log:
         if key == _BEGINNING:
             page = _with(page, _ANY, edit["value"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from questbook.graphs.turn.prompt_stack import INSTRUCTIONS, Section
 from questbook.graphs.turn.turn_state import TurnState
-from questbook.notebooks import Notebook, Place
+from questbook.notebooks import Notebook, PromptPlace
 
 JSON = dict[str, Any]
 
@@ -23,12 +23,12 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Callable[[Any, Any
     """
 
     def reduce(current: Any, patch: Any) -> JSON:
-        return page.load(current).patched(patch, bounded=bounded).page.as_json()
+        return page.load(current).apply(patch, bounded=bounded).page.as_json()
 
     return reduce
 
 
-def page_sections(state: TurnState, place: Place | None = None) -> list[Section]:
+def page_sections(state: TurnState, place: PromptPlace | None = None) -> list[Section]:
     """Render the pages that stand in one place of the prompt, or all, in the order in which the state has them."""
     placed = [channel for channel, page in state.PAGES.items() if place in (page.PLACE, None)]
     return [Section(channel, getattr(state, channel).render()) for channel in placed]

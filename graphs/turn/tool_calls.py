@@ -88,7 +88,7 @@ def edit(page: PageT, call: Call, done: str = "Noted.") -> Edit[PageT]:
     if call.problem:
         return Edit(page, answer(call, call.problem, ok=False), [], _UNREADABLE)
     try:
-        change = page.patched(call.args, by_model=True)
+        change = page.apply(call.args, by_model=True)
     except NotebookError as error:
         return Edit(page, answer(call, str(error), ok=False), [], _without_secrets(error, type(page)))
     return Edit(change.page, answer(call, " ".join([done, *change.notes])), change.notes)

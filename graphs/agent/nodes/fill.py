@@ -14,7 +14,7 @@ from questbook.graphs.agent.state import AgentState
 from questbook.graphs.turn.interview import interview
 from questbook.graphs.turn.prompt_stack import Prompt
 from questbook.graphs.turn.withheld import private
-from questbook.notebooks import Notebook, diff_patch
+from questbook.notebooks import Notebook
 
 
 async def fill(state: AgentState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ async def fill(state: AgentState, runtime: Runtime[Context]) -> dict[str, Any]:
         silent=private(state),
     )
     update: dict[str, Any] = {"messages": said, "notices": notices}
-    update[channel] = diff_patch(before.as_json(), page.as_json())
+    update[channel] = page.patch_from(before)
     if page.complete:
         said[-1] = said[-1].model_copy(update={"content": prompts.COMPLETE})
         update["mode"] = state.AGENT.mode(state.model_copy(update={channel: page})).name

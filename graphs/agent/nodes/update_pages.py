@@ -14,7 +14,7 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.noting import note, within
 from questbook.graphs.turn.turn import notice, spoken_turns
 from questbook.graphs.turn.withheld import on_record
-from questbook.notebooks import Notebook, diff_patch
+from questbook.notebooks import Notebook
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +62,6 @@ async def update_pages(state: AgentState, runtime: Runtime[Context]) -> dict[str
         if type(old).__name__ in noted.refused:
             continue
         update["noted"][name] = last
-        if patch := diff_patch(old.as_json(), new.as_json()):
+        if patch := new.patch_from(old):
             update[name] = patch
     return update | {"notices": [notice(state.turn, "update_pages", text) for text in notices]}

@@ -18,7 +18,7 @@ from questbook.graphs.turn.reply import rounds_of, tools_answered
 from questbook.graphs.turn.tool_calls import Call, answer, calls_of, edit
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.withheld import REFUSED, private
-from questbook.notebooks import Notebook, difference
+from questbook.notebooks import Notebook
 
 _MOST_CALLS = 10
 
@@ -65,7 +65,7 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
     silent = not message.text.strip()  # then nothing was said that the turn could end with
     again = silent or (not handover and not spent and (failed or bool(asked)))
     patches = {  # what a tool of the application commands may change the same page
-        name: difference(type(page), getattr(state, name).as_json(), page.as_json()) for name, page in pages.items()
+        name: page.patch_from(getattr(state, name)) for name, page in pages.items()
     }
     update = {
         "messages": tools_answered(message, told_back, again=again, spent=spent and not handover),  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from questbook.memory.archive.days import zone_of
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.remember import PAUSE
-from questbook.notebooks import CoreNotebook, diff_patch, sections_of
+from questbook.notebooks import CoreNotebook, sections_of
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> dict[str, 
         _log.warning("Nothing was recalled for turn %d: %s", now.turn, error, exc_info=True)
         text = f"Memory could not be searched, so nothing was recalled for this turn. {error}"
         update["notices"] = [notice(now.turn, "recall", text)]
-    return update | {"core": diff_patch(began.as_json(), core.as_json())}
+    return update | {"core": core.patch_from(began)}
 
 
 async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from questbook.graphs.turn.reply import rounds_of, tools_answered
 from questbook.graphs.turn.tool_calls import Call, answer, calls_of
 from questbook.graphs.turn.turn import notice
 from questbook.memory.errors import BadQueryError
-from questbook.notebooks import EditError, diff_patch
+from questbook.notebooks import EditError
 
 _MOST_CALLS = 10
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ async def use_tools(state: CompanionState, runtime: Runtime[Context]) -> dict[st
     again = _goes_on(state, calls, results, spent=spent)
     return {
         "messages": tools_answered(message, results, again=again, spent=spent),
-        "core": diff_patch(before.as_json(), state.core.as_json()),
+        "core": state.core.patch_from(before),
         "archived": state.archived,
         "archive_count": state.archive_count,
         "notices": notices,

@@ -17,7 +17,7 @@ from questbook.graphs.turn.interview import interview
 from questbook.graphs.turn.prompt_stack import Prompt
 from questbook.graphs.turn.turn import open_turn
 from questbook.graphs.turn.withheld import private
-from questbook.notebooks import CharacterNotebook, diff_patch
+from questbook.notebooks import CharacterNotebook
 
 
 async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dic
         "notices": notices,
         "quest": {},
     }  # an empty patch: state holds JSON from the first turn
-    update["character"] = diff_patch(state.character.as_json(), page.as_json())
+    update["character"] = page.patch_from(state.character)
     if page.complete:
         said[-1] = said[-1].model_copy(update={"content": prompts.OPENING})
         update |= enter(state.character, page, state.quest)

@@ -18,7 +18,7 @@ from questbook.graphs.turn.noting import note, within
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.withheld import on_record
 from questbook.memory.facts.facts import facts_tool
-from questbook.notebooks import NotebookError, StateNotebook, diff_patch
+from questbook.notebooks import NotebookError, StateNotebook
 
 _log = logging.getLogger(__name__)
 
@@ -43,8 +43,8 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> dict[s
         if said.problems:
             raise NotebookError(" ".join(said.problems))
         [page], told = said.pages, said.notes
-        patch = diff_patch(state.quest.as_json(), page.as_json())
-        state.quest.patched(patch)  # the reducer will do the same: nothing may go wrong there
+        patch = page.patch_from(state.quest)
+        state.quest.apply(patch)  # the reducer will do the same: nothing may go wrong there
     except (QuestbookError, NotebookError) as error:
         _log.warning("Turn %d was not noted: %s", state.turn, error)
         text = f"The quest notes were not updated; the next turn will catch up. {error}"

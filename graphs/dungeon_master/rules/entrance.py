@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from questbook.graphs.dungeon_master.rules.rules import fill_abilities, hit_points, kit, starting_gold
-from questbook.notebooks import CharacterNotebook, StateNotebook, diff_patch
+from questbook.notebooks import CharacterNotebook, StateNotebook
 
 
 def enter(before: CharacterNotebook, page: CharacterNotebook, quest: StateNotebook) -> dict[str, Any]:
@@ -27,8 +27,8 @@ def enter(before: CharacterNotebook, page: CharacterNotebook, quest: StateNotebo
     abilities = fill_abilities(page.abilities.model_dump(), page.class_name, page.ancestry)
     most = page.hit_points or hit_points(page.class_name, page.level, abilities["constitution"])
     filled = {"abilities": abilities, "hit_points": most, "kit": page.kit or (kit(page.class_name) if starts else {})}
-    ready = page.patched(filled).page
-    patches: dict[str, Any] = {"character": diff_patch(before.as_json(), ready.as_json())}
+    ready = page.apply(filled).page
+    patches: dict[str, Any] = {"character": ready.patch_from(before)}
     if starts:
         patches["quest"] = {
             "condition": {"hp": most, "max_hp": most},

@@ -11,7 +11,7 @@ from questbook.notebooks import NotebookError, PatchError, StateNotebook
 def page():
     return (
         StateNotebook()
-        .patched(
+        .apply(
             {
                 "condition": {"hp": 8, "max_hp": 10},
                 "inventory": {"Rope": 1, "torch": 3},
@@ -25,29 +25,29 @@ def page():
 
 
 def test_one_item_changes_without_the_rest(page):
-    after = page.patched({"inventory": {"torch": 2}}).page
+    after = page.apply({"inventory": {"torch": 2}}).page
     assert after.inventory == {"Rope": 1, "torch": 2}
     assert after.people == page.people
 
 
 def test_null_deletes_an_entry(page):
-    assert page.patched({"inventory": {"Rope": None}}).page.inventory == {"torch": 3}
+    assert page.apply({"inventory": {"Rope": None}}).page.inventory == {"torch": 3}
 
 
 def test_an_item_keeps_its_spelling(page):
-    assert page.patched({"inventory": {"rope": 2, " TORCH ": 1}}).page.inventory == {"Rope": 2, "torch": 1}
-    assert page.patched({"people": {"goran": {"attitude": "warm"}}}).page.people["Goran"].role == "innkeeper"
+    assert page.apply({"inventory": {"rope": 2, " TORCH ": 1}}).page.inventory == {"Rope": 2, "torch": 1}
+    assert page.apply({"people": {"goran": {"attitude": "warm"}}}).page.people["Goran"].role == "innkeeper"
 
 
 @pytest.mark.parametrize(("hp", "becomes"), [(99, 10), (-4, 0), (10, 10), (0, 0)])
 def test_hit_points_stay_between_zero_and_the_maximum(page, hp, becomes):
-    change = page.patched({"condition": {"hp": hp}}, by_model=True)
+    change = page.apply({"condition": {"hp": hp}}, by_model=True)
     assert change.page.condition.hp == becomes
     assert change.notes == ([] if hp == becomes else [f"condition.hp: {hp} became {becomes}."])
 
 
 def test_quantities_and_gold_stop_at_zero(page):
-    change = page.patched({"inventory": {"torch": -2, "Rope": 0}, "gold": -5})
+    change = page.apply({"inventory": {"torch": -2, "Rope": 0}, "gold": -5})
     assert change.page.inventory == {}
     assert change.page.gold == 0
     assert set(change.notes) == {"inventory.torch: -2 became 0.", "gold: -5 became 0."}
@@ -55,7 +55,7 @@ def test_quantities_and_gold_stop_at_zero(page):
 
 def test_the_maximum_belongs_to_the_engine(page):
     with pytest.raises(PatchError, match=r"condition\.max_hp: code keeps this field"):
-        page.patched({"condition": {"max_hp": 99}}, by_model=True)
+        page.apply({"condition": {"max_hp": 99}}, by_model=True)
 
 
 @pytest.mark.parametrize(
@@ -68,20 +68,20 @@ def test_the_maximum_belongs_to_the_engine(page):
 )
 def test_the_dead_stay_dead(page, patch):
     with pytest.raises(PatchError, match="is dead"):
-        page.patched(patch)
+        page.apply(patch)
 
 
 def test_the_dead_return_only_if_the_patch_says_how(page):
-    after = page.patched({"people": {"Grix": {"alive": True, "fate": "raised by the moon witch"}}}).page
+    after = page.apply({"people": {"Grix": {"alive": True, "fate": "raised by the moon witch"}}}).page
     assert after.people["Grix"].alive
 
 
 def test_striking_the_dead_from_the_page_does_not_let_them_return(page):
-    without = page.patched({"people": {"Grix": None}}).page
+    without = page.apply({"people": {"Grix": None}}).page
     assert without.fallen == {"Grix": "slain"}
     with pytest.raises(PatchError, match=r"people\.grix"):
-        without.patched({"people": {"grix": {"role": "goblin"}}})
-    back = without.patched({"people": {"grix": {"role": "goblin", "fate": "a wizard's clone"}}}).page
+        without.apply({"people": {"grix": {"role": "goblin"}}})
+    back = without.apply({"people": {"grix": {"role": "goblin", "fate": "a wizard's clone"}}}).page
     assert back.people["grix"].alive
     assert back.fallen == {}
 
@@ -89,20 +89,20 @@ def test_striking_the_dead_from_the_page_does_not_let_them_return(page):
 def test_the_list_of_the_fallen_is_bounded():
     page = StateNotebook()
     for number in range(80):
-        page = page.patched({"people": {f"foe {number}": {"alive": False, "fate": "fell"}}}).page
-        page = page.patched({"people": {f"foe {number}": None}}).page
+        page = page.apply({"people": {f"foe {number}": {"alive": False, "fate": "fell"}}}).page
+        page = page.apply({"people": {f"foe {number}": None}}).page
     assert len(page.fallen) == 50
     assert "foe 79" in page.fallen
 
 
 @pytest.mark.parametrize(("word", "status"), [("completed", "done"), ("Active", "open"), ("abandoned", "failed")])
 def test_everyday_words_for_a_quest_status_are_understood(word, status):
-    assert StateNotebook().patched({"quests": {"q": {"status": word}}}).page.quests["q"].status == status
+    assert StateNotebook().apply({"quests": {"q": {"status": word}}}).page.quests["q"].status == status
 
 
 def test_an_unknown_status_is_refused_with_what_is_allowed():
     with pytest.raises(PatchError, match=r"quests\.q\.status: got 'meh'; input should be 'open', 'done' or 'failed'"):
-        StateNotebook().patched({"quests": {"q": {"status": "meh"}}})
+        StateNotebook().apply({"quests": {"q": {"status": "meh"}}})
 
 
 @pytest.mark.parametrize("wrong", [True, 10**30, -(10**30), 1.5, "many", [1]])
@@ -110,20 +110,20 @@ def test_an_unknown_status_is_refused_with_what_is_allowed():
 def test_a_number_is_a_number_that_can_be_kept(page, field, wrong):
     patch = {"gold": wrong} if field == "gold" else {field: {"rope" if field == "inventory" else "hp": wrong}}
     with pytest.raises(PatchError, match=field):
-        page.patched(patch)
+        page.apply(patch)
 
 
 @pytest.mark.parametrize("fate", ["slain.", " SLAIN ", "Slain!"])
 def test_other_punctuation_is_no_way_back_from_death(page, fate):
     with pytest.raises(PatchError, match="is dead"):
-        page.patched({"people": {"Grix": {"alive": True, "fate": fate}}})
+        page.apply({"people": {"Grix": {"alive": True, "fate": fate}}})
 
 
 def test_another_way_to_write_a_name_is_the_same_name():
-    jose = StateNotebook().patched({"people": {"Jos\u00e9": {"alive": False, "fate": "drowned"}}}).page
+    jose = StateNotebook().apply({"people": {"Jos\u00e9": {"alive": False, "fate": "drowned"}}}).page
     with pytest.raises(PatchError, match="is dead"):
-        jose.patched({"people": {"Jose\u0301": {"role": "a living twin", "alive": True}}})
-    assert list(jose.patched({"people": {"Jose\u0301": {"role": "fisher"}}}).page.people) == ["Jos\u00e9"]
+        jose.apply({"people": {"Jose\u0301": {"role": "a living twin", "alive": True}}})
+    assert list(jose.apply({"people": {"Jose\u0301": {"role": "fisher"}}}).page.people) == ["Jos\u00e9"]
 
 
 def test_secrets_are_in_the_dungeon_masters_view_only(page):
@@ -158,7 +158,7 @@ def test_any_sequence_of_patches_leaves_a_valid_page(sequence):
     for patch in sequence:
         before = page.as_json()
         try:
-            page = page.patched(patch).page
+            page = page.apply(patch).page
         except NotebookError:
             page = StateNotebook.load(before)
     assert StateNotebook.load(page.as_json()) == page

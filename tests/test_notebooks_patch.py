@@ -61,12 +61,12 @@ def nested(levels, kind):
 def test_a_patch_that_is_nested_too_deep_is_refused_like_any_other(levels, kind):
     for patch in (nested(levels, kind), {"condition": nested(levels, kind)}):
         with pytest.raises(PatchError, match=r"CharacterNotebook was left as it is\. .* nested more than 100 levels"):
-            CharacterNotebook().patched(patch, by_model=True)
+            CharacterNotebook().apply(patch, by_model=True)
 
 
 def test_a_patch_that_is_nested_less_deep_is_held_to_its_fields():
     with pytest.raises(PatchError, match="there is no such field"):
-        CharacterNotebook().patched({"pockets": nested(90, dict)})
+        CharacterNotebook().apply({"pockets": nested(90, dict)})
 
 
 def _walk(schema):

@@ -27,7 +27,7 @@ def test_every_tool_is_held_to_it(tool, args):
 @pytest.mark.parametrize("by_model", [True, False])
 def test_patches_are_held_to_it_whoever_writes_them(by_model):
     with pytest.raises(SectionFullError, match="would use 30 of 20"):
-        PAGE.patched({"sections": {"human": {"value": LONG * 2}}}, by_model=by_model)
+        PAGE.apply({"sections": {"human": {"value": LONG * 2}}}, by_model=by_model)
 
 
 async def test_the_reducer_is_held_to_it_and_the_page_stands(model):

@@ -23,7 +23,6 @@ from questbook.notebooks import (
     StateNotebook,
     Update,
     check_declarations,
-    difference,
     every,
     every_turn,
     on_demand,
@@ -182,7 +181,7 @@ def test_the_tool_describes_fields_of_any_type_without_references():
     assert fields["colour"]["anyOf"][0] == {"type": "string", "enum": ["red", "blue"]}
     assert fields["visits"]["anyOf"][0]["items"]["properties"]["last"]["anyOf"][0] == {"type": "string"}
     assert fields["size"]["anyOf"][0] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
-    page = MixedNotebook().patched({"colour": "red", "visits": [{"last": "noon"}], "when": "2026-05-01"}).page
+    page = MixedNotebook().apply({"colour": "red", "visits": [{"last": "noon"}], "when": "2026-05-01"}).page
     assert MixedNotebook.load(json.loads(json.dumps(page.as_json()))) == page
     assert page.render() == 'colour: "red"\nvisits: [{"times": 0, "last": "noon"}]\nwhen: "2026-05-01"'
 
@@ -194,26 +193,26 @@ def test_a_field_whose_type_holds_itself_is_refused():
     assert "TreeNotebook: a field's type holds itself" in refused(TreeNotebook)
 
 
-def test_a_difference_tells_counts_as_what_was_added_and_all_else_as_it_is():
+def test_a_patch_between_pages_adds_to_counts_and_replaces_all_else():
     before = StatsNotebook.load({"total": 3, "level": 2, "words": {"hi": 1}, "visits": {"Ann": {"times": 2}}})
-    after = before.patched(
+    after = before.apply(
         {"total": 5, "level": 3, "words": {"hi": None, "ho": 4}, "visits": {"Ann": {"times": 3}, "Bo": {"times": 1}}}
     ).page
-    patch = difference(StatsNotebook, before.as_json(), after.as_json())
+    patch = after.patch_from(before)
     assert patch == {
         "total": {"$add": 2},
         "level": 3,
         "words": {"hi": None, "ho": {"$add": 4}},
         "visits": {"Ann": {"times": {"$add": 1}}, "Bo": {"times": {"$add": 1}, "last": ""}},
     }
-    assert before.patched(patch).page == after
+    assert before.apply(patch).page == after
 
 
 def test_what_two_add_to_a_new_entry_at_once_adds_up():
     empty = StatsNotebook()
-    one = empty.patched({"visits": {"Ann": {"times": 1}}}).page
-    patch = difference(StatsNotebook, empty.as_json(), one.as_json())
-    assert empty.patched(patch).page.patched(patch).page.visits["Ann"].times == 2
+    one = empty.apply({"visits": {"Ann": {"times": 1}}}).page
+    patch = one.patch_from(empty)
+    assert empty.apply(patch).page.apply(patch).page.visits["Ann"].times == 2
 
 
 counts = st.integers(-50, 50)
@@ -229,17 +228,17 @@ pages = st.builds(
 
 
 @given(pages, pages)
-def test_any_difference_leads_from_one_page_to_the_other(before, after):
-    patch = difference(StatsNotebook, before.as_json(), after.as_json())
-    assert before.patched(patch).page.as_json() == after.as_json()
+def test_the_patch_between_two_pages_leads_from_one_to_the_other(before, after):
+    patch = after.patch_from(before)
+    assert before.apply(patch).page.as_json() == after.as_json()
 
 
 def test_only_a_number_can_be_added_to():
     with pytest.raises(PatchError, match="note"):
-        StatsNotebook.load({"note": "x"}).patched({"note": {"$add": 1}})
+        StatsNotebook.load({"note": "x"}).apply({"note": {"$add": 1}})
     with pytest.raises(PatchError, match="total"):
-        StatsNotebook().patched({"total": {"$add": True}})
-    assert StatsNotebook().patched({"words": {"$add": 3}}).page.words == {"$add": 3}, "an entry may be called so"
+        StatsNotebook().apply({"total": {"$add": True}})
+    assert StatsNotebook().apply({"words": {"$add": 3}}).page.words == {"$add": 3}, "an entry may be called so"
 
 
 def test_the_limit_holds_unless_several_writers_share_the_page():
@@ -248,6 +247,6 @@ def test_the_limit_holds_unless_several_writers_share_the_page():
         text: str = ""
 
     with pytest.raises(PageFullError):
-        ShortNotebook().patched({"text": "x" * 40})
-    over = ShortNotebook().patched({"text": "x" * 40}, bounded=False).page
-    assert over.patched({"text": "x" * 30}).page.text == "x" * 30, "one that is over it may be shortened"
+        ShortNotebook().apply({"text": "x" * 40})
+    over = ShortNotebook().apply({"text": "x" * 40}, bounded=False).page
+    assert over.apply({"text": "x" * 30}).page.text == "x" * 30, "one that is over it may be shortened"

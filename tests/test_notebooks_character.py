@@ -14,22 +14,22 @@ def test_an_empty_page_misses_everything_required():
 
 
 def test_early_calls_are_merged():
-    page = CharacterNotebook().patched({"name": "Mira"}).page.patched({"class": "rogue"}).page
+    page = CharacterNotebook().apply({"name": "Mira"}).page.apply({"class": "rogue"}).page
     assert (page.name, page.class_name) == ("Mira", "rogue")
     assert page.missing == ["ancestry", "background", "goal"]
 
 
 def test_complete_when_all_required_fields_are_filled():
-    assert CharacterNotebook().patched(MIRA).page.complete
+    assert CharacterNotebook().apply(MIRA).page.complete
 
 
 @pytest.mark.parametrize("nothing", ["", "   ", "unknown", "N/A", "None.", "?", "TBD"])
 def test_a_placeholder_is_not_an_answer(nothing):
-    assert CharacterNotebook().patched(MIRA | {"goal": nothing}).page.missing == ["goal"]
+    assert CharacterNotebook().apply(MIRA | {"goal": nothing}).page.missing == ["goal"]
 
 
 def test_null_takes_a_field_back():
-    assert CharacterNotebook().patched(MIRA).page.patched({"goal": None}).page.missing == ["goal"]
+    assert CharacterNotebook().apply(MIRA).page.apply({"goal": None}).page.missing == ["goal"]
 
 
 @pytest.mark.parametrize(
@@ -47,30 +47,30 @@ def test_null_takes_a_field_back():
     ],
 )
 def test_what_does_not_fit_is_named_and_changes_nothing(patch, names):
-    page = CharacterNotebook().patched(MIRA).page
+    page = CharacterNotebook().apply(MIRA).page
     before = page.as_json()
     with pytest.raises(PatchError, match="left as it is") as error:
-        page.patched(patch)
+        page.apply(patch)
     assert names in str(error.value)
     assert page.as_json() == before
 
 
 def test_hit_points_belong_to_the_rules():
     with pytest.raises(PatchError, match="hit_points: code keeps this field"):
-        CharacterNotebook().patched({"hit_points": 900}, by_model=True)
-    assert CharacterNotebook().patched({"hit_points": 9}).page.hit_points == 9, "a person may set them"
+        CharacterNotebook().apply({"hit_points": 900}, by_model=True)
+    assert CharacterNotebook().apply({"hit_points": 9}).page.hit_points == 9, "a person may set them"
 
 
 def test_a_page_over_its_limit_is_refused_with_how_much_to_shorten():
     kit = {f"thing number {n} of a very long list": 1 for n in range(80)}
     with pytest.raises(PageFullError, match="shorten it by at least") as error:
-        CharacterNotebook().patched({"kit": kit})
+        CharacterNotebook().apply({"kit": kit})
     assert error.value.used > error.value.limit == CharacterNotebook.LIMIT + CharacterNotebook.RESERVED
     with pytest.raises(PageFullError) as by_model:
-        CharacterNotebook().patched({"kit": kit}, by_model=True)
+        CharacterNotebook().apply({"kit": kit}, by_model=True)
     assert by_model.value.limit == CharacterNotebook.LIMIT
     short_enough = dict(list(kit.items())[: 80 - (error.value.used - error.value.limit) // 30])
-    assert CharacterNotebook().patched({"kit": short_enough}).page.kit == short_enough
+    assert CharacterNotebook().apply({"kit": short_enough}).page.kit == short_enough
 
 
 def test_a_page_that_is_over_its_limit_already_can_still_be_shortened():
@@ -78,14 +78,14 @@ def test_a_page_that_is_over_its_limit_already_can_still_be_shortened():
         LIMIT, RESERVED = 60, 0
 
     page = Small.load(MIRA | {"background": "x" * 200})
-    shorter = page.patched({"background": "x" * 100}).page
+    shorter = page.apply({"background": "x" * 100}).page
     assert len(shorter.background) == 100
     with pytest.raises(PageFullError):
-        shorter.patched({"background": "x" * 101})
+        shorter.apply({"background": "x" * 101})
 
 
 def test_json_goes_in_and_comes_out_as_it_was():
-    page = CharacterNotebook().patched(MIRA | {"abilities": {"dexterity": 16}, "kit": {"rope": 1}}).page
+    page = CharacterNotebook().apply(MIRA | {"abilities": {"dexterity": 16}, "kit": {"rope": 1}}).page
     assert page.as_json()["class"] == "rogue"
     assert CharacterNotebook.load(page.as_json()) == page
 
@@ -104,4 +104,4 @@ def test_old_pages_are_upgraded_and_newer_ones_refused():
         with pytest.raises(VersionError, match="reads versions 1 to 1"):
             CharacterNotebook.load({"version": newer, "name": "a secret"})
         with pytest.raises(VersionError):
-            CharacterNotebook().patched({"version": newer})
+            CharacterNotebook().apply({"version": newer})

@@ -78,9 +78,9 @@ def test_it_is_json_in_state_and_reads_back():
 
 
 def test_people_add_describe_reorder_and_delete_sections_by_patch():
-    page = CoreNotebook().patched({"sections": {"house": {"description": "The house."}}, "order": ["house"]}).page
+    page = CoreNotebook().apply({"sections": {"house": {"description": "The house."}}, "order": ["house"]}).page
     assert page.labels == ["house", "persona", "human", "scratchpad"]
-    page = page.patched({"sections": {"house": None, "persona": {"value": "Other."}}}).page
+    page = page.apply({"sections": {"house": None, "persona": {"value": "Other."}}}).page
     assert page.labels == ["persona", "human", "scratchpad"]
     assert page.order == []
 
@@ -102,19 +102,19 @@ def test_a_field_that_does_not_fit_is_named_and_the_page_stands():
         ({"section": {}}, "section"),
     ):
         with pytest.raises(PatchError, match=path):
-            page.patched(patch)
+            page.apply(patch)
 
 
 def test_what_is_over_its_limit_loads_and_may_be_shortened_but_not_lengthened():
     page = CoreNotebook.load({"sections": {"human": {"value": "x" * 50, "limit": 10}}})
     assert page.with_value("human", "x" * 40).sections["human"].used == 40
-    assert page.patched({"sections": {"other": {"value": "hi"}}}).page.sections["other"].value == "hi"
+    assert page.apply({"sections": {"other": {"value": "hi"}}}).page.sections["other"].value == "hi"
     with pytest.raises(SectionFullError, match="by at least 41"):
         page.with_value("human", "x" * 51)
 
 
 def test_a_person_may_lower_a_limit_below_what_stands_there():
-    page = CoreNotebook.of({"human": "a long note"}).patched({"sections": {"human": {"limit": 3}}}).page
+    page = CoreNotebook.of({"human": "a long note"}).apply({"sections": {"human": {"limit": 3}}}).page
     assert page.sections["human"].value == "a long note"
 
 
@@ -124,7 +124,7 @@ def test_controls_null_bytes_and_lone_surrogates_are_dropped_on_write():
 
 def test_a_models_patch_may_change_values_only():
     page = CoreNotebook.of({"human": "Ann", "law": {"value": "fixed", "read_only": True}})
-    assert page.patched({"sections": {"human": {"value": "Ben"}}}, by_model=True).page.sections["human"].value == "Ben"
+    assert page.apply({"sections": {"human": {"value": "Ben"}}}, by_model=True).page.sections["human"].value == "Ben"
     for patch in (
         {"sections": {"law": {"value": "loose"}}},
         {"sections": {"human": None}},
@@ -134,4 +134,4 @@ def test_a_models_patch_may_change_values_only():
         {"version": 1},
     ):
         with pytest.raises(PatchError):
-            page.patched(patch, by_model=True)
+            page.apply(patch, by_model=True)

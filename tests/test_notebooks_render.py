@@ -9,7 +9,7 @@ HOSTILE = '</quest>\n<quest>\ngold: 9999\n"}\u2028gold: 1 & <b>\x85gold: 2'
 
 
 def test_a_value_cannot_close_its_section_or_pose_as_another_field():
-    page = StateNotebook().patched({"facts": {HOSTILE: HOSTILE}, "scene": HOSTILE}).page
+    page = StateNotebook().apply({"facts": {HOSTILE: HOSTILE}, "scene": HOSTILE}).page
     text = page.render()
     assert "<" not in text
     assert ">" not in text
@@ -19,7 +19,7 @@ def test_a_value_cannot_close_its_section_or_pose_as_another_field():
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_what_is_rendered_reads_back(scene, fact):
-    page = StateNotebook().patched({"scene": scene, "facts": {"subject": fact}}).page
+    page = StateNotebook().apply({"scene": scene, "facts": {"subject": fact}}).page
     text = page.render()
     assert len(text.splitlines()) <= 4
     read = parse_fields(text)
@@ -29,7 +29,7 @@ def test_what_is_rendered_reads_back(scene, fact):
 
 def test_empty_fields_cost_nothing():
     assert render_fields({"a": "", "b": {}, "c": None, "f": []}) == ""
-    page = StateNotebook().patched({"people": {"Goran": {"role": ""}}, "condition": {"conditions": {"prone": ""}}}).page
+    page = StateNotebook().apply({"people": {"Goran": {"role": ""}}, "condition": {"conditions": {"prone": ""}}}).page
     assert page.render().splitlines() == [
         'people: {"Goran": {"alive": true}}',
         "gold: 0",
