@@ -107,7 +107,7 @@ def test_an_unknown_policy_and_an_unknown_place_are_refused():
         PLACE = "nowhere"
 
     assert refused(TicketNotebook) == (
-        "TicketNotebook.UPDATE: got 'sometimes'; expected once, every_turn, every(n) or on_demand, from notebooks."
+        "TicketNotebook.UPDATE: got 'sometimes'; expected once, every_turn, every(n) or on_demand, from questbook."
     )
     assert "ReadNotebook.UPDATE: got Update(name='never'" in refused(ReadNotebook)
     assert refused(PlacedNotebook) == (
@@ -190,7 +190,7 @@ def test_a_field_whose_type_holds_itself_is_refused():
     class TreeNotebook(Notebook):
         leaves: dict[str, Leaf] = {}
 
-    assert "TreeNotebook: a field's type holds itself" in refused(TreeNotebook)
+    assert "TreeNotebook: the type of a field contains itself" in refused(TreeNotebook)
 
 
 def test_a_patch_between_pages_adds_to_counts_and_replaces_all_else():
