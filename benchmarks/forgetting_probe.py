@@ -15,6 +15,7 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.memory.facts.successors import with_successors
+from questbook.memory.recall.query import Query, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.timeline.namespaces import campaign_namespace
 
@@ -69,18 +70,20 @@ async def probe(game: Game, values: dict[str, Any], question: str) -> Probe:
     state = asked.model_copy(update={"turn": opened["turn"], "timeline": timeline, "recalled": opened["recalled"]})
     prompt = quest_prompt(state, context)
     exchanges, facts = (campaign_namespace(context.user, context.campaign, name) for name in ("exchanges", "facts"))
-    queries = [(question, 1.0), (state.quest.scene, 0.3)]
 
     async def records(limit: int, *, secrets: bool) -> str:
         found = await recall_records(
             graph.store,
             [exchanges, facts],
-            queries,
-            timeline=timeline,
-            limit=limit,
-            secrets=secrets,
-            viewer=[state.character.name],
-            valid=partial(with_successors, graph.store, facts=facts, timeline=timeline),
+            Query(
+                question,
+                hints=[WeightedText(state.quest.scene, 0.3)],
+                timeline=timeline,
+                limit=limit,
+                secrets=secrets,
+                viewer=[state.character.name],
+                refine=partial(with_successors, graph.store, facts=facts, timeline=timeline),
+            ),
         )
         return "\n".join(str(one.value["text"]) for one in found).casefold()
 

@@ -6,7 +6,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from questbook.memory.recall.recall import Present
+from questbook.memory.recall.query import Present
 
 _STARTS, _ENDS = ("Al", "Bren", "Cor", "Dag", "El", "Fen", "Gar", "Hal", "Is", "Jor", "Kel", "Lor", "Mor", "Nes"), (
     "a", "dric", "wyn", "mund", "is", "ton", "eth", "olf", "inda", "ric", "usk", "ane")  # fmt: skip

@@ -38,8 +38,12 @@ from planted_campaign import campaign  # noqa: E402
 from questbook.memory import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
 from questbook.memory.embeddings.minilm import minilm_directory  # noqa: E402
 from questbook.memory.recall.people import named_in, without  # noqa: E402
-from questbook.memory.recall.recall import Present, recall  # noqa: E402
-from questbook.memory.recall.weights import Weights  # noqa: E402
+from questbook.memory.recall.query import (  # noqa: E402
+    Present,
+    Query,
+    Weights,
+)
+from questbook.memory.recall.recall import recall  # noqa: E402
 from questbook.memory.timeline.remember import remember  # noqa: E402
 from questbook.memory.timeline.timeline import Segment  # noqa: E402
 
@@ -83,10 +87,15 @@ def locomo(path: Path) -> Corpus:
 
 
 async def ours(store: BaseStore, corpus: Corpus, question: str, weights: Weights) -> list[Any]:
-    found = await recall(
-        store, ("bench", corpus.name), question, limit=max(AT), weights=weights, present=corpus.present,
-        speakers=corpus.speakers, timeline=corpus.timeline,
-    )  # fmt: skip
+    query = Query(
+        question,
+        limit=max(AT),
+        weights=weights,
+        present=corpus.present,
+        speakers=corpus.speakers,
+        timeline=corpus.timeline,
+    )
+    found = await recall(store, ("bench", corpus.name), query)
     return [one.value["id"] for one in found]
 
 

@@ -26,6 +26,7 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.par
 from langgraph.store.base import BaseStore, PutOp  # noqa: E402
 from timeline_sequences import opened, report_sequences  # noqa: E402
 
+from questbook.memory.recall.query import Query, WeightedText  # noqa: E402
 from questbook.memory.recall.recall import recall  # noqa: E402
 from questbook.memory.timeline.records import Stamp  # noqa: E402
 from questbook.memory.timeline.timeline import claim, record_key  # noqa: E402
@@ -62,13 +64,13 @@ async def fill(store: BaseStore, space: tuple[str, ...], records: list[tuple[str
         await store.abatch([PutOp(space, *one) for one in records[first : first + 500]])
 
 
-def queries(said: random.Random) -> list[tuple[str, float]]:
+def queries(said: random.Random) -> Query:
     """What a turn asks: the player's words and, a little, the scene; without stop words, which the first fifty are."""
 
     def asked(words: int) -> str:
         return " ".join(said.choices(WORDS[STOP:], cum_weights=CUMULATIVE_ASKED, k=words))
 
-    return [(asked(6), 1.0), (asked(10), 0.3)]
+    return Query(asked(6), hints=[WeightedText(asked(10), 0.3)])
 
 
 async def overhead(store: BaseStore, turns: int, segments: int, rounds: int) -> tuple[float, float]:
@@ -95,7 +97,7 @@ async def overhead(store: BaseStore, turns: int, segments: int, rounds: int) -> 
             if which == "without":
                 await recall(store, plain, asked)
             else:
-                await recall(store, ours, asked, timeline=timeline)
+                await recall(store, ours, replace(asked, timeline=timeline))
             if number >= 3:  # the first ones load indexes
                 times[which].append(time.process_time() - started)
     return statistics.median(times["without"]), statistics.median(times["with"])
@@ -112,7 +114,7 @@ async def identical(store: BaseStore, turns: int, asked: int) -> float:
 
     async def told() -> list[list[str]]:
         return [
-            [found.key for found in await recall(store, space, query, timeline=timeline)]
+            [found.key for found in await recall(store, space, replace(query, timeline=timeline))]
             for timeline, query in promised
         ]
 
@@ -154,7 +156,7 @@ async def length(store: BaseStore, turns: int, forks: int, rounds: int) -> dict[
         asked, order = queries(said), ["early", "late"]
         for which in order if number % 2 else reversed(order):
             started = time.process_time()
-            await recall(store, (*spaces[which], "exchanges"), asked, timeline=timelines[which])
+            await recall(store, (*spaces[which], "exchanges"), replace(asked, timeline=timelines[which]))
             if number >= 3:
                 times[which].append(time.process_time() - started)
     return {which: statistics.median(found) for which, found in times.items()} | {

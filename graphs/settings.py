@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from questbook.graphs.errors import SettingsError
-from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
+from questbook.memory.recall.query import DEFAULT_WEIGHTS, Weights
 
 if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
     from langchain_core.language_models import BaseChatModel
@@ -95,7 +95,7 @@ class Settings(BaseModel):
     )
     weights: Weights = Field(
         default=DEFAULT_WEIGHTS,
-        description="What recall goes by, as an object or its JSON; see memory/recall/weights.py.",
+        description="What recall goes by, as an object or its JSON; see memory/recall/query.py.",
     )
     max_message_chars: int = Field(default=8000, ge=100, description="Longest message that a player may send.")
     model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")

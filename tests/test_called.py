@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage
 from noted_facts import noted
 
 from questbook.memory.recall.aliases import also_called
-from questbook.memory.recall.result import Recalled
+from questbook.memory.recall.query import Recalled
 
 
 def known(subject, attribute, value):

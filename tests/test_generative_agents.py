@@ -13,8 +13,8 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.facts.reflection import MOST_INSIGHTS, MOST_QUESTIONS
 from questbook.memory.recall.access import access_op, last_accesses
+from questbook.memory.recall.query import Query, Weights
 from questbook.memory.recall.recall import recall
-from questbook.memory.recall.weights import Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.records import Stamp
 
@@ -49,7 +49,7 @@ async def stream():
 
 
 async def found(store, timeline=LINE, weights=STREAM):
-    hits = await recall(store, HERE, "0 degrees", timeline=timeline, weights=weights, accesses=ACCESSES)
+    hits = await recall(store, HERE, Query("0 degrees", timeline=timeline, weights=weights, accesses=ACCESSES))
     return {one.key: one for one in hits}
 
 
@@ -150,9 +150,9 @@ async def test_a6_what_is_spread_over_several_messages_is_found_as_an_insight():
     for turn, text in enumerate([*parts, *others], 1):
         await store.aput(HERE, f"f-{turn}", {"kind": "event", "text": text} | Stamp("main", turn).to_json())
     question = "Who betrayed the harbour?"
-    alone = [one.value["text"] for one in await recall(store, HERE, question, timeline=[("main", 40)], limit=10)]
+    alone = [one.value["text"] for one in await recall(store, HERE, Query(question, timeline=[("main", 40)], limit=10))]
     assert not set(parts) & set(alone), "neither is like the question"
     value = {"kind": "insight", "text": "The ferryman betrayed the harbour.", "cites": ["f-1", "f-2"]}
     await store.aput(HERE, "i", value | Stamp("main", 33).to_json())
-    [best, *_] = await recall(store, HERE, question, timeline=[("main", 40)], limit=10)
+    [best, *_] = await recall(store, HERE, Query(question, timeline=[("main", 40)], limit=10))
     assert best.value == value | Stamp("main", 33).to_json()

@@ -285,7 +285,7 @@ async def test_ten_megabytes_go_in(tmp_path):
         (done,) = await add(store, *files(tmp_path, long_txt=text))
         assert done.file.pieces == 14_000
         assert time.monotonic() - begun < 100
-        best = await recall(store, LORE, [("chapter 9731", 1.0)])
+        best = await recall(store, LORE, "chapter 9731")
         assert best[0].value["text"].startswith("Chapter 9731.")
 
 
@@ -293,10 +293,10 @@ async def test_it_is_recalled_with_source_and_page_in_the_prompts_line(tmp_path)
     async with FaissStore.open(tmp_path / "m.db") as store:
         texts = ("The owlbear fears silver bells.", "Trolls collect debts.")
         await add(store, *files(tmp_path, bestiary_pdf=pdf(*texts), gods_md="# Ash\nThe Ash Mother sleeps."))
-        (best, *_) = await recall(store, LORE, [("What does the owlbear fear?", 1.0)])
+        (best, *_) = await recall(store, LORE, "What does the owlbear fear?")
         line = memory_line(best.value)
         assert line == '{"source": "bestiary.pdf, page 1", "text": "The owlbear fears silver bells."}'
-        (best, *_) = await recall(store, LORE, [("Who is the ash mother?", 1.0)])
+        (best, *_) = await recall(store, LORE, "Who is the ash mother?")
         assert memory_line(best.value) == '{"source": "gods.md, Ash", "text": "The Ash Mother sleeps."}'
         assert await store.asearch(campaign_namespace("u", "other", "lore")) == []
 

@@ -21,6 +21,7 @@ from questbook.memory.facts.reading import read_facts
 from questbook.memory.facts.reflected import done_op, waiting
 from questbook.memory.facts.validity import history, strengths, valid
 from questbook.memory.ltm.curation import edit
+from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember
@@ -132,10 +133,10 @@ async def test_ms17_a_fact_has_a_kind_and_what_became_of_it_is_told(store):
 
 async def test_ms21_every_operation_is_a_function_over_any_store(store):
     await remember(store, HERE, {"player": "Who keeps the lamp?", "reply": "Oda does."}, turn=1, timeline=[("a", 1)])
-    [exchange] = await recall(store, HERE, "Who has the lamp?", timeline=[("a", 1)])
+    [exchange] = await recall(store, HERE, Query("Who has the lamp?", timeline=[("a", 1)]))
     assert exchange.value["reply"] == "Oda does."
     await tell(store, 1, "Oda keeps the lamp.", subject="Oda", attribute="duty", value="the lamp")
-    found = await recall(store, [HERE, FACTS], "Who has the lamp?", timeline=[("a", 1)])
+    found = await recall(store, [HERE, FACTS], Query("Who has the lamp?", timeline=[("a", 1)]))
     assert {one.key for one in found} == {"a-1-exchange-0", "a-1-fact-0"}
     await store.adelete(FACTS, "a-1-fact-0")
     assert await told(store, "Who has the lamp?") == []
@@ -148,7 +149,9 @@ async def test_ms24_many_users_at_once_do_not_mix(store):
             fact = {"text": f"{user} keeps lamp {turn}.", "subject": user, "attribute": "lamp", "value": str(turn)}
             await note(store, place, [noted(fact, "a", turn)], timeline=LINE)
         found = await recall(
-            store, place, "Who keeps the lamp?", timeline=LINE, valid=lambda hits: valid(store, hits, timeline=LINE)
+            store,
+            place,
+            Query("Who keeps the lamp?", timeline=LINE, refine=lambda hits: valid(store, hits, timeline=LINE)),
         )
         return {one.value["text"] for one in found}
 

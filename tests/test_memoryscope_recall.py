@@ -13,10 +13,10 @@ from told_facts import HERE, LINE, NOW, record, tell, told
 
 from questbook.memory.facts.validity import valid
 from questbook.memory.recall.access import access_op, last_accesses
-from questbook.memory.recall.recall import Present, recall
+from questbook.memory.recall.query import Present, Query, Weights
+from questbook.memory.recall.recall import recall
 from questbook.memory.recall.time_fit import fit
 from questbook.memory.recall.times import read_when
-from questbook.memory.recall.weights import Weights
 from questbook.memory.timeline.remember import remember
 
 
@@ -68,9 +68,9 @@ async def test_ms03_observations_and_insights_come_together_and_what_has_ended_w
     async def holds(found):
         return await valid(store, found, timeline=LINE)
 
-    now = await told(store, query, valid=holds)
+    now = await told(store, query, refine=holds)
     assert set(now) == {"Goran lives at the inn.", "Goran flees from whoever lives at the mill."}
-    assert await told(store, query, before=5, valid=lambda found: valid(store, found, timeline=LINE, before=5)) == [
+    assert await told(store, query, before=5, refine=lambda found: valid(store, found, timeline=LINE, before=5)) == [
         "Goran lives at the mill."
     ]
 
@@ -80,7 +80,7 @@ async def test_ms04_candidates_are_ranked_anew_by_words_and_meaning_and_the_same
         await store.aput(FACTS, f"n{turn}", record(turn, f"The lamp in the tower burns, night {turn}."))
     await store.aput(FACTS, "x", record(50, "Oda's swordfish lamp was stolen from the tower."))
     await store.aput(FACTS, "y", record(51, "Oda's swordfish lamp was STOLEN from the tower."))
-    found = await recall(store, FACTS, "Who took the swordfish lamp?", timeline=LINE, limit=20)
+    found = await recall(store, FACTS, Query("Who took the swordfish lamp?", timeline=LINE, limit=20))
     assert found[0].value["text"].casefold() == "oda's swordfish lamp was stolen from the tower."
     assert len(found[0].folded) == 1
     assert sum("swordfish" in one.value["text"] for one in found) == 1
@@ -103,7 +103,7 @@ async def test_ms20_importance_is_kept_and_weighed_and_so_is_what_was_used(store
     for turn, importance in ((1, 2), (2, 9)):
         await tell(store, turn, f"The lamp number {turn} burns.", importance=importance)
     with_it, without = [
-        {one.key: one for one in await recall(store, FACTS, "Which lamp burns?", timeline=LINE, weights=weights)}
+        {one.key: one for one in await recall(store, FACTS, Query("Which lamp burns?", timeline=LINE, weights=weights))}
         for weights in (Weights(), Weights(importance=0))
     ]
     for key, importance in (("a-1-fact-0", 2), ("a-2-fact-0", 9)):

@@ -5,8 +5,8 @@ from stores import opened
 
 from questbook.memory import HashEmbeddings
 from questbook.memory.recall.names import holds, names_of
+from questbook.memory.recall.query import Query, Weights
 from questbook.memory.recall.recall import recall
-from questbook.memory.recall.weights import Weights
 
 FACTS = ("u", "c", "facts")
 
@@ -75,7 +75,7 @@ async def told(store, *texts):
 
 
 async def texts(store, question, **settings):
-    return [one.value["text"] for one in await recall(store, FACTS, question, **settings)]
+    return [one.value["text"] for one in await recall(store, FACTS, Query(question, **settings))]
 
 
 CALLED = "People call Gardric the Merry Nail."
@@ -99,7 +99,7 @@ async def test_what_has_a_name_word_for_word_comes_before_what_has_its_words_sca
         "Grey, grey: a heron, grey, by the grey water.",
     )
     await told(store, whole, scattered, "A boat.")
-    (best, other) = await recall(store, FACTS, "Was the Grey Heron by the grey water?", limit=2)
+    (best, other) = await recall(store, FACTS, Query("Was the Grey Heron by the grey water?", limit=2))
     assert best.value["text"] == whole
     assert "name word for word" in str(best.reason)
     assert "name" not in str(other.reason)

@@ -6,6 +6,7 @@ import pytest
 from langgraph.store.base import PutOp
 from stores import opened
 
+from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember
@@ -24,7 +25,7 @@ async def write(store, branch, turn, text):
 
 
 async def keys(store, query, **settings):
-    return [found.key for found in await recall(store, HERE, [(query, 1.0)], **settings)]
+    return [found.key for found in await recall(store, HERE, Query(query, **settings))]
 
 
 async def test_names_and_rare_words_are_found_on_every_store(store):
@@ -99,5 +100,5 @@ async def test_what_another_record_was_replaced_by_gets_no_strangers_question(st
     async def replaced(found):
         return [found[0]._replace(key="elsewhere", value={"text": "He moved.", "kind": "trait"})]
 
-    (one,) = await recall(store, HERE, "Is he awake?", timeline=[("a", 2)], valid=replaced)
+    (one,) = await recall(store, HERE, Query("Is he awake?", timeline=[("a", 2)], refine=replaced))
     assert one.question is None

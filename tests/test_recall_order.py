@@ -8,8 +8,8 @@ from stores import opened
 
 from questbook.memory import HashEmbeddings
 from questbook.memory.recall.access import access_op, last_accesses
-from questbook.memory.recall.recall import Present, recall
-from questbook.memory.recall.weights import Weights
+from questbook.memory.recall.query import Present, Query, WeightedText, Weights
+from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember
 from questbook.memory.timeline.timeline import record_key
@@ -44,7 +44,7 @@ async def fact(store, name, text, turn=1, namespace=FACTS, branch="main", **fiel
 
 
 async def keys(store, query, namespaces=FACTS, **settings):
-    return [one.key for one in await recall(store, namespaces, query, **settings)]
+    return [one.key for one in await recall(store, namespaces, Query(query, **settings))]
 
 
 async def test_an_answer_is_found_by_the_question_before_it_and_brings_it_along(store):
@@ -59,32 +59,32 @@ async def test_an_answer_is_found_by_the_question_before_it_and_brings_it_along(
     await remember(store, HERE, [*said, *(f"The road goes on, mile {n}." for n in range(60))])
 
     async def turns(weights):
-        found = await recall(store, HERE, "Who has the swordfish bell?", timeline=LINE, limit=3, weights=weights)
+        found = await recall(store, HERE, Query("Who has the swordfish bell?", timeline=LINE, limit=3, weights=weights))
         assert {one.question for one in found} == {None}, "the question was recalled itself"
         return [one.value["turn"] for one in found]
 
     assert (await turns(Weights()))[0] == 4
     assert 5 in await turns(Weights())
     assert 5 not in await turns(Weights().without("neighbours", "spread"))
-    (alone,) = await recall(store, HERE, "Was it the ferryman?", timeline=LINE, limit=1)
+    (alone,) = await recall(store, HERE, Query("Was it the ferryman?", timeline=LINE, limit=1))
     assert alone.question["text"] == "Who stole the swordfish bell?"
 
 
 async def test_a_neighbour_of_another_future_counts_nothing(store):
     await remember(store, HERE, ["The rain goes on.", "You shiver.", "It was the ferryman."], timeline=[("main", 3)])
-    before = await recall(store, HERE, "swordfish bell", timeline=[("main", 3)])
+    before = await recall(store, HERE, Query("swordfish bell", timeline=[("main", 3)]))
     await remember(store, HERE, ["Who stole the swordfish bell?"], turn=2, timeline=[("main", 1), ("b", 2)])
-    assert await recall(store, HERE, "swordfish bell", timeline=[("main", 3)]) == before
-    (best, *_) = await recall(store, HERE, "swordfish bell", timeline=[("main", 1), ("b", 2)])
+    assert await recall(store, HERE, Query("swordfish bell", timeline=[("main", 3)])) == before
+    (best, *_) = await recall(store, HERE, Query("swordfish bell", timeline=[("main", 1), ("b", 2)]))
     assert best.value["branch"] == "b"
 
 
 async def test_who_is_named_as_speaker_or_subject_comes_first_and_nobody_is_left_out(store):
     await remember(store, HERE, [{"text": f"I like the {what}.", "speaker": who} for what, who in LIKED])
-    found = await recall(store, HERE, "What does Mel like about the sea?", speakers=["Caroline", "Melanie"])
+    found = await recall(store, HERE, Query("What does Mel like about the sea?", speakers=["Caroline", "Melanie"]))
     assert [one.value["speaker"] for one in found] == ["Melanie", "Caroline"]
     assert [one.reason.named for one in found] == [1, -1]
-    both = await recall(store, HERE, "Do Caroline and Melanie like the sea?", speakers=["Caroline", "Melanie"])
+    both = await recall(store, HERE, Query("Do Caroline and Melanie like the sea?", speakers=["Caroline", "Melanie"]))
     assert {one.reason.named for one in both} == {0}
     await fact(store, "x", "is afraid of water", subject="Goran the smith")
     await fact(store, "y", "is afraid of water and more", subject="Oda")
@@ -96,7 +96,7 @@ async def test_a_time_in_the_question_moves_up_what_fits_and_loses_nothing_undat
     for day in range(9, 0, -1):
         await fact(store, f"day{day}", f"We camp at the {day} th mill.", said_at=f"2026-03-0{day}T20:00:00+00:00")
     await fact(store, "undated", "We camp at the mill, some time.")
-    asked = await recall(store, FACTS, "Where did we camp three days ago?", present=Present(NOW), limit=20)
+    asked = await recall(store, FACTS, Query("Where did we camp three days ago?", present=Present(NOW), limit=20))
     assert asked[0].key == "day7"
     assert asked[0].reason.time == 1
     assert "undated" in {one.key for one in asked}
@@ -110,7 +110,7 @@ async def test_a_time_finds_its_record_among_hundreds_that_fit_as_well(store):
         for n in range(400)
     ]
     await remember(store, HERE, records)
-    (best, *_) = await recall(store, HERE, "Where did we camp 317 days ago?", present=Present(NOW))
+    (best, *_) = await recall(store, HERE, Query("Where did we camp 317 days ago?", present=Present(NOW)))
     assert best.value["turn"] == 318
 
 
@@ -124,7 +124,7 @@ async def test_sessions_story_days_and_events(store):
     present = Present(NOW, 3, 3)
 
     async def first(query):
-        return (await recall(store, HERE, query, present=present, timeline=[("main", 3)]))[0].value["turn"]
+        return (await recall(store, HERE, Query(query, present=present, timeline=[("main", 3)])))[0].value["turn"]
 
     assert await first("What did the pedlar sell me before we reached the ashen tower?") == 1
     assert await first("What did the pedlar sell me after we reached the ashen tower?") == 3
@@ -140,10 +140,10 @@ async def test_a_record_that_says_itself_before_what_is_what_is_asked_for(store)
         "You count the coins.",
     ]
     await remember(store, HERE, [{"text": text} for text in told])
-    asked = await recall(store, HERE, "What am I to get before the snow?", timeline=[("main", 3)])
+    asked = await recall(store, HERE, Query("What am I to get before the snow?", timeline=[("main", 3)]))
     assert asked[0].value["turn"] == 2
     assert asked[0].reason.time == 0
-    asked = await recall(store, HERE, "What was good before the mason promised a cloak?", timeline=[("main", 3)])
+    asked = await recall(store, HERE, Query("What was good before the mason promised a cloak?", timeline=[("main", 3)]))
     assert asked[0].value["turn"] == 1
     assert asked[0].reason.time > 0
 
@@ -154,7 +154,7 @@ async def test_importance_and_recency_are_small_weights(store):
     await fact(store, "fresh", "A boat comes in at noon.", importance=10, said_at="2026-03-09T00:00:00")
     assert await keys(store, "Is the lamp lit?") == ["grave", "dull", "fresh"]
     off = Weights(importance=0, recency=0)
-    assert (await recall(store, FACTS, "Is the lamp lit?", weights=off))[0].reason.importance in (0.1, 0.9)
+    assert (await recall(store, FACTS, Query("Is the lamp lit?", weights=off)))[0].reason.importance in (0.1, 0.9)
 
 
 @pytest.mark.parametrize("importance", ["very", None, float("inf"), -3, True])
@@ -168,7 +168,7 @@ async def test_an_importance_that_is_none_is_no_error(tmp_path, importance):
 async def test_the_order_does_not_depend_on_when_it_is_asked(store):
     for n in range(20):
         await fact(store, f"f{n}", f"The lamp of house {n}.", n + 1, said_at=(NOW - timedelta(hours=n)).isoformat())
-    asked = [await recall(store, FACTS, "lamp", present=Present(NOW + timedelta(days=d))) for d in (0, 1, 400)]
+    asked = [await recall(store, FACTS, Query("lamp", present=Present(NOW + timedelta(days=d)))) for d in (0, 1, 400)]
     assert asked[0] == asked[1] == asked[2]
 
 
@@ -177,7 +177,7 @@ async def test_published_scoring_goes_by_recency_importance_and_relevance_alike(
     await fact(store, "old", "The lamp is lit.", importance=1, said_at="2026-01-01T00:00:00")
     await fact(store, "new", "A boat comes in.", importance=9, said_at="2026-03-09T00:00:00")
     assert await keys(store, "Is the lamp lit?") == ["old", "new"]
-    found = await recall(store, FACTS, "Is the lamp lit?", weights=stream)
+    found = await recall(store, FACTS, Query("Is the lamp lit?", weights=stream))
     assert [one.key for one in found] == ["new", "old"], "two of three parts are the newer one's"
     assert found[0].weight == pytest.approx(2)
     assert found[1].weight == pytest.approx(1)
@@ -190,7 +190,7 @@ async def test_published_scoring_decays_by_0_995_an_hour_since_the_last_access_o
     await remember(store, HERE, records, timeline=[("main", 3)])
 
     async def recency(timeline):
-        found = await recall(store, HERE, "boat", timeline=timeline, weights=stream, accesses=accesses)
+        found = await recall(store, HERE, Query("boat", timeline=timeline, weights=stream, accesses=accesses))
         return {one.value["turn"]: one.reason.recency for one in found}
 
     first = await recency([("main", 3)])
@@ -232,8 +232,8 @@ async def test_what_no_longer_holds_is_dropped_by_whoever_knows(store):
         last = {one.value["slot"]: one.value["turn"] for one in sorted(found, key=lambda one: one.value["turn"])}
         return [one for one in found if one.value["turn"] == last[one.value["slot"]]]
 
-    assert await keys(store, "Who is the king?", timeline=LINE, valid=latest) == ["now"]
-    assert await keys(store, "Who is the king?", timeline=LINE, valid=latest, before=5) == ["then"]
+    assert await keys(store, "Who is the king?", timeline=LINE, refine=latest) == ["now"]
+    assert await keys(store, "Who is the king?", timeline=LINE, refine=latest, before=5) == ["then"]
 
 
 async def test_records_that_say_the_same_are_folded_into_the_best(store):
@@ -253,7 +253,7 @@ async def test_tokens_and_distance_are_kept(store):
     assert "far" in await keys(store, "The lamp is lit")
     assert await keys(store, "The lamp is lit", max_cosine_distance=0.3) == ["short"]
     with pytest.raises(ValueError, match="max_cosine_distance is 3"):
-        await recall(store, FACTS, "lamp", max_cosine_distance=3)
+        await recall(store, FACTS, Query("lamp", max_cosine_distance=3))
 
 
 async def test_many_queries_and_namespaces_are_one_embedding_each(store):
@@ -264,18 +264,25 @@ async def test_many_queries_and_namespaces_are_one_embedding_each(store):
     await fact(store, "p", "The player likes lamps.", namespace=PLAYER)
     embed.asked.clear()
     found = await recall(
-        store, [HERE, FACTS], [("the lamp", 1.0), ("a dark tower", 0.3), " "], lasting=[LORE, PLAYER], timeline=LINE
+        store,
+        [HERE, FACTS],
+        Query(
+            "the lamp",
+            hints=[WeightedText("a dark tower", 0.3), WeightedText(" ", 1.0)],
+            lasting=[LORE, PLAYER],
+            timeline=LINE,
+        ),
     )
     assert sorted(embed.asked) == ["a dark tower", "the lamp"]
     assert {one.namespace for one in found} == {HERE, FACTS, LORE, PLAYER}
-    nothing_yet = await recall(store, [HERE, FACTS], "lamp", lasting=[LORE, PLAYER], timeline=[])
+    nothing_yet = await recall(store, [HERE, FACTS], Query("lamp", lasting=[LORE, PLAYER], timeline=[]))
     assert {one.namespace for one in nothing_yet} == {LORE, PLAYER}, "what lasts is seen from anywhere"
 
 
 async def test_the_reason_says_what_the_order_is_made_of(store):
     await fact(store, "x", "Oda keeps the lamp.", importance=8, subject="Oda", said_at="2026-03-09T12:00:00")
     await fact(store, "y", "A boat.")
-    (best, _) = await recall(store, FACTS, "What of Oda's lamp yesterday?", present=Present(NOW))
+    (best, _) = await recall(store, FACTS, Query("What of Oda's lamp yesterday?", present=Present(NOW)))
     assert str(best.reason) == (
         "relevance 1.00, words #1, meaning #1, time 1.00, named +1, importance 0.8, recency 1.00"
     )

@@ -3,6 +3,7 @@
 import pytest
 from stores import opened
 
+from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember, session_of
@@ -23,7 +24,7 @@ async def written(store):
 async def test_a_foreign_conversation_in_three_lines(store):
     await remember(store, HERE, ["The lamp is lit.", {"player": "I wait.", "reply": "Night falls."}, {"text": "Dawn."}])
     assert await written(store) == [(1, "The lamp is lit."), (2, "I wait.\nNight falls."), (3, "Dawn.")]
-    assert [one.value["turn"] for one in await recall(store, HERE, "What about the lamp?", limit=1)] == [1]
+    assert [one.value["turn"] for one in await recall(store, HERE, Query("What about the lamp?", limit=1))] == [1]
 
 
 async def test_writing_twice_is_writing_once(store):
@@ -39,7 +40,10 @@ async def test_another_future_goes_on_a_branch_of_its_own(store):
     assert line[0] == ("a", 1)
     assert line[1][1] == 2 != "a"
     assert await written(store) == [(1, "one"), (2, "another two"), (2, "two")]
-    assert {one.value["text"] for one in await recall(store, HERE, "two", timeline=line)} == {"one", "another two"}
+    assert {one.value["text"] for one in await recall(store, HERE, Query("two", timeline=line))} == {
+        "one",
+        "another two",
+    }
 
 
 async def test_further_writes_go_into_the_same_batch_or_nothing_does(store):

@@ -9,6 +9,7 @@ from questbook.graphs.dungeon_master.forgetting.provenance import why
 from questbook.graphs.dungeon_master.forgetting.retract import put_back, retract
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
+from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.notebooks import StateNotebook, diff_patch, merge_patch
 
@@ -35,7 +36,7 @@ async def story(game):
 async def remembered(game, query="rich"):
     context = Context.of(game.settings)
     found = await recall(
-        game.store, (context.user, context.campaign, "exchanges"), [(query, 1.0)], timeline=game.values["timeline"]
+        game.store, (context.user, context.campaign, "exchanges"), Query(query, timeline=game.values["timeline"])
     )
     return {item.value["turn"] for item in found}
 

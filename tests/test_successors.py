@@ -5,6 +5,7 @@ from noted_facts import FACTS, say
 from stores import KINDS, opened
 
 from questbook.memory.facts.successors import with_successors
+from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.remember import remember
 from questbook.memory.timeline.timeline import record_key
@@ -27,7 +28,7 @@ async def found(store, query, timeline, **options):
     async def holding(records):
         return await with_successors(store, records, FACTS, timeline=timeline)
 
-    got = await recall(store, [EXCHANGES, FACTS], query, timeline=timeline, valid=holding, **options)
+    got = await recall(store, [EXCHANGES, FACTS], Query(query, timeline=timeline, refine=holding, **options))
     return [one.value["text"] for one in got]
 
 

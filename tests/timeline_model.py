@@ -25,6 +25,7 @@ from timeline_records import Exchange, Fact, Record, exchanges_of, holding, lear
 
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.memory.facts.validity import valid
+from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment, visible
@@ -140,7 +141,7 @@ class Campaign:
         timeline, before = self._reach(place)
         spaces, holds = (self.exchanges, self.facts), partial(valid, self.store, timeline=timeline, before=before)
         found = await recall(
-            self.store, spaces, [(query, 1.0)], timeline=timeline, before=before, secrets=True, valid=holds
+            self.store, spaces, Query(query, timeline=timeline, before=before, secrets=True, refine=holds)
         )
         return [record.key for record in found]
 

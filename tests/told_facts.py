@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from noted_facts import FACTS, noted, say
 
+from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 
 HERE, DONE = (*FACTS[:-1], "exchanges"), (*FACTS[:-1], "reflections")
@@ -23,4 +24,4 @@ async def tell(store, turn, text, **more):
 
 async def told(store, query, namespace=FACTS, **more):
     """Texts of what is recalled."""
-    return [one.value["text"] for one in await recall(store, namespace, query, timeline=LINE, **more)]
+    return [one.value["text"] for one in await recall(store, namespace, Query(query, timeline=LINE, **more))]

@@ -12,7 +12,7 @@ from typing import Any
 from langgraph.store.base import BaseStore
 
 from questbook.memory.facts.validity import valid
-from questbook.memory.recall.result import Recalled
+from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.timeline import Segment, visible
 

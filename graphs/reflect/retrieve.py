@@ -17,6 +17,7 @@ from questbook.graphs.reflect.state import ReflectState
 from questbook.memory.facts.reflection import Evidence
 from questbook.memory.facts.validity import valid
 from questbook.memory.recall.candidates import Scope, candidates
+from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.text.wording import content_stems
 
@@ -40,13 +41,15 @@ async def retrieve(state: ReflectState, runtime: Runtime[Context]) -> dict[str, 
         found = await recall(
             runtime.store,
             [places.exchanges, places.facts],
-            asked,
-            timeline=state.timeline,
-            before=state.turn + 1,
-            limit=_ANSWERS,
-            weights=runtime.context.weights.model_copy(update={"scoring": "sum"}),  # to reflect is not to use
-            secrets=True,  # what is concluded of a secret is one
-            valid=partial(valid, runtime.store, timeline=state.timeline),
+            Query(
+                asked,
+                timeline=state.timeline,
+                before=state.turn + 1,
+                limit=_ANSWERS,
+                weights=runtime.context.weights.model_copy(update={"scoring": "sum"}),  # to reflect is not to use
+                secrets=True,  # what is concluded of a secret is one
+                refine=partial(valid, runtime.store, timeline=state.timeline),
+            ),
         )
         answers += [Evidence(one.key, one.value) for one in found]
     likes = await _likes(runtime.store, places.facts, state, state.facts)

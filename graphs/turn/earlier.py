@@ -19,9 +19,8 @@ from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.ltm.config import SPELLING_DISTANCE
 from questbook.memory.recall.age import phrase_age
-from questbook.memory.recall.recall import Recalled
+from questbook.memory.recall.query import DEFAULT_WEIGHTS, Query, Recalled, Weights
 from questbook.memory.recall.recall import recall as recall_records
-from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks import render_value
 
@@ -81,17 +80,19 @@ async def earlier_exchanges(
     best = await recall_records(
         runtime.store,
         campaign_namespace(context.user, context.campaign, "exchanges"),
-        query,
-        timeline=state.timeline,
-        before=before,
-        limit=how.most,
-        budget=how.tokens,
-        cost=lambda one: count_tokens_approximately([exchange_line(told(one))]),
-        weights=how.weights,
-        present=await present_of(state, runtime, now),
-        max_cosine_distance=how.max_cosine_distance,
-        valid=_related if _by_spelling(runtime.store, how) else None,
-        accesses=campaign_namespace(context.user, context.campaign, "accesses"),
+        Query(
+            query,
+            timeline=state.timeline,
+            before=before,
+            limit=how.most,
+            budget=how.tokens,
+            cost=lambda one: count_tokens_approximately([exchange_line(told(one))]),
+            weights=how.weights,
+            present=await present_of(state, runtime, now),
+            max_cosine_distance=how.max_cosine_distance,
+            refine=_related if _by_spelling(runtime.store, how) else None,
+            accesses=campaign_namespace(context.user, context.campaign, "accesses"),
+        ),
     )
     return sorted((told(one) for one in best), key=lambda memory: int(memory["turn"]))
 

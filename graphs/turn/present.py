@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.turn_state import TurnState
-from questbook.memory.recall.recall import Present
+from questbook.memory.recall.query import Present
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.remember import session_of
 from questbook.memory.timeline.timeline import branch_of, record_key

@@ -15,6 +15,7 @@ from questbook.memory.archive.days import Days
 from questbook.memory.archive.matching import matched
 from questbook.memory.archive.page import Page, page_of
 from questbook.memory.errors import BadQueryError
+from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.seen import all_seen
@@ -126,7 +127,7 @@ async def _best(
     store: BaseStore, namespace: tuple[str, ...], query: str, timeline: Sequence[Segment], before: int | None
 ) -> list[str]:
     """Return the keys of the best fitting records, best first: the one place that knows how to ask for them."""
-    found = await recall(store, namespace, [(query, 1.0)], timeline=timeline, before=before, limit=_RANKED)
+    found = await recall(store, namespace, Query(query, timeline=timeline, before=before, limit=_RANKED))
     return [record.key for record in found]
 
 

@@ -15,7 +15,7 @@ from langgraph.store.base import BaseStore, GetOp
 
 from questbook.memory.facts.settled import Standing
 from questbook.memory.facts.validity import holding, records, valid
-from questbook.memory.recall.result import Recalled
+from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import get_all
 from questbook.memory.timeline.timeline import Segment, record_key
 

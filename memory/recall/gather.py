@@ -12,6 +12,7 @@ from questbook.memory.recall.candidates import WIDTH, Scope, candidates
 from questbook.memory.recall.names import holds
 from questbook.memory.recall.neighbours import Place, neighbours_of
 from questbook.memory.recall.pool import Pool
+from questbook.memory.recall.query import WeightedText
 from questbook.memory.store.any_store import get_values
 from questbook.memory.timeline.timeline import Segment
 
@@ -34,7 +35,7 @@ class Gathered(NamedTuple):
 async def gather(
     store: BaseStore,
     scopes: Sequence[Scope],
-    queries: Sequence[tuple[str, float]],
+    queries: Sequence[WeightedText],
     *,
     besides: set[Place],
     timeline: Sequence[Segment] | None,
@@ -53,15 +54,15 @@ async def gather(
         before: As in `recall`.
         known: Whether the viewer may know a record.
     """
-    heaviest = max(weight for _, weight in queries)
-    shares = [max(weight / heaviest, _LEAST_SHARE) for _, weight in queries]
+    heaviest = max(one.weight for one in queries)
+    shares = [max(one.weight / heaviest, _LEAST_SHARE) for one in queries]
     widths = [math.ceil(WIDTH * share) for share in shares]
     found = Gathered(Pool(one_line=timeline is not None), [{} for _ in queries])
     wanted = set(besides)
-    for scope, hits in zip(scopes, await candidates(store, scopes, [text for text, _ in queries], widths), strict=True):
-        for (text, weight), cosines, share, items in zip(queries, found.cosines, shares, hits, strict=True):
+    for scope, hits in zip(scopes, await candidates(store, scopes, [one.text for one in queries], widths), strict=True):
+        for query, cosines, share, items in zip(queries, found.cosines, shares, hits, strict=True):
             for rank, item in enumerate(items):
-                if not known(item.value) or not (weight or holds(str(item.value.get("text", "")), [text])):
+                if not known(item.value) or not (query.weight or holds(str(item.value.get("text", "")), [query.text])):
                     continue
                 place = (scope.namespace, item.key)
                 number = found.pool.add(place, item.value)

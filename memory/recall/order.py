@@ -11,10 +11,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from questbook.memory.recall.pool import Pool
-from questbook.memory.recall.result import Reason
+from questbook.memory.recall.query import Reason, Weights
 from questbook.memory.recall.time_fit import moment
 from questbook.memory.recall.times import names_time
-from questbook.memory.recall.weights import Weights
 from questbook.memory.text.bm25 import divide_by_maximum
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ than there are candidates, or the store proposes them by what the timeline sees.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -19,6 +20,7 @@ from langgraph.store.base import BaseStore
 
 from questbook.memory.embeddings.embedders import embedder_of
 from questbook.memory.recall.access import last_accesses
+from questbook.memory.recall.aliases import also_called
 from questbook.memory.recall.candidates import Scope
 from questbook.memory.recall.gather import Gathered, gather
 from questbook.memory.recall.names import holds, names_of
@@ -26,131 +28,90 @@ from questbook.memory.recall.neighbours import Place, latest_of
 from questbook.memory.recall.order import Evidence, Order
 from questbook.memory.recall.people import bonus, named_in, without
 from questbook.memory.recall.pool import Pool
-from questbook.memory.recall.result import Reason, Recalled
+from questbook.memory.recall.query import Namespace, Query, Recalled, WeightedText, Weights
 from questbook.memory.recall.selection import fitting, folded, with_questions
 from questbook.memory.recall.time_fit import fit, utc_date
 from questbook.memory.recall.times import When, read_when
-from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from questbook.memory.recall.words import content_words, scored_apart
 from questbook.memory.text.words import split_words
 from questbook.memory.timeline.off_the_record import WITHHELD
 from questbook.memory.timeline.secrets import may_know
-from questbook.memory.timeline.timeline import Segment
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Present", "Reason", "Recalled", "recall"]
-
-Namespace = tuple[str, ...]
-Queries = str | Sequence[str | tuple[str, float]]
 _LATEST = 100  # records that generative_agents looks at for being recent, whatever they say
 _MOST_DATES = 8  # days or months, each of which is searched by itself; a longer time needs no search of its own
 _WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
 
 
-class Present(NamedTuple):
-    """What time it is, for questions that name one.
-
-    Attributes:
-        now: Real time with an offset, whose midnight changes the day; None: now, in UTC.
-        day: Day of the story.
-        session: Number of the session.
-    """
-
-    now: datetime | None = None
-    day: int | None = None
-    session: int | None = None
-
-
-async def recall(
-    store: BaseStore,
-    namespaces: Namespace | Sequence[Namespace],
-    query: Queries,
-    *,
-    lasting: Sequence[Namespace] = (),
-    timeline: Sequence[Segment] | None = None,
-    before: int | None = None,
-    limit: int = 12,
-    budget: int | None = None,
-    cost: Callable[[Recalled], int] | None = None,
-    weights: Weights = DEFAULT_WEIGHTS,
-    present: Present = Present(),  # noqa: B008 (immutable)
-    speakers: Sequence[str] = (),
-    max_cosine_distance: float | None = None,
-    secrets: bool = False,
-    viewer: Sequence[str] = (),
-    valid: Callable[[list[Recalled]], Awaitable[list[Recalled]]] | None = None,
-    accesses: Namespace | None = None,
-) -> list[Recalled]:
-    """Find the records that fit best, best first.
+async def recall(store: BaseStore, namespaces: Namespace | Sequence[Namespace], query: str | Query) -> list[Recalled]:
+    """Find the records that fit a question best, best first.
 
     Args:
-        store: Any store; the records carry `text`, and what else they carry is made use of: the fields of
-            `questbook.memory.timeline.records.Stamp`, `kind`, `speaker`, `subject`, `importance`, `said_at`,
-            `real_time`, `day`, `session`. One that has `withheld` stands for words that are not kept, and is passed
-            over.
+        store: Any store.
         namespaces: Where the records of the timeline are, one namespace or several.
-        query: One text or several, each alone or with its weight; blank ones are passed over. The heaviest one is the
-            question: the time and the names in it count.
-        lasting: Namespaces whose records belong to no timeline, such as lore and what is known of the player.
-        timeline: Recall only what it may see; None: everything.
-        before: Recall only what was written before this turn; what was known as of turn n is recalled with n + 1.
-        limit: Records to return at the most.
-        budget: Tokens that they may cost; what does not fit is passed over, and less that does fit follows.
-        cost: Tokens of a record; default: its text, four characters each.
-        weights: What the order is made of.
-        present: What time it is.
-        speakers: Names of those who speak in the records, as far as known: in a query they say who, not what.
-        max_cosine_distance: Leave out what is farther from all queries (0 to 2), if the store makes vectors.
-        secrets: Whether to recall what only the dungeon master knows. False is a player's view: records of kind
-            "secret", and those that name who knows them without the viewer, are left out before anything is ordered.
-        viewer: Names of the viewer; "player" and "you" always are.
-        valid: Is given the records in their order and returns those that hold, such as the latest of each slot.
-        accesses: Where the campaign keeps last accesses; for the scoring "generative_agents".
-
-    Raises:
-        ValueError: `max_cosine_distance` is not between 0 and 2.
+        query: What to recall; a text alone is a question to all that is there.
     """
-    if max_cosine_distance is not None and not 0 <= max_cosine_distance <= 2:
-        raise ValueError(f"max_cosine_distance is {max_cosine_distance!r}; a cosine distance lies between 0 and 2.")
-    asked = _asked(query)
+    asked = Query(query) if isinstance(query, str) else query
+    spaces = _several(namespaces)
+    ranking = await _rank(store, spaces, asked)
+    if asked.aliases and (names := also_called(ranking.records, asked.text)):
+        ranking = await _rank(store, spaces, replace(asked, text="\n".join([asked.text, *names])))
+    chosen = fitting(folded(ranking.records, asked.limit), asked.limit, asked.budget, asked.cost or _tokens)
+    return chosen if ranking.evidence is None else with_questions(chosen, ranking.evidence.pool, ranking.evidence.near)
+
+
+class _Ranking(NamedTuple):
+    """Records in their order, and what it is made of."""
+
+    records: Iterable[Recalled]
+    evidence: Evidence | None
+
+
+async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> _Ranking:
+    """Put in order all that the store proposes and the viewer may know."""
+    timeline, before, lasting = query.timeline, query.before, query.lasting
+    asked = query.texts
     if not asked or (timeline is not None and not timeline and not lasting):
-        return []
-    question, heaviest = max(asked, key=lambda one: one[1])
+        return _Ranking([], None)
+    question, heaviest = (heavy := max(asked, key=lambda one: one.weight)).text, heavy.weight
+    present = query.present
     when = read_when(question, present.now or datetime.now(UTC), day=present.day, session=present.session)
-    scopes = [Scope(space, timeline, before, _narrow(when)) for space in _several(namespaces)]
+    scopes = [Scope(space, timeline, before, _narrow(when)) for space in spaces]
     scopes += [Scope(space) for space in lasting]
-    callers = frozenset(word for words in named_in(question, speakers).values() for word in words)
-    texts = [(without(text, callers), weight) for text, weight in asked]
+    callers = frozenset(word for words in named_in(question, query.speakers).values() for word in words)
+    texts = [WeightedText(without(one.text, callers), one.weight) for one in asked]
     names = names_of(question, callers)
-    texts += [(name, 0.0) for name in names]  # they bring what has them, and order nothing
-    texts += [(when.anchor, heaviest)] if when.anchor else []
+    texts += [WeightedText(name, 0.0) for name in names]  # they bring what has them, and order nothing
+    texts += [WeightedText(when.anchor, heaviest)] if when.anchor else []
 
     def known(value: Mapping[str, Any]) -> bool:
-        return not value.get(WITHHELD) and (secrets or may_know(value, viewer))
+        return not value.get(WITHHELD) and (query.secrets or may_know(value, query.viewer))
 
     accessed: Mapping[str, str] = {}
     besides: set[Place] = set()
-    if weights.scoring == "generative_agents" and timeline:
-        accessed = await last_accesses(store, accesses, timeline, before or timeline[-1][1] + 1) if accesses else {}
+    if query.weights.scoring == "generative_agents" and timeline:
+        turn = before or timeline[-1][1] + 1
+        accessed = await last_accesses(store, query.accesses, timeline, turn) if query.accesses else {}
         for scope in scopes[: len(scopes) - len(lasting)]:
             besides |= {(scope.namespace, key) for key in accessed} | latest_of(scope, _LATEST)
     gathered = await gather(store, scopes, texts, besides=besides, timeline=timeline, before=before, known=known)
-    evidence = await _evidence(gathered, question, texts, names, when, weights, speakers)
-    order = Order(evidence._replace(accessed=accessed, worth=_worth(store)), weights)
-    found: Iterable[Recalled] = _told(evidence, order, max_cosine_distance)
-    if valid is not None:
-        found = await valid(list(found))
-    chosen = fitting(folded(found, limit), limit, budget, cost or _tokens)
-    return with_questions(chosen, evidence.pool, evidence.near)
+    evidence = await _evidence(gathered, question, texts, names, when, query.weights, query.speakers)
+    order = Order(evidence._replace(accessed=accessed, worth=_worth(store)), query.weights)
+    records: Iterable[Recalled] = _told(evidence, order, query.max_cosine_distance)
+    if query.refine is not None:
+        records = await query.refine(list(records))
+    elif query.aliases:
+        records = list(records)
+    return _Ranking(records, evidence)
 
 
 async def _evidence(
     gathered: Gathered,
     question: str,
-    texts: Sequence[tuple[str, float]],
+    texts: Sequence[WeightedText],
     names: Sequence[str],
     when: When,
     weights: Weights,
@@ -165,7 +126,7 @@ async def _evidence(
     about = named_in(question, sorted({str(value["subject"]) for value in pool.values if value.get("subject")}))
     out = frozenset(word for words in speaking.values() for word in words)
     told = pool.texts()
-    words = await scored_apart(told, [content_words(text, out) for text, _ in texts], near, weights.neighbours)
+    words = await scored_apart(told, [content_words(one.text, out) for one in texts], near, weights.neighbours)
     cosines = np.full((len(texts), len(pool)), np.nan)
     for row, found in zip(cosines, gathered.cosines, strict=True):
         row[list(found)] = list(found.values())
@@ -176,7 +137,7 @@ async def _evidence(
         near=near,
         words=words[:count],
         cosines=cosines[:count],
-        queries=[weight for _, weight in texts[:count]],
+        queries=[one.weight for one in texts[:count]],
         named=np.array([bonus(value, speaking, about) for value in pool.values]),
         phrases=np.array([float(holds(text, names)) for text in told]) if names else np.zeros(len(pool)),
         times=np.array([fit(when, value, anchor) for value in pool.values]) if when.said else np.zeros(len(pool)),
@@ -198,12 +159,6 @@ def _told(evidence: Evidence, order: Order, farthest: float | None) -> Iterator[
             continue
         space, key = pool.places[number]
         yield Recalled(key, dict(pool.values[number]), score, float(order.totals[number]), space, order.reason(number))
-
-
-def _asked(query: Queries) -> list[tuple[str, float]]:
-    given = [query] if isinstance(query, str) else query
-    pairs = [(one, 1.0) if isinstance(one, str) else one for one in given]
-    return [(text, weight) for text, weight in pairs if text.strip() and weight > 0]
 
 
 def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from questbook.memory.recall.neighbours import OFFSETS
 from questbook.memory.recall.pool import NONE, Pool
-from questbook.memory.recall.result import Recalled
+from questbook.memory.recall.query import Recalled
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from langchain_core.messages.utils import count_tokens_approximately
@@ -21,8 +20,7 @@ from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.facts.successors import with_successors
 from questbook.memory.recall.age import phrase_age
-from questbook.memory.recall.aliases import also_called
-from questbook.memory.recall.recall import Present, Recalled
+from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.secrets import may_know
@@ -66,7 +64,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     # What the prompt still holds word for word need not be recalled. A turn that could not be written yet has no place
     # on the timeline either: there may be another's record in it.
     before = min(state.turn - count_verbatim_turns(conversation(state, context)), state.remembered_through + 1)
-    query, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
+    message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
     exchanges, facts, lore, accesses = (
         campaign_namespace(context.user, context.campaign, name) for name in ("exchanges", "facts", "lore", "accesses")
     )
@@ -81,17 +79,15 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     written = as_of(state.timeline, min(state.turn - 1, state.remembered_through))
     room = context.recall_tokens // _UNSPOKEN
     hidden = await unspoken(store, facts, written, before, told, _cost, room)
-    shown, known = {memory["key"] for memory in hidden}, list[Recalled]()
+    shown = {memory["key"] for memory in hidden}
 
-    async def holding(found: list[Recalled]) -> list[Recalled]:
-        held = await with_successors(store, found, facts, timeline=written)
-        known[:] = [one for one in held if one.key not in shown]
-        return list(known)
+    async def holding(records: list[Recalled]) -> list[Recalled]:
+        held = await with_successors(store, records, facts, timeline=written)
+        return [record for record in held if record.key not in shown]
 
-    search = partial(
-        recall_records,
-        store,
-        [exchanges, facts] if before > 1 else [],
+    query = Query(
+        message,
+        hints=[WeightedText(state.quest.scene, _SCENE_WEIGHT)],
         lasting=[lore, player_namespace(context.user, "facts")],
         timeline=state.timeline,
         before=before,
@@ -102,13 +98,11 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
         present=present,
         max_cosine_distance=context.max_cosine_distance,
         secrets=True,  # the dungeon master's own prompt; `questbook.graphs.events` shows a player none of them
-        valid=holding,
+        aliases=True,  # "the Heron" of the message is known as Goran, and so is most of him
+        refine=holding,
         accesses=accesses,
     )
-    scene = (state.quest.scene, _SCENE_WEIGHT)
-    best = await search(query=[(query, 1.0), scene])
-    if names := also_called(known, query):  # "the Heron" of the question is known as Goran, and so is most of him
-        best = await search(query=[("\n".join([query, *names]), 1.0), scene])
+    best = await recall_records(store, [exchanges, facts] if before > 1 else [], query)
     return sorted([*hidden, *map(told, best)], key=lambda memory: memory["turn"] or 0)
 
 
