@@ -75,7 +75,7 @@ async def test_what_a_mode_of_ones_own_said_is_told_again():
     await desk.say("Ann, X100: it leaks", fill=KNOWN, reply=say("Turn it off."), update=note(problem="leaks"))
     for line, reply in ((None, "Close the valve."), ("solo", "Call a plumber.")):
         if line:
-            await History(desk.app, desk.config, context).name(line)
+            await History(desk.app, desk.config, context).name_line(line)
         config, again = await History(desk.app, desk.config, context).retry()
         desk.model.queue("reply", say(reply))
         await desk.app.ainvoke(None, config, context=again, durability="sync")

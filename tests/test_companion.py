@@ -106,7 +106,7 @@ async def test_undo_and_retry_take_core_memory_along(companion):
     assert companion.human == "Name: Anna"
     await history.undo()
     assert companion.human == ""
-    found = await history.differ("main", "")
+    found = await history.difference("main", "")
     assert [(change.page, change.path) for change in found.pages] == [("core", ("human",))]
 
 

@@ -63,7 +63,7 @@ async def test_retracting_a_turn_takes_its_facts_and_what_held_before_holds_agai
     assert done.facts == 2
     assert await known(game) == ["Goran lives at the mill."]
     assert await stored(game, PLAYER) == {}
-    places = await History(game.app, game.config, CONTEXT).places()
+    places = await History(game.app, game.config, CONTEXT).turns()
     assert [place.turn for place in places] == [1, 2, 3, 4], "what is set aside is no turn"
 
 

@@ -87,11 +87,11 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
     async with opened() as game:  # another branch, in its own sitting
         history = History(await game.load(), game.config, game.context)
         await history.undo(2)
-        await history.name(f"{SECRET} road")
+        await history.name_line(f"{SECRET} road")
         await sit.play(game, (f"Again: where is the silver  heron, {SECRET}?", "Gone.", {"gold": 8}))
         head = await game.saved_game()
         assert SECRET in head.values["summary"]
-        before = len(await history.places())
+        before = len(await history.turns())
 
         forget = await forgetting(game)
         found = await forget.find(SECRET)
@@ -116,7 +116,7 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
         assert quest["gold"] == 8
         assert saved.turn == 4
         assert [m.id for m in saved.values["messages"]] == [m.id for m in head.values["messages"]]
-        places = await history.places()
+        places = await history.turns()
         assert len(places) == before, "the tree of what was played stands"
         assert sum(place.reply == FORGOTTEN for place in places) == 2
 
@@ -284,7 +284,7 @@ async def test_a_forgotten_turn_is_still_a_place_in_the_story(game):
     with pytest.raises(ForgettingError, match="checkpoints"):  # those in RAM are none of ours; the store is cleaned
         await Forgetting(game.app, game.config, context).forget("swordfish")
     history = History(game.app, game.config, context)
-    assert [(place.turn, place.player) for place in await history.places()][1] == (2, "[forgotten]")
+    assert [(place.turn, place.player) for place in await history.turns()][1] == (2, "[forgotten]")
     assert (await history.find("2")).turn == 2
     await history.rewind(2)
     assert game.values["turn"] == 2

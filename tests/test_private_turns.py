@@ -107,7 +107,7 @@ async def test_another_future_of_the_turn_is_noted_and_this_one_stays_unnoted(ga
     await game.begin()
     await game.play(ASIDE)
     history = History(game.app, game.config, Context.of(game.settings))
-    config, _ = await history.before_last()
+    config, _ = await history.last_message()
     game.model.queue("update", say("", call("StateNotebook", gold=3)))
     again = {"messages": [HumanMessage("I find my purse.")]}
     await game.app.ainvoke(again, config, context=game.settings, durability="sync")
@@ -166,7 +166,7 @@ async def test_another_future_of_the_companions_turn_may_note_and_this_one_still
     talk = Companion(model)
     await talk.say("Hello.")
     await talk.say(ASIDE, say("I hear zwiebel."))
-    config, said = await talk.history.before_last()
+    config, said = await talk.history.last_message()
     assert said == ASIDE
     keep = call("archival_memory_insert", content="The ferry leaves at nine.")
     model.queue("companion", say("Kept.", keep))

@@ -74,7 +74,7 @@ async def test_its_words_leave_buffer_recall_and_head_and_the_game_plays_on(stor
     assert story.values["quest"]["gold"] == 1
     assert "rich" not in str(story.model.asked("quest")[-1])
     history = History(*story.args)
-    assert [place.turn for place in await history.places()] == [1, 2, 3, 4, 5, 6], "it was played all the same"
+    assert [place.turn for place in await history.turns()] == [1, 2, 3, 4, 5, 6], "it was played all the same"
 
 
 async def test_it_is_a_checkpoint_that_can_be_left_again(story):
@@ -95,8 +95,8 @@ async def test_the_last_turn_and_all_turns_can_be_retracted(story):
     assert set(story.values["quest"]["people"]) == {"Bo"}
     for number in (3, 2):
         await retract(*story.args, number)
-    [began] = [place for place in await History(*story.args).places() if place.turn == 1]
-    first = await story.app.aget_state(History(*story.args).at(began))
+    [began] = [place for place in await History(*story.args).turns() if place.turn == 1]
+    first = await story.app.aget_state(History(*story.args).config_of(began))
     assert story.values["quest"] == first.values["quest"]
     await turn(story, "I begin again", gold=3)
     assert (story.values["turn"], story.values["quest"]["gold"]) == (6, 3)
@@ -170,7 +170,7 @@ async def test_without_the_model_sentences_make_the_summary(long_game):
 async def test_other_branches_keep_their_pages_and_lose_the_memory(story):
     history = History(*story.args)
     await history.undo()
-    await history.name("aside")
+    await history.name_line("aside")
     await turn(story, "I hide", gold=1)
     await retract(*story.args, 4)
     assert story.values["quest"]["gold"] == 1

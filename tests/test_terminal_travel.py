@@ -12,7 +12,7 @@ from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.embedded.databases import open_checkpointer, open_store
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.errors import ModelError
-from questbook.graphs.history.places import Place, stretches
+from questbook.graphs.history.tree import PlayedTurn, stretches
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.roads import draw_roads
@@ -84,7 +84,7 @@ async def test_undo_says_where_one_is_and_shows_the_last_reply(table, model, cap
     await story(table, model, 4)
     assert await answer(table, "/undo", capsys) == "Back at the end of turn 3. “Deed 3”\n\nReply 3.\n\n"
     assert "turn 1. “I'm Mira.”" in await answer(table, "/undo 2", capsys)
-    assert "/edit rewrites" in await answer(table, "/undo", capsys)
+    assert "/edit replaces" in await answer(table, "/undo", capsys)
     assert "Back at the end of turn 4." in await answer(table, "/go main", capsys)
 
 
@@ -254,7 +254,7 @@ def test_rewind_needs_a_turn(arguments, capsys):
 
 def place(branch, turn, after, line="main", thread="here"):
     moment = f"2026-01-01T{turn // 60:02}:{turn % 60:02}"
-    return Place(branch, turn, after, line, f"Deed {turn}", f"Reply {turn} of {branch}.", "", thread, "", moment)
+    return PlayedTurn(branch, turn, after, line, f"Deed {turn}", f"Reply {turn} of {branch}.", "", thread, "", moment)
 
 
 def test_a_hundred_branches_and_two_thousand_turns_are_a_screenful_a_person_can_read(capsys):

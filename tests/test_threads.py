@@ -13,7 +13,6 @@ from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.history import resend
 from questbook.graphs.terminal.campaigns import list_campaigns
 
 
@@ -64,10 +63,10 @@ async def test_the_turn_that_one_has_come_to_can_be_told_again_and_rewritten_her
     assert first.reply == "Told anew."
     assert told(first)[-1] == "Deed 5"
     await history(first).go("5")
-    config, message = await history(first).before_last()
+    config, message = await history(first).last_message()
     assert message == "Deed 5"
     first.model.queue("quest", say("A wiser deed."))
-    await first.app.ainvoke(resend("Deed 5, wiser"), config, context=context, durability="sync")
+    await first.app.ainvoke({"messages": [("user", "Deed 5, wiser")]}, config, context=context, durability="sync")
     assert [first.values["turn"], first.reply, told(first)[-1]] == [5, "A wiser deed.", "Deed 5, wiser"]
     assert "Deed 5" not in told(first)[:-1]
     assert checkpoints(other) == before
@@ -76,7 +75,7 @@ async def test_the_turn_that_one_has_come_to_can_be_told_again_and_rewritten_her
 
 async def test_places_on_two_threads_are_compared(two):
     first, _ = two
-    found = await history(first).differ("main")
+    found = await history(first).difference("main")
     assert {place.turn for place in found.only_before} == {4, 5}
     assert not found.only_after
     assert "gold" in str(found.pages).lower()

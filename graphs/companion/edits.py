@@ -10,8 +10,8 @@ from langgraph.store.base import BaseStore
 
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.shared import edit_shared, fetch_shared
-from questbook.graphs.history.chronicle import Graph
 from questbook.graphs.history.history import History
+from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.tool_calls import Call
 from questbook.notebooks import CoreNotebook, EditError, edit_core, sections_of
@@ -49,7 +49,7 @@ async def edit_by_hand(
             Nothing was changed.
     """
     history = History(graph, config, context)
-    before = CoreNotebook.load((await history.settled()).values.get("core"))
+    before = CoreNotebook.load((await history.finished_state()).values.get("core"))
     section, store = before.sections.get(args["label"]), graph.store
     try:
         if section and section.shared and isinstance(store, BaseStore):

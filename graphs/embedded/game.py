@@ -139,8 +139,8 @@ class Game:
         Raises:
             HistoryError: There is no reply to replace.
         """
-        config, context = await (await self.history()).retry(dice=dice)
-        async with aclosing(self._run(None, config, context)) as events:
+        replay = await (await self.history()).retry(dice=dice)
+        async with aclosing(self._run(None, replay.config, replay.context)) as events:
             async for event in events:
                 yield event
 
@@ -151,8 +151,8 @@ class Game:
             HistoryError: There is no message to change.
             InputError: The message cannot be played.
         """
-        config, _ = await (await self.history()).before_last()
-        async with aclosing(self._run(_message(text), config)) as events:
+        last = await (await self.history()).last_message()
+        async with aclosing(self._run(_message(text), last.config)) as events:
             async for event in events:
                 yield event
 

@@ -1,7 +1,7 @@
-"""History: going back, trying again, and moving between the lines of a game.
+"""`History`: going back, trying again, and moving between the lines of a campaign.
 
-Everything here is LangGraph's checkpoints underneath: going somewhere writes a new checkpoint like the one gone to, so
-Studio shows what was done, and nothing that was played is lost. The campaign's head goes along.
+Everything here is made of LangGraph's checkpoints. Going somewhere writes a new checkpoint that is like the one gone
+to, so Studio shows what was done, and nothing that was played is lost. The campaign's head goes along.
 """
 
 from __future__ import annotations
@@ -9,41 +9,65 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.chronicle import Chronicle, Spot, due, spot_of
-from questbook.graphs.history.copies import copy_to, origin_of, thread_of
-from questbook.graphs.history.places import Place
+from questbook.graphs.history.checkpoints import copy_to, origin_of, position_of, thread_of, waiting_nodes
+from questbook.graphs.history.view import HistoryView
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.session import head_of, move_head, past_of
 from questbook.graphs.turn.speaking import speaking
-
-__all__ = ["History", "Place", "Spot", "resend", "spot_of"]
-
+from questbook.types import JSON
 
 _log = logging.getLogger(__name__)
 
 
-class History(Chronicle):
-    """Moves about in what was played on a thread."""
+class Replay(NamedTuple):
+    """How to play the last turn again: run the graph from `config` with `context`, without input."""
+
+    config: RunnableConfig
+    context: Settings
+
+
+class LastMessage(NamedTuple):
+    """The person's last message, and how to replace it: run the graph from `config` with another message."""
+
+    config: RunnableConfig
+    text: str
+
+
+class History(HistoryView):
+    """What was played in a campaign, seen from one thread, and moves between its turns.
+
+    It works with every graph whose state is a `TurnState`: the dungeon master, the companion, and what `build_agent`
+    makes.
+
+        history = History(graph, config, context)
+        await history.undo()                       # go back one turn; what was played stays on its branch
+        await history.name_line("the other road")
+        await history.go("main")                   # to the end of the first line
+
+    Args:
+        graph: Compiled with checkpointer and store.
+        config: Names the thread; its other keys are passed on to every run.
+        context: The settings of the runs; user and campaign say where the records are.
+    """
 
     async def undo(self, turns: int = 1) -> StateSnapshot:
-        """Go back to how it was `turns` turns ago; return the state there.
+        """Go back by a number of turns; return the state there.
 
         Raises:
-            HistoryError: There are not so many turns.
+            HistoryError: There are fewer turns.
         """
         if turns < 1:
             raise HistoryError(f"Undo takes a number of turns from 1, got {turns}.")
-        turn = spot_of(await self.now()).turn
+        turn = position_of(await self.current_state()).turn
         if turn == 1:
-            raise HistoryError("The first turn cannot be taken back, but /edit rewrites your message.")
+            raise HistoryError("The first turn cannot be taken back, but /edit replaces your message.")
         if turns >= turn:
             raise HistoryError(f"This is turn {turn}, so {turns} turns cannot be taken back, but {turn - 1} can.")
         return await self.rewind(turn - turns)
@@ -52,145 +76,148 @@ class History(Chronicle):
         """Go back to the end of a turn; return the state there.
 
         Raises:
-            HistoryError: There is no such turn on this line.
+            HistoryError: There is no such finished turn on the way to here.
         """
-        target = await self.finished(turn)
-        state = await self._stand(target)
-        past = await past_of(self._store(), self.context, self._id)
-        if past is None or thread_of(target) == self._id or not _stands_at(state, past):
+        target = await self.end_of_turn(turn)
+        state = await self._move_to(target)
+        past = await past_of(self._store(), self.context, self._thread_id)
+        if past is None or thread_of(target) == self._thread_id or not _is_at(state, past):
             return state
-        # This thread has joined the campaign here; what it took over then counts, whatever that one's thread says now.
-        taken: dict[str, Any] = {name: past[name] for name in self._state.CARRIED if name in past}
-        taken |= {name: Overwrite(past[name]) for name in self._state.PAGES if name in past}
-        return await self.write(taken)
+        # This thread joined the campaign here: what it took over then counts, not what the other thread says today.
+        carried: JSON = {name: past[name] for name in self._schema.CARRIED if name in past}
+        carried |= {name: Overwrite(past[name]) for name in self._schema.PAGES if name in past}
+        return await self.write(carried)
 
-    async def retry(self, *, dice: bool = False) -> tuple[RunnableConfig, Settings]:
-        """Find where the last turn can be told again; run from that config with that context, without input.
+    async def retry(self, *, dice: bool = False) -> Replay:
+        """Return how to play the last turn again, in other words.
 
         Args:
-            dice: Also roll again; otherwise the rolls of the turn stand, and only the words are new.
+            dice: Also roll again; otherwise the turn keeps its rolls, and only the words are new.
 
         Raises:
-            HistoryError: There is no reply to tell again.
+            HistoryError: There is no reply to replace.
         """
-        spot = spot_of(await self.now())
-        found: StateSnapshot | None = None
-        how: dict[tuple[str, ...], str] = {(node,): how for node, how in speaking(self.graph).items()}
-        async for state in self._back(self._thread()):
-            # A node that answers was asked again after each roll: before the first of them nothing was rolled.
-            if due(state) in how and (found is None or (dice and how[due(state)] == "answers")):
-                found = state
-            if due(state) == ("__start__",) or (not due(state) and spot_of(state).turn < spot.turn):
+        position = position_of(await self.current_state())
+        start: StateSnapshot | None = None
+        roles: dict[tuple[str, ...], str] = {(node,): role for node, role in speaking(self.graph).items()}
+        async for state in self._ancestors(self._thread_config()):
+            nodes = waiting_nodes(state)
+            # A node that answers runs again after each roll; before its first run nothing was rolled.
+            if nodes in roles and (start is None or (dice and roles[nodes] == "answers")):
+                start = state
+            if nodes == ("__start__",) or (not nodes and position_of(state).turn < position.turn):
                 break  # before the turn
-        if found is None:
-            raise HistoryError("There is no reply to tell again.")
-        # The offline storyteller and seeded dice would say the same again; what was said makes them say something else.
-        origin = f"{self.context.seed}/{spot.turn}/{dice}/{spot.reply}"
+        if start is None:
+            raise HistoryError("There is no reply to replace.")
+        # With the same seed, the offline storyteller and the dice would repeat themselves: make another of the reply.
+        origin = f"{self.context.seed}/{position.turn}/{dice}/{position.reply}"
         seed = int.from_bytes(hashlib.sha256(origin.encode("utf-8", "surrogatepass")).digest()[:6])
-        config = (
-            await self._keeping(spot.line, found, "recall") if how[due(found)] == "answers" else await self._own(found)
-        )
-        return config, self.context.model_copy(update={"seed": seed})
+        answers = roles[waiting_nodes(start)] == "answers"
+        config = await (self._on_line(position.line, start, "recall") if answers else self._on_thread(start))
+        return Replay(config, self.context.model_copy(update={"seed": seed}))
 
-    async def before_last(self) -> tuple[RunnableConfig, str]:
-        """Find where the last message was sent, to send another in its place; also return that message.
+    async def last_message(self) -> LastMessage:
+        """Return the person's last message, and how to send another in its place.
 
-        The message that began the thread can be sent anew too: the thread then begins again from the past it had. If
-        that was none, the campaign's head is given up, since the new message begins the campaign.
+        The thread's first message can be replaced too: the thread then begins again from the past that it had. If it
+        had none, the campaign's head is given up, because the new message begins the campaign.
 
         Raises:
             HistoryError: There is no message.
         """
-        spot = spot_of(await self.now())
-        begun: StateSnapshot | None = None
-        async for state in self._back(self._thread()):
-            if not due(state) and spot_of(state).turn == spot.turn - 1:
-                return await self._keeping(spot.line, state, "condense"), spot.player
-            begun = state
-        if begun is None:
-            raise HistoryError("There is no message to write anew.")
-        # On a thread that has joined the campaign with this message, it joins again, as it did then.
-        joins = thread_of(begun) == self._id and due(begun) == ("__start__",)
-        if spot.turn > 1 and not joins:
-            return await self._keeping(spot.line, await self.finished(spot.turn - 1), "condense"), spot.player
-        if spot.turn == 1:
-            await move_head(self._state(), self._store(), self.context, self._id)
-        return await self._own(begun), spot.player
+        position = position_of(await self.current_state())
+        first: StateSnapshot | None = None
+        async for state in self._ancestors(self._thread_config()):
+            if not waiting_nodes(state) and position_of(state).turn == position.turn - 1:
+                return LastMessage(await self._on_line(position.line, state, "condense"), position.player)
+            first = state
+        if first is None:
+            raise HistoryError("There is no message to replace.")
+        # If the thread joined the campaign with this message, it joins again, as it did then.
+        joins = thread_of(first) == self._thread_id and waiting_nodes(first) == ("__start__",)
+        if position.turn > 1 and not joins:
+            before = await self.end_of_turn(position.turn - 1)
+            return LastMessage(await self._on_line(position.line, before, "condense"), position.player)
+        if position.turn == 1:
+            await move_head(self._schema(), self._store(), self.context, self._thread_id)
+        return LastMessage(await self._on_thread(first), position.player)
 
-    async def name(self, line: str) -> None:
-        """Give the line from here on a name.
+    async def name_line(self, name: str) -> None:
+        """Give a name to the line from here on.
 
         Raises:
-            HistoryError: The name is blank, taken, or would be read as a turn or a branch.
+            HistoryError: The name is blank, in use, or would be read as a turn or a branch.
         """
-        line = " ".join(line.split())
-        if not line or len(line) > 60:
-            raise HistoryError(f"A line needs a name of 1 to 60 characters, got {line!r:.70}.")
-        if line.isdecimal():
-            raise HistoryError(f"{line} would be read as a turn; give the line a name with a letter.")
-        now, places = await self.settled(), await self.places()
-        taken = {*await self.named(), *(name for place in places for name in (place.line, place.branch)), "main"}
-        if line in taken or line == now.values.get("line", "main"):
-            raise HistoryError(f"There is a line named {line!r} already; /go {line} goes there.")
-        branch, turn = now.values["timeline"][-1]
-        await self._store().aput(self._namespace("lines"), line, {"branch": branch, "turn": turn}, index=False)
-        await self.write({"line": line})
+        name = " ".join(name.split())
+        if not name or len(name) > 60:
+            raise HistoryError(f"A line needs a name of 1 to 60 characters, got {name!r:.70}.")
+        if name.isdecimal():
+            raise HistoryError(f"{name} would be read as a turn; give the line a name with a letter.")
+        state, turns = await self.finished_state(), await self.turns()
+        used = {*await self.line_names(), *(name for turn in turns for name in (turn.line, turn.branch)), "main"}
+        if name in used or name == state.values.get("line", "main"):
+            raise HistoryError(f"There is a line named {name!r} already; /go {name} goes there.")
+        branch, turn = state.values["timeline"][-1]
+        await self._store().aput(self._namespace("lines"), name, {"branch": branch, "turn": turn}, index=False)
+        await self.write({"line": name})
 
-    async def settled(self) -> StateSnapshot:
-        """Return the state as it stands, its last turn answered.
+    async def finished_state(self) -> StateSnapshot:
+        """Return the thread's last state, whose turn must be finished.
 
         Raises:
             HistoryError: Nothing has been played yet, or the last turn is not finished.
         """
-        now = await self.now()
-        if due(now):
-            raise HistoryError(f"Turn {spot_of(now).turn} has no reply yet: /retry answers it first.")
-        return now
+        state = await self.current_state()
+        if waiting_nodes(state):
+            raise HistoryError(f"Turn {position_of(state).turn} has no reply yet: /retry answers it first.")
+        return state
 
     async def write(self, update: Mapping[str, Any]) -> StateSnapshot:
-        """Write channels where one stands, as an edit by a person; what goes back to before it has it undone.
+        """Write channels, as an edit by a person; going back to before it undoes it. Return the new state.
 
         Raises:
             HistoryError: Nothing has been played yet, or the last turn is not finished.
         """
-        await self.settled()
-        await self.graph.aupdate_state(self._thread(), dict(update), as_node="condense")
-        return await self._headed()
+        await self.finished_state()
+        await self.graph.aupdate_state(self._thread_config(), dict(update), as_node="condense")
+        return await self._take_head_along()
 
     async def go(self, where: str) -> StateSnapshot:
-        """Go to a place; return the state there. What another thread of the campaign played is copied to this one.
+        """Go to a turn, or to the end of a line or branch; return the state there.
+
+        What another thread of the campaign played is copied to this thread.
 
         Raises:
-            HistoryError: There is no such place.
+            HistoryError: There is no such turn, line or branch.
         """
         where = " ".join(where.split())
-        target = await self.finished(int(where)) if where.isdecimal() else await self.end_of(await self.find(where))
-        named = where in await self.named()
-        return await self._stand(target, where if named else target.values.get("line", "main"))
+        target = await self.end_of_turn(int(where)) if where.isdecimal() else await self.end_of(await self.find(where))
+        is_line = where in await self.line_names()
+        return await self._move_to(target, where if is_line else target.values.get("line", "main"))
 
     async def enter(self, threads: Sequence[str]) -> bool:
-        """Stand where the campaign was left on another thread, on a thread on which nothing was played yet.
+        """Bring an empty thread to where the campaign was left on another thread.
 
-        Without it the first message takes over what the head carries: pages, summary and timeline, but no buffer.
+        Without this, the first message takes over what the head carries (pages, summary, timeline), but no buffer.
 
         Args:
-            threads: The others of the campaign, the last played first.
+            threads: The campaign's other threads, the last played first.
 
         Returns:
-            Whether it was left anywhere that can be gone to.
+            Whether there was such a place, and its checkpoint still exists.
         """
         head = await head_of(self._store(), self.context)
-        left = str((head or {}).get("thread"))
-        for thread in sorted(threads, key=lambda one: one != left):  # the one that left it first
+        last_thread = str((head or {}).get("thread"))
+        for thread in sorted(threads, key=lambda thread: thread != last_thread):  # the head's own thread first
             state = await self._last_finished(thread)
-            if state is not None and (head is None or _stands_at(state, head)):
-                await self._own(state)
+            if state is not None and (head is None or _is_at(state, head)):
+                await self._on_thread(state)
                 return True
         if head is None:
             return False
         try:
-            [last] = await self._at_turn(head["turn"], head["timeline"])
-            await self._own(await self.end_of(last))
+            [last] = await self._turns_numbered(head["turn"], head["timeline"])
+            await self._on_thread(await self.end_of(last))
         except (HistoryError, ValueError) as error:
             _log.warning("Where campaign %r was left is in no checkpoint: %s", self.context.campaign, error)
             return False
@@ -198,52 +225,47 @@ class History(Chronicle):
 
     async def _last_finished(self, thread: str) -> StateSnapshot | None:
         """Return the state with which the last finished turn of a thread ended; None if it has none."""
-        async for state in self._back({**self.config, "configurable": {"thread_id": thread}}):
-            if not due(state):
+        async for state in self._ancestors({**self.config, "configurable": {"thread_id": thread}}):
+            if not waiting_nodes(state):
                 return state if state.values.get("turn") else None
         return None
 
-    async def _stand(self, target: StateSnapshot, line: str | None = None) -> StateSnapshot:
-        """Make a copy of a finished state the newest of the thread, and the campaign's head; return it."""
-        if thread_of(target) == self._id and origin_of(target) is None:
-            await self.graph.aupdate_state(self._from(target), None, as_node="__copy__")
+    async def _move_to(self, target: StateSnapshot, line: str | None = None) -> StateSnapshot:
+        """Make a copy of a finished state the thread's last, and the campaign's head; return it."""
+        if thread_of(target) == self._thread_id and origin_of(target) is None:
+            await self.graph.aupdate_state(self._config_at(target), None, as_node="__copy__")
         else:
             await self._copy(target)
         if line is not None and line != target.values.get("line", "main"):
-            await self.graph.aupdate_state(self._thread(), {"line": line}, as_node="condense")
-        return await self._headed()
+            await self.graph.aupdate_state(self._thread_config(), {"line": line}, as_node="condense")
+        return await self._take_head_along()
 
-    async def _headed(self) -> StateSnapshot:
-        state = await self.now()
-        await move_head(self._state.model_validate(state.values), self._store(), self.context, self._id)
+    async def _take_head_along(self) -> StateSnapshot:
+        state = await self.current_state()
+        await move_head(self._schema.model_validate(state.values), self._store(), self.context, self._thread_id)
         return state
 
-    async def _keeping(self, line: str, state: StateSnapshot, node: str) -> RunnableConfig:
-        """Return the config to run from, on that line; the name may have been given after the state was written."""
-        config = await self._own(state)
+    async def _on_line(self, line: str, state: StateSnapshot, node: str) -> RunnableConfig:
+        """Return the config to run from, on that line; its name may be younger than the state."""
+        config = await self._on_thread(state)
         if state.values.get("line", "main") == line:
             return config
         config = await self.graph.aupdate_state(config, {"line": line}, as_node=node)
         return {**self.config, "configurable": config["configurable"]}
 
-    async def _own(self, state: StateSnapshot) -> RunnableConfig:
-        """Return the config to run from; a state that another thread played is copied to this one first."""
-        return self._from(state) if thread_of(state) == self._id else await self._copy(state)
+    async def _on_thread(self, state: StateSnapshot) -> RunnableConfig:
+        """Return the config to run from; a state of another thread is copied to this one first."""
+        return self._config_at(state) if thread_of(state) == self._thread_id else await self._copy(state)
 
     async def _copy(self, state: StateSnapshot) -> RunnableConfig:
         if not isinstance(self.graph.checkpointer, BaseCheckpointSaver):
             raise HistoryError("The graph was compiled without a checkpointer, so there is nothing to go to.")
-        named = {"user": self.context.user, "campaign": self.context.campaign}  # so that forgetting finds the thread
-        to: RunnableConfig = {**self._thread(), "metadata": {**self.config.get("metadata", {}), **named}}
+        names = {"user": self.context.user, "campaign": self.context.campaign}  # so that forgetting finds the thread
+        to: RunnableConfig = {**self._thread_config(), "metadata": {**self.config.get("metadata", {}), **names}}
         config = await copy_to(self.graph.checkpointer, state, to)
         return {**self.config, "configurable": config["configurable"]}
 
 
-def _stands_at(state: StateSnapshot, head: Mapping[str, Any]) -> bool:
+def _is_at(state: StateSnapshot, head: Mapping[str, Any]) -> bool:
     timeline = [list(segment) for segment in state.values.get("timeline") or ()]
     return bool(state.values["turn"] == head["turn"] and timeline == [list(segment) for segment in head["timeline"]])
-
-
-def resend(text: str) -> dict[str, Any]:
-    """Make the input that sends a message."""
-    return {"messages": [HumanMessage(text)]}

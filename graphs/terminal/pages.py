@@ -9,7 +9,7 @@ from questbook.graphs.dungeon_master.rules.rules import modifier
 from questbook.graphs.turn.player_view import PlayerView
 
 if TYPE_CHECKING:
-    from questbook.graphs.history.difference import Changed
+    from questbook.graphs.history.view import Changed
 
 Rows = list[tuple[str, str]]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.text import Text
 from rich.tree import Tree
 
-from questbook.graphs.history.places import Place, Stretch, last_of_lines, stretches
+from questbook.graphs.history.tree import PlayedTurn, Stretch, last_of_lines, stretches
 from questbook.graphs.terminal.text import one_line, quoted
 from questbook.memory.timeline.timeline import Segment
 
@@ -16,7 +16,7 @@ _NAME_SHOWN = 40
 
 
 def draw_roads(
-    title: str, places: Sequence[Place], here: Segment | None, named: Mapping[str, Segment], thread: str
+    title: str, places: Sequence[PlayedTurn], here: Segment | None, named: Mapping[str, Segment], thread: str
 ) -> Tree:
     """Draw the tree.
 
@@ -39,11 +39,11 @@ def draw_roads(
 
 
 def _label(stretch: Stretch, here: Segment | None, unplayed: Mapping[Segment, str], thread: str) -> Text:
-    first, tip = stretch.places[0], stretch.places[-1]
+    first, tip = stretch.turns[0], stretch.turns[-1]
     turns = f"turn {first.turn}" if first == tip else f"turns {first.turn}–{tip.turn}"
     label = _line(f"{turns} · ", style="cyan")
     label.append(_names(stretch), style="bold")
-    keys = {place.key: place for place in stretch.places}
+    keys = {place.key: place for place in stretch.turns}
     if here in keys:
         turn = "" if here == tip.key else f" at turn {here[1]}"
         label.append(f" · ● you are here{turn}", style="bold green")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
     from questbook.graphs.history.history import History
-    from questbook.graphs.history.places import Place
+    from questbook.graphs.history.tree import PlayedTurn
 
 _WORDS_SHOWN = 80
 _MEMORIES_SHOWN = 6
@@ -46,15 +46,15 @@ async def _retry(table: Table, rest: str) -> Outcome:
 
 
 async def _edit(table: Table, rest: str) -> Outcome:
-    from questbook.graphs.history.history import spot_of
+    from questbook.graphs.history.checkpoints import position_of
 
     if rest:
         return await _rewrite(table, rest)
-    state = await (await table.game.history()).now()
+    state = await (await table.game.history()).current_state()
     if not table.screen.live:
         table.screen.complain("/edit NEW WORDS plays the last turn again with these in place of yours.")
         return Then.PROMPT
-    return Ask(one_line(spot_of(state).player), partial(_rewrite, table))
+    return Ask(one_line(position_of(state).player), partial(_rewrite, table))
 
 
 async def _rewrite(table: Table, words: str) -> Outcome:
@@ -67,14 +67,14 @@ async def _rewrite(table: Table, words: str) -> Outcome:
 
 
 async def _branch(table: Table, rest: str) -> Outcome:
-    from questbook.graphs.history.history import spot_of
+    from questbook.graphs.history.checkpoints import position_of
 
     if not rest:
         table.screen.complain("/branch NAME gives the line from here on a name.")
         return Then.PROMPT
     history = await table.game.history()
-    spot = spot_of(await history.now())
-    await history.name(rest)
+    spot = position_of(await history.current_state())
+    await history.name_line(rest)
     name = one_line(rest)
     table.screen.answer(f"What follows turn {spot.turn} is the line “{name}”; /go {spot.line} goes back to that one.")
     return Then.PROMPT
@@ -85,7 +85,7 @@ async def _branches(table: Table, rest: str) -> Outcome:  # noqa: ARG001
     from questbook.graphs.terminal.roads import draw_roads
 
     history = await table.game.history()
-    places = await history.places()
+    places = await history.turns()
     if not places:
         table.screen.answer("No branches yet: they begin with the first turn that is remembered.")
         return Then.PROMPT
@@ -93,8 +93,8 @@ async def _branches(table: Table, rest: str) -> Outcome:  # noqa: ARG001
     count = f"{_count(len(places), 'turn')} on {_count(branches, 'branch', 'branches')}"
     name = one_line(assistant_name(table.game.context.campaign), 60)
     title = f"{name}: {count} (/go NAME goes to a line, a branch or a turn)"
-    here = await history.here()
-    table.screen.draw(draw_roads(title, places, here, await history.named(), table.game.thread_id))
+    here = await history.current_turn()
+    table.screen.draw(draw_roads(title, places, here, await history.line_names(), table.game.thread_id))
     return Then.PROMPT
 
 
@@ -116,7 +116,7 @@ async def _diff(table: Table, rest: str) -> Outcome:
         )
         return Then.PROMPT
     one, other = named
-    found = await history.differ(one, other)
+    found = await history.difference(one, other)
     labels = [_said(one), _said(other) if other else "here"]
     if not any(found):
         table.screen.answer(f"{labels[0]} and {labels[1]} agree: the same pages, the same memories.")
@@ -148,9 +148,9 @@ def _arrive(table: Table, state: StateSnapshot) -> Then:
 
 def arrived(screen: Screen, state: StateSnapshot) -> None:
     """Say where the player has come to, and what was said there last."""
-    from questbook.graphs.history.history import spot_of
+    from questbook.graphs.history.checkpoints import position_of
 
-    spot = spot_of(state)
+    spot = position_of(state)
     line = "" if spot.line == "main" else f" on the line {quoted(spot.line)}"
     screen.answer(f"Back at the end of turn {spot.turn}{line}. {quoted(spot.player, _WORDS_SHOWN)}")
     screen.answer("")
@@ -164,9 +164,9 @@ def _tell(screen: Screen, text: str) -> None:
 
 
 async def _turn(table: Table) -> int:
-    from questbook.graphs.history.history import spot_of
+    from questbook.graphs.history.checkpoints import position_of
 
-    return spot_of(await (await table.game.history()).now()).turn
+    return position_of(await (await table.game.history()).current_state()).turn
 
 
 async def _two(history: History, rest: str) -> tuple[str, str] | None:
@@ -177,13 +177,13 @@ async def _two(history: History, rest: str) -> tuple[str, str] | None:
         words = rest.split()
     if len(words) <= 2:
         return (words[0], words[1] if len(words) == 2 else "") if words else None
-    places = await history.places()
-    known = {*await history.named(), *(name for place in places for name in (place.line, place.branch))}
+    places = await history.turns()
+    known = {*await history.line_names(), *(name for place in places for name in (place.line, place.branch))}
     pairs = ((" ".join(words[:cut]), " ".join(words[cut:])) for cut in range(len(words), 0, -1))
     return next((pair for pair in pairs if all(not name or name in known or name.isdecimal() for name in pair)), None)
 
 
-def _remembered(screen: Screen, title: str, places: Sequence[Place]) -> None:
+def _remembered(screen: Screen, title: str, places: Sequence[PlayedTurn]) -> None:
     rows = [
         (str(place.turn), one_line(place.player, _WORDS_SHOWN), one_line(place.reply, _WORDS_SHOWN))
         for place in places[-_MEMORIES_SHOWN:]

@@ -15,8 +15,8 @@ from langgraph.store.base import BaseStore, SearchItem
 from questbook.graphs.dungeon_master.note_facts import FACTS
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.history.chronicle import Graph
 from questbook.graphs.history.history import History
+from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.player_view import is_secret
 from questbook.memory.facts import marks
@@ -82,7 +82,7 @@ async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str
     what = " ".join(what.split())
     if is_secret(what):
         raise HistoryError(f"{what.split('.')[0]!r} is what only the dungeon master knows; nobody is told why.")
-    now = await History(graph, config, context).now()
+    now = await History(graph, config, context).current_state()
     timeline: list[Segment] = [(branch, turn) for branch, turn in now.values["timeline"]]
     records = await visible_records(graph, context, timeline)
     if what.split(".")[0].casefold() in StateNotebook.model_fields:

@@ -21,8 +21,8 @@ from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.forgetting.provenance import facts_of, leaves, visible_records
 from questbook.graphs.dungeon_master.note_facts import FACTS
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.chronicle import Graph
 from questbook.graphs.history.history import History
+from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.summarize import fold, summarizer_of
 from questbook.graphs.turn.turn import notice
@@ -78,7 +78,7 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn:
     Raises:
         HistoryError: There is no such turn on this line, or the last turn is not finished. Nothing was changed.
     """
-    now = await History(graph, config, context).now()
+    now = await History(graph, config, context).current_state()
     if now.next:
         raise HistoryError("The last turn is not finished: answer it first, or undo it; then retract.")
     timeline: list[Segment] = [(branch, reached) for branch, reached in now.values["timeline"]]

@@ -14,7 +14,7 @@ from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.embedded.databases import open_checkpointer, open_store
 from questbook.graphs.embedded.game import open_game
-from questbook.graphs.history.history import History, resend
+from questbook.graphs.history.history import History
 from questbook.graphs.terminal.campaigns import list_campaigns
 
 
@@ -36,10 +36,10 @@ async def test_the_turn_with_which_the_other_thread_joined_is_written_anew_on_th
     await history(first).undo()
     for game in (third, first):
         assert game.values["turn"] == 4
-        config, message = await history(game).before_last()
+        config, message = await history(game).last_message()
         assert message == "Deed 4"
         game.model.queue("quest", say("Wiser."))
-        await run(game, resend("Deed 4, wiser"), config)
+        await run(game, {"messages": [("user", "Deed 4, wiser")]}, config)
         assert [game.values["turn"], told(game)[-1], game.values["quest"]["gold"]] == [4, "Deed 4, wiser", 3]
         assert "Deed 4" not in told(game)
         assert "Deed 4\n" not in str(game.model.asked("quest")[-1])
@@ -57,9 +57,9 @@ async def test_a_copy_of_a_copy_is_told_again_and_written_anew(two):
     await history(first).go(other.values["timeline"][-1][0])
     assert told(first)[-1] == "Deed 6"
     await history(first).undo()
-    config, _ = await history(first).before_last()
+    config, _ = await history(first).last_message()
     first.model.queue("quest", say("Another way."))
-    await run(first, resend("Deed 5, wiser"), config)
+    await run(first, {"messages": [("user", "Deed 5, wiser")]}, config)
     assert told(first) == [*told(other)[:-1], "Deed 5, wiser"]
     assert first.values["turn"] == 5
 
@@ -80,7 +80,7 @@ async def test_what_was_retracted_or_edited_on_a_copy_stays_so_for_who_comes_bac
 
 async def test_the_campaign_is_entered_with_the_name_the_edits_and_the_retractions_of_where_it_was_left(two):
     first, other = two
-    await history(other).name("solo")
+    await history(other).name_line("solo")
     await history(other).write({"quest": {"objective": "hail"}})
     third = beside(first)
     assert await entered(third, first, other)

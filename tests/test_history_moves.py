@@ -5,7 +5,8 @@ from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.history import History, Spot, resend, spot_of
+from questbook.graphs.history.checkpoints import Position, position_of
+from questbook.graphs.history.history import History
 
 
 @pytest.fixture
@@ -79,17 +80,17 @@ async def test_retry_tells_the_turn_in_new_words_with_the_same_dice(story):
 
 
 async def test_a_message_can_be_written_anew(story):
-    config, said = await story.history.before_last()
+    config, said = await story.history.last_message()
     assert said == "Deed 4"
     story.model.queue("quest", say("Better."))
-    await story.app.ainvoke(resend("Deed 4, but wiser"), config, context=story.settings)
+    await story.app.ainvoke({"messages": [("user", "Deed 4, but wiser")]}, config, context=story.settings)
     assert [m.text for m in story.values["messages"]][-2:] == ["Deed 4, but wiser", "Better."]
     assert story.values["turn"] == 4
 
 
 async def test_lines_have_names_that_follow_the_play(story):
     await story.history.undo(2)
-    await story.history.name("the dark road")
+    await story.history.name_line("the dark road")
     story.model.queue("quest", say("It is dark."))
     await story.play("Into the dark")
     assert story.values["line"] == "the dark road"
@@ -99,7 +100,7 @@ async def test_lines_have_names_that_follow_the_play(story):
     assert story.values["quest"]["gold"] == 4
     await story.history.go("the dark road")
     assert story.reply == "It is dark."
-    places = await story.history.places()
+    places = await story.history.turns()
     played = sorted((place.turn, place.line) for place in places)
     assert played == [(1, "main"), (2, "main"), (3, "main"), (3, "the dark road"), (4, "main")]
     assert len({place.branch for place in places}) == 2
@@ -109,7 +110,7 @@ async def test_lines_have_names_that_follow_the_play(story):
 
 async def test_a_named_line_can_be_gone_to_before_anything_is_played_on_it(story):
     await story.history.undo(2)
-    await story.history.name("later")
+    await story.history.name_line("later")
     await story.history.go("main")
     await story.history.go("later")
     assert story.values["turn"] == 2
@@ -119,7 +120,7 @@ async def test_a_named_line_can_be_gone_to_before_anything_is_played_on_it(story
 @pytest.mark.parametrize("name", ["", "  ", "x" * 61, "main"])
 async def test_a_line_needs_a_name_of_its_own(story, name):
     with pytest.raises(HistoryError):
-        await story.history.name(name)
+        await story.history.name_line(name)
 
 
 async def test_what_is_not_there_is_said_with_what_there_is(story):
@@ -130,10 +131,10 @@ async def test_what_is_not_there_is_said_with_what_there_is(story):
 
 
 async def test_going_somewhere_writes_no_record_twice(story):
-    before = {(place.branch, place.turn, place.said_at) for place in await story.history.places()}
+    before = {(place.branch, place.turn, place.said_at) for place in await story.history.turns()}
     for where in ("2", "main", "3", "main"):
         await story.history.go(where)
-    assert {(place.branch, place.turn, place.said_at) for place in await story.history.places()} == before
+    assert {(place.branch, place.turn, place.said_at) for place in await story.history.turns()} == before
 
 
 async def test_undo_moves_the_head_so_that_a_new_thread_knows_nothing_of_the_death(story):
@@ -167,10 +168,10 @@ async def test_an_edit_in_studio_is_still_there_when_the_line_is_gone_back_to(st
 async def test_the_first_message_can_be_written_anew(game):
     await game.begin()
     history = History(game.app, game.config, Context.of(game.settings))
-    config, said = await history.before_last()
+    config, said = await history.last_message()
     assert said.startswith("I'm Mira")
     game.model.queue("interview", say("Bor! And where from?"))
-    await game.app.ainvoke(resend("I'm Bor"), config, context=game.settings)
+    await game.app.ainvoke({"messages": [("user", "I'm Bor")]}, config, context=game.settings)
     assert [m.text for m in game.values["messages"]] == ["I'm Bor", "Bor! And where from?"]
     assert game.values["turn"] == 1
     assert game.values["character"]["name"] == ""
@@ -210,24 +211,24 @@ async def test_a_message_that_was_never_taken_up_is_a_turn_to_take_back_or_to_wr
     history = History(game.app, game.config, Context.of(game.settings))
     with pytest.raises(Exception, match="cut"):
         await game.play("Mira")
-    assert spot_of(await history.now()) == Spot(2, "Mira", "", "main")
+    assert position_of(await history.current_state()) == Position(2, "Mira", "", "main")
     with pytest.raises(HistoryError, match="Turn 2 has no reply yet"):
-        await history.name("a line")
-    config, said = await history.before_last()
+        await history.name_line("a line")
+    config, said = await history.last_message()
     assert said == "Mira"
-    await game.app.ainvoke(resend("I am Mira"), config, context=game.settings)
+    await game.app.ainvoke({"messages": [("user", "I am Mira")]}, config, context=game.settings)
     assert [m.text for m in game.values["messages"]] == ["hello", "Who?", "I am Mira", "And what else?"]
     await history.undo()
     assert game.reply == "Who?"
 
 
 async def test_a_turn_told_again_stays_on_the_line_that_was_named(story):
-    await story.history.name("dark")
+    await story.history.name_line("dark")
     config, context = await story.history.retry()
     await story.app.ainvoke(None, config, context=context)
     assert story.values["line"] == "dark"
-    config, _ = await story.history.before_last()
-    await story.app.ainvoke(resend("Deed 4, anew"), config, context=story.settings)
+    config, _ = await story.history.last_message()
+    await story.app.ainvoke({"messages": [("user", "Deed 4, anew")]}, config, context=story.settings)
     assert (story.values["line"], story.values["turn"]) == ("dark", 4)
     await story.history.go("main")
     assert story.reply == "Reply 4."
@@ -236,7 +237,7 @@ async def test_a_turn_told_again_stays_on_the_line_that_was_named(story):
 @pytest.mark.parametrize("name", ["7", "0042"])
 async def test_a_line_is_not_named_like_a_turn(story, name):
     with pytest.raises(HistoryError, match="read as a turn"):
-        await story.history.name(name)
+        await story.history.name_line(name)
 
 
 async def test_an_unfinished_turn_does_not_count_what_another_future_put_under_its_number(story):
@@ -245,7 +246,7 @@ async def test_an_unfinished_turn_does_not_count_what_another_future_put_under_i
     with pytest.raises(Exception, match="cut"):
         await story.play("Deed 4, again")
     branch, _ = story.values["timeline"][-1]
-    assert await story.history.here() == (branch, 3)
+    assert await story.history.current_turn() == (branch, 3)
     with pytest.raises(HistoryError, match="no turn '4' on this line"):
         await story.history.find("4")
     with pytest.raises(HistoryError, match="Turn 4 has no reply yet"):
@@ -254,19 +255,19 @@ async def test_an_unfinished_turn_does_not_count_what_another_future_put_under_i
 
 async def test_places_differ_in_pages_and_in_what_they_remember_but_secrets_stay_secret(story):
     await story.history.undo(2)
-    await story.history.name("low road")
+    await story.history.name_line("low road")
     story.model.queue("quest", say("You meet Oda."))
     changed = {"people": {"Oda": {"role": "innkeeper"}}, "secrets": {"Oda": "is the thief"}, "gold": 9}
     story.model.queue("update", say("", call("StateNotebook", **changed)))
     await story.play("I go to the inn")
-    found = await story.history.differ("main")
+    found = await story.history.difference("main")
     oda = {"role": "innkeeper", "alive": True}
     assert {c.path: (c.before, c.after) for c in found.pages} == {("people", "Oda"): (None, oda), ("gold",): (4, 9)}
     assert "thief" not in str(found)
     assert [place.player for place in found.only_before] == ["Deed 3", "Deed 4"]
     assert [place.player for place in found.only_after] == ["I go to the inn"]
-    assert not any(await story.history.differ("low road"))
-    back = await story.history.differ("low road", "main")
+    assert not any(await story.history.difference("low road"))
+    back = await story.history.difference("low road", "main")
     assert [place.player for place in back.only_before] == ["I go to the inn"]
 
 
@@ -275,9 +276,9 @@ async def test_the_first_message_of_a_thread_that_joined_is_written_anew_on_the_
     history = History(story.app, story.config, Context.of(story.settings))
     story.model.queue("quest", say("The pit swallows you."))
     await story.play("I leap")
-    config, said = await history.before_last()
+    config, said = await history.last_message()
     assert said == "I leap"
-    await story.app.ainvoke(resend("I stay"), config, context=story.settings)
+    await story.app.ainvoke({"messages": [("user", "I stay")]}, config, context=story.settings)
     assert story.values["turn"] == 5
     assert story.values["messages"][0].text == "I stay"
     assert "pit" not in str(story.model.asked("quest")[-1])

@@ -1,0 +1,129 @@
+"""The tree of all that was played: `PlayedTurn`s in `Stretch`es that fit on a screen.
+
+A campaign may have thousands of turns and a hundred branches. Turns in a row are therefore one stretch, and only forks
+divide it. The stretch that leads through the current turn comes first, and the longer stretch at every other fork: that
+keeps the tree flat, however it was played.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Self
+
+from questbook.memory.timeline.timeline import Segment
+from questbook.types import JSON
+
+
+class PlayedTurn(NamedTuple):
+    """A turn that was played to its end, on any branch.
+
+    Attributes:
+        branch: The branch that it belongs to.
+        turn: Its number.
+        after: The branch of the turn before it; None for the first.
+        line: The name of the line on which it was played.
+        player: What the player said.
+        reply: What was answered.
+        location: Where the character was.
+        thread: The thread that played it.
+        checkpoint: The checkpoint from which it was remembered.
+        said_at: When, ISO 8601 in UTC.
+    """
+
+    branch: str
+    turn: int
+    after: str | None
+    line: str
+    player: str
+    reply: str
+    location: str
+    thread: str
+    checkpoint: str
+    said_at: str
+
+    @classmethod
+    def of(cls, record: Mapping[str, object]) -> Self:
+        """Read the record of an exchange; a field that an older version did not write is empty."""
+        fields: JSON = {name: record.get(name) or (None if name == "after" else "") for name in cls._fields}
+        return cls(**fields)
+
+    @property
+    def key(self) -> Segment:
+        """Branch and number, which no other turn of the campaign has."""
+        return self.branch, self.turn
+
+    @property
+    def age(self) -> tuple[str, str, int]:
+        """Sort key: when it was played. Checkpoint ids grow with time, and order turns of the same second."""
+        return self.said_at, self.checkpoint, self.turn
+
+
+class Stretch(NamedTuple):
+    """Turns in a row, and the stretches that fork off from them.
+
+    Attributes:
+        turns: The turns, the earliest first.
+        handle: The line or branch whose last turn is the last of these.
+        lines: Names of the lines that these turns were played on, each with its first turn here.
+        forks: What else was played after one of these turns, in story order.
+    """
+
+    turns: list[PlayedTurn]
+    handle: str
+    lines: dict[str, int]
+    forks: list[Stretch]
+
+
+def stretches(turns: Sequence[PlayedTurn], current: Segment | None = None) -> list[Stretch]:
+    """Arrange turns in stretches.
+
+    Args:
+        turns: All finished turns of a campaign.
+        current: Branch and number of the current turn; the stretch that leads to it comes first.
+
+    Returns:
+        The stretches that begin the campaign: one, unless several threads began it.
+    """
+    by_key = {turn.key: turn for turn in turns}
+    parents = {turn.key: _parent(turn, by_key) for turn in turns}
+    children: dict[Segment | None, list[PlayedTurn]] = defaultdict(list)
+    for turn in turns:
+        children[parents[turn.key]].append(turn)
+    sizes: dict[Segment, int] = defaultdict(int)
+    for turn in sorted(turns, key=lambda turn: -turn.turn):
+        sizes[turn.key] += 1
+        if (parent := parents[turn.key]) is not None:
+            sizes[parent] += sizes[turn.key]
+    trunk: set[Segment] = set()
+    step = current if current in by_key else None
+    while step is not None:
+        trunk.add(step)
+        step = parents[step]
+
+    def rank(turn: PlayedTurn) -> tuple[bool, int, tuple[str, str, int]]:
+        return turn.key in trunk, sizes[turn.key], turn.age
+
+    def stretch_from(turn: PlayedTurn) -> Stretch:
+        row, forks = [turn], list[Stretch]()
+        while nexts := sorted(children[row[-1].key], key=rank):
+            row.append(nexts.pop())
+            forks += [stretch_from(other) for other in sorted(nexts, key=lambda other: other.age)]
+        lines: dict[str, int] = {}
+        for passed in row:
+            lines.setdefault(passed.line, passed.turn)
+        last = row[-1]
+        return Stretch(row, last.line if last_turns[last.line] == last else last.branch, lines, forks)
+
+    last_turns = last_of_lines(turns)
+    return [stretch_from(root) for root in sorted(children[None], key=rank, reverse=True)]
+
+
+def last_of_lines(turns: Iterable[PlayedTurn]) -> dict[str, PlayedTurn]:
+    """Return the last turn of each line."""
+    return {turn.line: turn for turn in sorted(turns, key=lambda turn: turn.age)}
+
+
+def _parent(turn: PlayedTurn, by_key: Mapping[Segment, PlayedTurn]) -> Segment | None:
+    before = (turn.after, turn.turn - 1)
+    return (before[0], before[1]) if before[0] is not None and before in by_key else None

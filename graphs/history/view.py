@@ -1,0 +1,281 @@
+"""`HistoryView`: what was played, to look at. Nothing here changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.base import BaseStore
+from langgraph.types import StateSnapshot
+
+from questbook.graphs.errors import HistoryError
+from questbook.graphs.history.checkpoints import (
+    checkpoint_id_of,
+    is_successor,
+    origin_of,
+    position_of,
+    remembered_timeline,
+    thread_of,
+    waiting_nodes,
+)
+from questbook.graphs.history.tree import PlayedTurn, last_of_lines
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.turn_state import TurnState
+from questbook.memory.store.any_store import items_under
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.timeline import Segment, sees
+from questbook.notebooks import Notebook, diff_patch
+from questbook.types import JSON
+
+_PAGE = 500
+_TURNS = ("exchanges", "gaps", "retracted")  # a turn that was forgotten or retracted was still played
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Changed(NamedTuple):
+    """One entry of a page that differs between two states.
+
+    Attributes:
+        page: The channel, as "quest".
+        path: Field, then names within it: ("people", "Oda", "attitude").
+        before: The value in the first state; None if it has none.
+        after: The value in the second state.
+    """
+
+    page: str
+    path: tuple[str, ...]
+    before: Any
+    after: Any
+
+
+class Difference(NamedTuple):
+    """What two states disagree on, as far as the player may know.
+
+    Attributes:
+        pages: Entries of pages.
+        only_before: Turns that only the first state remembers.
+        only_after: Turns that only the second state remembers.
+    """
+
+    pages: list[Changed]
+    only_before: list[PlayedTurn]
+    only_after: list[PlayedTurn]
+
+
+class HistoryView:
+    """What was played in a campaign, seen from one of its threads. See `History` for the arguments."""
+
+    def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
+        self.graph, self.config, self.context = graph, config, context
+
+    async def current_state(self) -> StateSnapshot:
+        """Return the thread's last state.
+
+        Raises:
+            HistoryError: Nothing has been played yet.
+        """
+        state = await self.graph.aget_state(self._thread_config())
+        if not position_of(state).turn:
+            raise HistoryError("Nothing has been played yet.")
+        return state
+
+    async def current_turn(self) -> Segment | None:
+        """Return branch and number of the last remembered turn of the thread; None before the first.
+
+        The turns of an interview are remembered when it is over. Someone who has gone back into the interview is
+        therefore at a turn that its checkpoint does not know as remembered, but that a later checkpoint does.
+        """
+        state = await self.graph.aget_state(self._thread_config())
+        if timeline := remembered_timeline(state.values):
+            return timeline[-1]
+        position = position_of(state)
+        played = await self._turns_numbered(position.turn, state.values.get("timeline", ()))
+        return next((turn.key for turn in played if turn.player == position.player), None)
+
+    async def end_of_turn(self, number: int) -> StateSnapshot:
+        """Return the state at the end of an earlier turn, on the way to where the thread is.
+
+        Raises:
+            HistoryError: There is no such finished turn on the way.
+        """
+        last = position_of(await self.current_state()).turn
+        if number > last:
+            raise HistoryError(
+                f"There is no turn {number} on the way to here: this is turn {last}. /branches shows the rest."
+            )
+        first = 0
+        # The record of the next turn names a checkpoint of it: the search can begin there.
+        following = await self._turns_on_this_line(number + 1)
+        async for state in self._ancestors(self.config_of(following[0]) if following else self._thread_config()):
+            if not waiting_nodes(state) and (first := state.values.get("turn", 0)) == number:
+                return state
+        if number == last:
+            raise HistoryError(f"Turn {number} has no reply yet: /retry answers it, /undo takes it back.")
+        if played := await self._turns_on_this_line(number):  # on another thread, before this one joined the campaign
+            return await self.end_of(played[0])
+        reason = f"this thread begins with turn {first}" if first else "none is finished yet"
+        raise HistoryError(f"There is no turn {number} to go back to: {reason}.")
+
+    async def end_of(self, played: PlayedTurn) -> StateSnapshot:
+        """Return the state with which a turn ended, with later edits of it, whichever thread played it.
+
+        Raises:
+            HistoryError: Its checkpoints are gone.
+        """
+        state = await self.graph.aget_state(self.config_of(played))
+        if state.values.get("turn", 0) > played.turn:  # a later turn wrote its record, as for the turns of an interview
+            async for earlier in self._ancestors(self.config_of(played)):
+                if not waiting_nodes(earlier) and earlier.values.get("turn") == played.turn:
+                    return earlier
+        while state.values and (after := await self._successor_in_turn(state)):
+            state = after
+        if not state.values or waiting_nodes(state):
+            on = "" if played.thread == self._thread_id else f", which was played on thread {played.thread},"
+            raise HistoryError(f"The checkpoints of turn {played.turn} of {played.line!r}{on} are gone.")
+        return state
+
+    async def turns(self) -> list[PlayedTurn]:
+        """Return every finished turn of the campaign, of all branches, the earliest first."""
+        spaces = [self._namespace(name) for name in _TURNS]
+        turns = [PlayedTurn.of(item.value) for space in spaces async for item in items_under(self._store(), space)]
+        return sorted(turns, key=lambda turn: (turn.turn, turn.age))
+
+    async def line_names(self) -> dict[str, Segment]:
+        """Return the lines that a person has named, each with branch and turn from which the name holds."""
+        items = await self._store().asearch(self._namespace("lines"), limit=1000)
+        return {item.key: (item.value["branch"], item.value["turn"]) for item in items}
+
+    async def find(self, where: str) -> PlayedTurn:
+        """Find a turn.
+
+        Args:
+            where: The number of a turn on the way to here, or a line or branch, which stands for its last turn.
+
+        Raises:
+            HistoryError: There is no such turn, line or branch; the message lists the lines.
+        """
+        where = " ".join(where.split())
+        if where.isdecimal():
+            if played := await self._turns_on_this_line(int(where)):
+                return played[0]
+            raise HistoryError(f"There is no turn {where!r} on this line.")
+        turns, names = await self.turns(), await self.line_names()
+        matches = [turn for turn in turns if where in (turn.line, turn.branch)]
+        matches = matches or [turn for turn in turns if turn.key == names.get(where)]
+        if not matches:
+            lines = [*last_of_lines(turns), *(name for name in sorted(names) if name not in last_of_lines(turns))]
+            some = f"{', '.join(lines[:12])}{', …' if len(lines) > 12 else ''}" or "none yet"
+            raise HistoryError(f"There is no line, branch or turn {where!r:.70}. Lines: {some}.")
+        return max(matches, key=lambda turn: turn.age)
+
+    async def difference(self, one: str, other: str = "") -> Difference:
+        """Return what two turns disagree on.
+
+        Args:
+            one: A line, a branch, or the number of a turn on the way to here, as in `find`.
+            other: Another one; "": the thread's current state.
+
+        Raises:
+            HistoryError: There is no such turn, line or branch.
+        """
+        before = (await self.end_of(await self.find(one))).values
+        after = (await self.end_of(await self.find(other)) if other else await self.current_state()).values
+        was, now, turns = remembered_timeline(before), remembered_timeline(after), await self.turns()
+        return Difference(
+            [change for page, kind in self._schema.PAGES.items() for change in _changes(page, kind, before, after)],
+            [turn for turn in turns if sees(was, *turn.key) and not sees(now, *turn.key)],
+            [turn for turn in turns if sees(now, *turn.key) and not sees(was, *turn.key)],
+        )
+
+    def config_of(self, played: PlayedTurn) -> RunnableConfig:
+        """Return the config of the checkpoint from which a turn was remembered."""
+        where = {"thread_id": played.thread, "checkpoint_ns": "", "checkpoint_id": played.checkpoint}
+        return {**self.config, "configurable": where}
+
+    async def _turns_on_this_line(self, number: int) -> list[PlayedTurn]:
+        state = await self.graph.aget_state(self._thread_config())
+        return await self._turns_numbered(number, remembered_timeline(state.values))
+
+    async def _turns_numbered(self, number: int, timeline: Sequence[Segment]) -> list[PlayedTurn]:
+        """Return the turns of that number that a timeline sees: one, or none."""
+        turns = [
+            PlayedTurn.of(item.value)
+            for name in _TURNS
+            for item in await self._store().asearch(self._namespace(name), filter={"turn": number}, limit=_PAGE)
+        ]
+        return [turn for turn in turns if sees(timeline, *turn.key)]
+
+    async def _successor_in_turn(self, state: StateSnapshot) -> StateSnapshot | None:
+        """Return the newest state that was made from this one within its turn and line, by a run, an edit or a copy."""
+        step = (state.metadata or {}).get("step", 0)
+        successors = [
+            after
+            for thread in {thread_of(state), self._thread_id}
+            async for after in self.graph.aget_state_history(
+                {**self.config, "configurable": {"thread_id": thread}}, filter={"step": step + 1}
+            )
+            if is_successor(after, state)
+        ]
+        within = [
+            after
+            for after in successors
+            if all(after.values.get(name) == state.values.get(name) for name in ("turn", "line"))
+            and waiting_nodes(after) in ((), ("reflect",), ("condense",))
+        ]
+        return max(within, key=lambda after: checkpoint_id_of(after.config), default=None)
+
+    async def _ancestors(self, config: RunnableConfig | None) -> AsyncIterator[StateSnapshot]:
+        """Go from a state back over its ancestors, and on to the thread that it was copied from."""
+        while config is not None:
+            state = await self.graph.aget_state(config)
+            if state.created_at is None and thread_of(state) != self._thread_id:
+                return  # that thread was deleted
+            yield state
+            origin = origin_of(state)
+            config = {**self.config, "configurable": origin} if origin else state.parent_config
+
+    def _config_at(self, state: StateSnapshot) -> RunnableConfig:
+        return {**self.config, "configurable": state.config["configurable"]}
+
+    def _thread_config(self) -> RunnableConfig:
+        return {**self.config, "configurable": {"thread_id": self._thread_id}}
+
+    @property
+    def _thread_id(self) -> str:
+        return str(self.config["configurable"]["thread_id"])
+
+    @property
+    def _schema(self) -> type[TurnState]:
+        schema = self.graph.builder.state_schema
+        if not issubclass(schema, TurnState):
+            raise HistoryError(
+                f"Only a graph whose state is a TurnState has a history; this one has {schema.__name__}."
+            )
+        return schema
+
+    def _store(self) -> BaseStore:
+        if not isinstance(self.graph.store, BaseStore):
+            raise HistoryError("The graph was compiled without a store, so there are no lines to move between.")
+        return self.graph.store
+
+    def _namespace(self, name: str) -> tuple[str, ...]:
+        return campaign_namespace(self.context.user, self.context.campaign, name)
+
+
+def _changes(page: str, kind: type[Notebook], before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Changed]:
+    # The player's view: secrets are left out before anything is compared.
+    was, now = kind.load(before.get(page)).player_view(), kind.load(after.get(page)).player_view()
+    for path, old, new in _entries(was, now):
+        yield Changed(page, path, old, new)
+
+
+def _entries(was: JSON, now: JSON, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    for name in diff_patch(was, now):
+        old, new = was.get(name), now.get(name)
+        both = isinstance(old, Mapping) and isinstance(new, Mapping)
+        if both or (not path and (isinstance(old, Mapping) or isinstance(new, Mapping))):
+            yield from _entries(dict(old or {}), dict(new or {}), (*path, name))
+        else:
+            yield (*path, name), old, new
