@@ -5,6 +5,7 @@
 # make lint      format, lint, types
 # make check     lint and test; CI runs that and the slow tests
 # make studio    langgraph dev, with LangGraph Studio
+# make dist      the wheel and the source archive in dist/, built and checked
 # make docs      the README's picture and recorded games, written anew
 # make clean     removes .venv and caches; games are kept elsewhere and stay
 #
@@ -23,7 +24,7 @@ TOOLS := $(VENV)/.tools
 ENV := set -a; if [ -f .env ]; then . ./.env; fi; set +a;
 MARKS := $(if $(SLOW),,-m "not slow")
 
-.PHONY: play install test slow lint check studio docs clean
+.PHONY: play install test slow lint check studio dist docs clean
 
 play: $(INSTALLED)
 	@$(ENV) exec $(BIN)/questbook play $(ARGS)
@@ -46,11 +47,17 @@ check: lint test
 studio: $(TOOLS)
 	@$(ENV) exec $(BIN)/langgraph dev $(ARGS)
 
+dist: $(TOOLS)
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --outdir dist .
+	@$(BIN)/twine check --strict dist/*
+	@$(BIN)/check-wheel-contents dist/*.whl
+
 docs: $(TOOLS)
 	@$(BIN)/python docs/refresh.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .langgraph_api *.egg-info
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .langgraph_api *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -35,7 +35,7 @@ from langchain_core.embeddings import Embeddings  # noqa: E402
 from langgraph.store.base import BaseStore  # noqa: E402
 from planted_campaign import campaign  # noqa: E402
 
-from questbook.memory import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
+from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
 from questbook.memory.embeddings.minilm import minilm_directory  # noqa: E402
 from questbook.memory.recall.people import named_in, without  # noqa: E402
 from questbook.memory.recall.query import (  # noqa: E402

@@ -17,7 +17,7 @@ class _Ours:
     settings: ClassVar[dict[str, object]] = {}
 
     def __init__(self, home):
-        from questbook.memory import FaissStore
+        from questbook import FaissStore
 
         self.store = FaissStore.open(home / "store.db", index(**self.settings))
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from langgraph.store.base import PutOp
 from store_data import DIMS
 
-from questbook.memory import FaissStore, HashEmbeddings, MiniLMEmbeddings
+from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings
 
 
 def sentences(count):

@@ -22,7 +22,7 @@ from timeline_baseline import PlainWorld
 from timeline_moves import World
 
 import questbook.graphs.models.chat_models
-from questbook.memory import FaissStore, HashEmbeddings
+from questbook import FaissStore, HashEmbeddings
 
 STORES = ("FaissStore", "InMemoryStore", "PostgresStore")
 MOVES = 12

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
 
-from questbook.memory import FaissStore, campaign_namespace
+from questbook import FaissStore, campaign_namespace
 
 HERE = campaign_namespace("ada", "example")
 

@@ -9,9 +9,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 from pydantic import Field
 
-from questbook.graphs.agent import TeamState, as_node, build_agent
-from questbook.graphs.turn.pages import patches
-from questbook.notebooks import Count, Notebook, on_demand
+from questbook import Count, Notebook, TeamState, as_node, build_agent, on_demand, patches
 
 
 class TicketNotebook(Notebook):

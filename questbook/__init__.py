@@ -1,1 +1,322 @@
-"""Long-term memory for LangGraph agents, modelled as graph state."""
+"""Questbook: long-term memory for LangGraph agents, modelled as graph state.
+
+Everything that an app needs is importable from here. A name is loaded when it is first used, so that `import questbook`
+costs nothing. The names in groups:
+
+* the store: `FaissStore`
+* embeddings: `HashEmbeddings`, `load_embeddings`, `MiniLMEmbeddings`, `fetch_minilm`
+* namespaces of the store: `campaign_namespace`, `player_namespace`, `character_namespace`, `escape_label`,
+  `unescape_label`
+* writing memories: `remember`, `off_record`, `Record`, `Exchange`, `Stamp`, `Fact`
+* finding memories: `recall`, `Query`, `WeightedText`, `Present`, `Weights`, `Recalled`, `Reason`
+* the timeline of a checkpoint: `claim`, `branch_of`, `record_key`, `sees`, `visible`, `as_of`, `fork`
+* documents: `add_lore`, `list_lore`, `remove_lore`
+* the message buffer: `BufferPolicy`, `TokenBudget`, `LastTurns`, `RunningSummary`, `Unbounded`, `Summarizer`,
+  `ExtractiveSummarizer`
+* notebooks of your own: `Notebook`, `Entry`, `Change`, `Update`, `once`, `every`, `every_turn`, `on_demand`,
+  `Number`, `Count`, `merge_patch`, `diff_patch`, `patches`
+* notebooks of this project: `CharacterNotebook`, `StateNotebook`, `CoreNotebook`, `Section`, `CORE_TOOLS`,
+  `edit_core`
+* agents: `build_agent`, `Mode`, `Recall`, `TeamState`, `as_node`, `read_stream`
+* going back, and forgetting: `History`, `Forgetting`, `retract`, `why`
+* memories of the LTM extension: `import_ltm`, `LtmConfig`, `memories_for`, `remember_message`, `inject`,
+  `greeting_line`, `last_talk`, `note_session`
+* errors of the store and of searches: `StoreError`, `StoreConfigError`, `EmbedderChangedError`, `LtmConfigError`,
+  `StoreUnavailableError`, `CorruptStoreError`, `StoreClosedError`, `EmbeddingError`, `UnstorableValueError`,
+  `UnreadableDocumentError`, `UnknownLoreError`, `ImportFailedError`, `NoSuchMemoryError`, `BadQueryError`
+* errors of notebooks: `NotebookError`, `DeclarationError`, `PatchError`, `PageFullError`, `SectionFullError`,
+  `EditError`, `VersionError`
+* errors of graphs: `QuestbookError`, `SettingsError`, `InputError`, `UnreadableError`, `HistoryError`,
+  `ForgettingError`, `PastUnknownError`, `ModelError`, `FatalModelError`
+* JSON objects: `JSON`
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from questbook.graphs.agent.description import Mode
+    from questbook.graphs.agent.graph import build_agent
+    from questbook.graphs.agent.team import TeamState, as_node
+    from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
+    from questbook.graphs.dungeon_master.forgetting.provenance import why
+    from questbook.graphs.dungeon_master.forgetting.retract import retract
+    from questbook.graphs.errors import (
+        FatalModelError,
+        ForgettingError,
+        HistoryError,
+        InputError,
+        ModelError,
+        PastUnknownError,
+        QuestbookError,
+        SettingsError,
+        UnreadableError,
+    )
+    from questbook.graphs.events import read_stream
+    from questbook.graphs.history.history import History
+    from questbook.graphs.turn.earlier import Recall
+    from questbook.graphs.turn.pages import patches
+    from questbook.memory.buffer.policies import BufferPolicy, LastTurns, RunningSummary, TokenBudget, Unbounded
+    from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer
+    from questbook.memory.embeddings.embedders import HashEmbeddings, load_embeddings
+    from questbook.memory.embeddings.minilm import MiniLMEmbeddings, fetch_minilm
+    from questbook.memory.errors import (
+        BadQueryError,
+        CorruptStoreError,
+        EmbedderChangedError,
+        EmbeddingError,
+        ImportFailedError,
+        LtmConfigError,
+        NoSuchMemoryError,
+        StoreClosedError,
+        StoreConfigError,
+        StoreError,
+        StoreUnavailableError,
+        UnknownLoreError,
+        UnreadableDocumentError,
+        UnstorableValueError,
+    )
+    from questbook.memory.facts.facts import Fact
+    from questbook.memory.lore.lore import add_lore, list_lore, remove_lore
+    from questbook.memory.ltm.characters import memories_for, remember_message
+    from questbook.memory.ltm.config import LtmConfig
+    from questbook.memory.ltm.greeting import greeting_line, last_talk, note_session
+    from questbook.memory.ltm.import_ltm import import_ltm
+    from questbook.memory.ltm.injection import inject
+    from questbook.memory.recall.query import Present, Query, Reason, Recalled, WeightedText, Weights
+    from questbook.memory.recall.recall import recall
+    from questbook.memory.store.faiss_store import FaissStore
+    from questbook.memory.timeline.namespaces import (
+        campaign_namespace,
+        character_namespace,
+        escape_label,
+        player_namespace,
+        unescape_label,
+    )
+    from questbook.memory.timeline.off_the_record import off_record
+    from questbook.memory.timeline.records import Exchange, Record, Stamp
+    from questbook.memory.timeline.remember import remember
+    from questbook.memory.timeline.timeline import as_of, branch_of, claim, fork, record_key, sees, visible
+    from questbook.notebooks.base import Change, Entry, Notebook, Update, every, every_turn, on_demand, once
+    from questbook.notebooks.character import CharacterNotebook
+    from questbook.notebooks.core import CoreNotebook, Section
+    from questbook.notebooks.core_tools import CORE_TOOLS, edit_core
+    from questbook.notebooks.errors import (
+        DeclarationError,
+        EditError,
+        NotebookError,
+        PageFullError,
+        PatchError,
+        SectionFullError,
+        VersionError,
+    )
+    from questbook.notebooks.patch import Count, Number, diff_patch, merge_patch
+    from questbook.notebooks.state import StateNotebook
+    from questbook.types import JSON
+
+__version__ = "0.2.0"
+
+_HOMES = {
+    "questbook.graphs.agent.description": ("Mode",),
+    "questbook.graphs.agent.graph": ("build_agent",),
+    "questbook.graphs.agent.team": ("TeamState", "as_node"),
+    "questbook.graphs.dungeon_master.forgetting.forget": ("Forgetting",),
+    "questbook.graphs.dungeon_master.forgetting.provenance": ("why",),
+    "questbook.graphs.dungeon_master.forgetting.retract": ("retract",),
+    "questbook.graphs.errors": (
+        "FatalModelError",
+        "ForgettingError",
+        "HistoryError",
+        "InputError",
+        "ModelError",
+        "PastUnknownError",
+        "QuestbookError",
+        "SettingsError",
+        "UnreadableError",
+    ),
+    "questbook.graphs.events": ("read_stream",),
+    "questbook.graphs.history.history": ("History",),
+    "questbook.graphs.turn.earlier": ("Recall",),
+    "questbook.graphs.turn.pages": ("patches",),
+    "questbook.memory.buffer.policies": ("BufferPolicy", "LastTurns", "RunningSummary", "TokenBudget", "Unbounded"),
+    "questbook.memory.buffer.summary": ("ExtractiveSummarizer", "Summarizer"),
+    "questbook.memory.embeddings.embedders": ("HashEmbeddings", "load_embeddings"),
+    "questbook.memory.embeddings.minilm": ("MiniLMEmbeddings", "fetch_minilm"),
+    "questbook.memory.errors": (
+        "BadQueryError",
+        "CorruptStoreError",
+        "EmbedderChangedError",
+        "EmbeddingError",
+        "ImportFailedError",
+        "LtmConfigError",
+        "NoSuchMemoryError",
+        "StoreClosedError",
+        "StoreConfigError",
+        "StoreError",
+        "StoreUnavailableError",
+        "UnknownLoreError",
+        "UnreadableDocumentError",
+        "UnstorableValueError",
+    ),
+    "questbook.memory.facts.facts": ("Fact",),
+    "questbook.memory.lore.lore": ("add_lore", "list_lore", "remove_lore"),
+    "questbook.memory.ltm.characters": ("memories_for", "remember_message"),
+    "questbook.memory.ltm.config": ("LtmConfig",),
+    "questbook.memory.ltm.greeting": ("greeting_line", "last_talk", "note_session"),
+    "questbook.memory.ltm.import_ltm": ("import_ltm",),
+    "questbook.memory.ltm.injection": ("inject",),
+    "questbook.memory.recall.query": ("Present", "Query", "Reason", "Recalled", "WeightedText", "Weights"),
+    "questbook.memory.recall.recall": ("recall",),
+    "questbook.memory.store.faiss_store": ("FaissStore",),
+    "questbook.memory.timeline.namespaces": (
+        "campaign_namespace",
+        "character_namespace",
+        "escape_label",
+        "player_namespace",
+        "unescape_label",
+    ),
+    "questbook.memory.timeline.off_the_record": ("off_record",),
+    "questbook.memory.timeline.records": ("Exchange", "Record", "Stamp"),
+    "questbook.memory.timeline.remember": ("remember",),
+    "questbook.memory.timeline.timeline": ("as_of", "branch_of", "claim", "fork", "record_key", "sees", "visible"),
+    "questbook.notebooks.base": ("Change", "Entry", "Notebook", "Update", "every", "every_turn", "on_demand", "once"),
+    "questbook.notebooks.character": ("CharacterNotebook",),
+    "questbook.notebooks.core": ("CoreNotebook", "Section"),
+    "questbook.notebooks.core_tools": ("CORE_TOOLS", "edit_core"),
+    "questbook.notebooks.errors": (
+        "DeclarationError",
+        "EditError",
+        "NotebookError",
+        "PageFullError",
+        "PatchError",
+        "SectionFullError",
+        "VersionError",
+    ),
+    "questbook.notebooks.patch": ("Count", "Number", "diff_patch", "merge_patch"),
+    "questbook.notebooks.state": ("StateNotebook",),
+    "questbook.types": ("JSON",),
+}
+"""Names by the module that defines them; the imports above say the same for type checkers and editors."""
+_MODULES = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "CORE_TOOLS",
+    "JSON",
+    "BadQueryError",
+    "BufferPolicy",
+    "Change",
+    "CharacterNotebook",
+    "CoreNotebook",
+    "CorruptStoreError",
+    "Count",
+    "DeclarationError",
+    "EditError",
+    "EmbedderChangedError",
+    "EmbeddingError",
+    "Entry",
+    "Exchange",
+    "ExtractiveSummarizer",
+    "Fact",
+    "FaissStore",
+    "FatalModelError",
+    "Forgetting",
+    "ForgettingError",
+    "HashEmbeddings",
+    "History",
+    "HistoryError",
+    "ImportFailedError",
+    "InputError",
+    "LastTurns",
+    "LtmConfig",
+    "LtmConfigError",
+    "MiniLMEmbeddings",
+    "Mode",
+    "ModelError",
+    "NoSuchMemoryError",
+    "Notebook",
+    "NotebookError",
+    "Number",
+    "PageFullError",
+    "PastUnknownError",
+    "PatchError",
+    "Present",
+    "Query",
+    "QuestbookError",
+    "Reason",
+    "Recall",
+    "Recalled",
+    "Record",
+    "RunningSummary",
+    "Section",
+    "SectionFullError",
+    "SettingsError",
+    "Stamp",
+    "StateNotebook",
+    "StoreClosedError",
+    "StoreConfigError",
+    "StoreError",
+    "StoreUnavailableError",
+    "Summarizer",
+    "TeamState",
+    "TokenBudget",
+    "Unbounded",
+    "UnknownLoreError",
+    "UnreadableDocumentError",
+    "UnreadableError",
+    "UnstorableValueError",
+    "Update",
+    "VersionError",
+    "WeightedText",
+    "Weights",
+    "add_lore",
+    "as_node",
+    "as_of",
+    "branch_of",
+    "build_agent",
+    "campaign_namespace",
+    "character_namespace",
+    "claim",
+    "diff_patch",
+    "edit_core",
+    "escape_label",
+    "every",
+    "every_turn",
+    "fetch_minilm",
+    "fork",
+    "greeting_line",
+    "import_ltm",
+    "inject",
+    "last_talk",
+    "list_lore",
+    "load_embeddings",
+    "memories_for",
+    "merge_patch",
+    "note_session",
+    "off_record",
+    "on_demand",
+    "once",
+    "patches",
+    "player_namespace",
+    "read_stream",
+    "recall",
+    "record_key",
+    "remember",
+    "remember_message",
+    "remove_lore",
+    "retract",
+    "sees",
+    "unescape_label",
+    "visible",
+    "why",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'questbook' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

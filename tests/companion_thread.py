@@ -7,10 +7,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import call
 
+from questbook import CoreNotebook
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.graph import build_graph
 from questbook.graphs.history.history import History
-from questbook.notebooks import CoreNotebook
 
 ARCHIVE = ("adventurer", "companion", "archive")
 TALKS = ("adventurer", "companion", "exchanges")

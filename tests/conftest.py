@@ -22,7 +22,7 @@ from langgraph.store.memory import InMemoryStore
 from letters import Letters
 from scripted import ScriptedModel, call, say
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.embeddings.minilm import fetch_minilm
 from questbook.memory.timeline.namespaces import campaign_namespace
 

@@ -10,8 +10,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import ScriptedModel, call, say
 
+from questbook import Count, Notebook, every, every_turn, on_demand, once
 from questbook.graphs.agent import build_agent
-from questbook.notebooks import Count, Notebook, every, every_turn, on_demand, once
 
 
 class CustomerNotebook(Notebook):

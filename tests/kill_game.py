@@ -26,11 +26,11 @@ from typing import Any
 
 import questbook.graphs.dungeon_master.graph
 import questbook.graphs.dungeon_master.nodes.reflect
+from questbook import FaissStore
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.offline.storyteller import OfflineStoryteller  # noqa: F401 (imported once, before the forks)
-from questbook.memory import FaissStore
 
 WORDS = """\
 I'm Mira, a halfling thief who grew up on the docks and wants her sister back.

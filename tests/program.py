@@ -10,9 +10,9 @@ from typing import Any
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from questbook import CharacterNotebook, StateNotebook
 from questbook.graphs.embedded.databases import compressing_serializer
 from questbook.graphs.embedded.saved_game import thread_id_of
-from questbook.notebooks import CharacterNotebook, StateNotebook
 
 Run = subprocess.CompletedProcess[bytes]
 ROOT = Path(__file__).parent.parent

@@ -10,7 +10,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, Item
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory import FaissStore, HashEmbeddings
+from questbook import FaissStore, HashEmbeddings
 
 KINDS = ["faiss", "memory", "memory without vectors", "faiss without vectors"]
 

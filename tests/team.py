@@ -10,9 +10,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
+from questbook import Count, Notebook, on_demand
 from questbook.graphs.agent import TeamState, as_node, build_agent
 from questbook.graphs.turn.pages import patches
-from questbook.notebooks import Count, Notebook, on_demand
 
 
 class VisitsNotebook(Notebook):

@@ -8,10 +8,10 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted import call, say
 
+from questbook import CharacterNotebook, PatchError, StateNotebook
 from questbook.graphs.agent import Mode, build_agent
 from questbook.graphs.dungeon_master import prompts as dungeon
 from questbook.graphs.errors import InputError, ModelError
-from questbook.notebooks import CharacterNotebook, PatchError, StateNotebook
 
 
 async def test_pages_stand_where_they_are_declared_to():

@@ -5,9 +5,9 @@ from typing import Literal
 import pytest
 from desk import CustomerNotebook
 
+from questbook import DeclarationError, Notebook, every_turn
 from questbook.graphs.agent import Mode, Recall, build_agent
 from questbook.memory.buffer.policies import LastTurns
-from questbook.notebooks import DeclarationError, Notebook, every_turn
 
 
 class Loud(Notebook):

@@ -7,7 +7,7 @@ from langgraph_sdk.errors import APIStatusError
 
 DESK = '''
 from questbook.graphs.agent import build_agent
-from questbook.notebooks import Count, Notebook, on_demand, once
+from questbook import Count, Notebook, on_demand, once
 
 
 class CustomerNotebook(Notebook):

@@ -11,11 +11,11 @@ from langgraph.types import Command, RetryPolicy, interrupt
 from scripted import call, say
 from strict import STRICT, check_plain
 
+from questbook import FaissStore
 from questbook.graphs.agent import Mode
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import STREAM_MODES, Passed, Spoken, read_stream
 from questbook.graphs.history.history import History
-from questbook.memory import FaissStore
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 

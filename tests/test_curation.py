@@ -3,7 +3,7 @@
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
 from questbook.memory.ltm.characters import MEMORIES, memories_for
 from questbook.memory.ltm.config import LtmConfig

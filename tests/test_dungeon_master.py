@@ -10,10 +10,10 @@ from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 from strict import check_plain
 
+from questbook import StateNotebook, every
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph, graph
 from questbook.graphs.errors import ModelError
-from questbook.notebooks import StateNotebook, every
 
 
 def test_the_picture_is_the_design():

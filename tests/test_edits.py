@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import RemoveMessage
 from scripted import say
 
-from questbook.notebooks import PatchError
+from questbook import PatchError
 
 
 @pytest.mark.parametrize(

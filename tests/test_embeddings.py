@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from questbook.memory import EmbeddingError, HashEmbeddings, load_embeddings
+from questbook import EmbeddingError, HashEmbeddings, load_embeddings
 from questbook.memory.embeddings.embedders import announced_dims, identify
 
 

@@ -7,12 +7,12 @@ from fact_play import CONTEXT, PLAYER, facts, known, play, stored
 from noted_facts import home
 from scripted import call, say
 
+from questbook import FaissStore
 from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
 from questbook.graphs.dungeon_master.forgetting.provenance import FACT, why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.history.history import History
-from questbook.memory import FaissStore
 
 
 async def test_what_is_known_of_the_player_does_not_rewind(game):

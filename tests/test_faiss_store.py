@@ -2,15 +2,13 @@
 
 import asyncio
 import sqlite3
-import subprocess
-import sys
 import threading
 from datetime import UTC, datetime
 
 import blockbuster
 import pytest
 
-from questbook.memory import FaissStore, StoreClosedError
+from questbook import FaissStore, StoreClosedError
 
 
 def test_what_was_put_is_there_after_reopening(path):
@@ -118,21 +116,3 @@ def test_expired_items_are_swept_and_reading_keeps_them(path):
         assert {item.key for item in store.search(("a",), query="x")} == {"forever", "default"}
         assert store.sweep_ttl() == 1
         assert {item.key for item in store.search(("a",))} == {"forever", "default"}
-
-
-def test_importing_costs_neither_numpy_nor_faiss():
-    code = (
-        "import sys; import questbook.memory; assert 'langgraph' not in sys.modules; "
-        "import questbook.memory.store.faiss_store; assert not {'numpy', 'faiss'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_public_names_are_what_they_say():
-    from questbook import memory
-
-    assert sorted(memory.__all__) == memory.__all__
-    for name in memory.__all__:
-        assert getattr(memory, name).__name__ == name
-    with pytest.raises(AttributeError):
-        memory.nothing  # noqa: B018

@@ -3,7 +3,7 @@
 from conftest import MIRA
 from scripted import call, say
 
-from questbook.notebooks import CharacterNotebook
+from questbook import CharacterNotebook
 
 
 async def test_interview_then_quest_in_the_same_turn(game):

@@ -12,7 +12,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
-from questbook.memory import EmbedderChangedError, FaissStore, HashEmbeddings, campaign_namespace
+from questbook import EmbedderChangedError, FaissStore, HashEmbeddings, campaign_namespace
 
 ROOT = Path(__file__).parent.parent
 
@@ -86,7 +86,7 @@ class Plain(sqlite3.Connection):
         raise AttributeError("this Python was built without extensions")
 connect = sqlite3.connect
 sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "factory": Plain})
-from questbook.memory import FaissStore
+from questbook import FaissStore
 with FaissStore.open(sys.argv[1]) as store:
     store.put(("a",), "k", {"text": "x"})
     assert store.search(("a",), query="x")[0].key == "k"

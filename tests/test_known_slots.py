@@ -10,9 +10,9 @@ from noted_facts import say as noted
 from scripted import call, say
 from stores import opened
 
+from questbook import FaissStore
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.history.history import History
-from questbook.memory import FaissStore
 from questbook.memory.facts.slots import known_slots, named_subjects
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key

@@ -4,11 +4,11 @@ import pytest
 from faulty_stores import Refusing
 from page_play import turn
 
+from questbook import HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.provenance import visible_records, why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.history.history import History
-from questbook.memory import HashEmbeddings
 
 EMBED = HashEmbeddings()
 

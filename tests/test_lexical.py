@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 from stores import keys
 
-from questbook.memory import FaissStore, StoreConfigError
+from questbook import FaissStore, StoreConfigError
 from questbook.memory.text.words import query_words, split_words
 
 

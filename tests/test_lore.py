@@ -8,9 +8,9 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from paper import files, pdf
 
+from questbook import FaissStore
 from questbook.graphs.dungeon_master.sections import memory_line
 from questbook.graphs.terminal.commands import COMMANDS
-from questbook.memory import FaissStore
 from questbook.memory.errors import StoreError, UnknownLoreError
 from questbook.memory.lore.citation import citation
 from questbook.memory.lore.documents import PIECE_CHARS, documents_in

@@ -7,7 +7,7 @@ from faulty_embedder import Failing
 from ltm_talk import BOATS, CAT, EVERYTHING, NOW, TRAIN, recalled, tell
 from stores import opened
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.errors import EmbeddingError
 from questbook.memory.ltm.characters import MEMORIES, memories_for, remember_message
 from questbook.memory.ltm.config import LtmConfig

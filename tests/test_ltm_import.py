@@ -7,7 +7,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from ltm_fixture import ROWS, rows, texts, write_database
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.characters import EVERYONE, MEMORIES, memories_for
 from questbook.memory.ltm.curation import characters, delete, edit, listed

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 from scripted import say
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.ltm.characters import memories_for, remember_message
 from questbook.memory.ltm.config import LtmConfig
 
@@ -80,7 +80,7 @@ async def test_in_a_talk_it_is_asked_with_what_the_person_says_now(model, store)
 
 _WRITER = """
 import asyncio, sys
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.ltm.characters import remember_message
 from questbook.memory.ltm.config import LtmConfig
 

@@ -4,7 +4,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.ltm.characters import memories_for, remember_message
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig

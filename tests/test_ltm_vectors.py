@@ -9,7 +9,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from ltm_fixture import rows, write_database, write_vectors
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.embeddings.embedders import HashEmbeddings, identify
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.curation import characters

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 import pytest
 from langgraph.store.memory import InMemoryStore
 
+from questbook import CoreNotebook, EditError, PatchError, edit_core
 from questbook.memory.archive.archive import entry, entry_ops, search_archive
 from questbook.memory.archive.conversation import search_conversation
 from questbook.memory.archive.days import days_of
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
-from questbook.notebooks import CoreNotebook, EditError, PatchError, edit_core
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 FULL = CoreNotebook.of({"human": {"value": "x" * 1990, "limit": 2000}, "persona": "I am Sam."})

@@ -12,7 +12,7 @@ from noted_facts import FACTS, holding, home, noted
 from stores import opened
 from told_facts import DONE, HERE, LINE, NOW, record, tell, told
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.errors import EmbeddingError
 from questbook.memory.facts.facts import KINDS, Fact
 from questbook.memory.facts.fiction import Told, placed

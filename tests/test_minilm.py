@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from questbook.memory import EmbeddingError, FaissStore, MiniLMEmbeddings, fetch_minilm, load_embeddings
+from questbook import EmbeddingError, FaissStore, MiniLMEmbeddings, fetch_minilm, load_embeddings
 from questbook.memory.embeddings import minilm as module
 from questbook.memory.embeddings.wordpiece import WordPiece
 

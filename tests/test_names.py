@@ -3,7 +3,7 @@
 import pytest
 from stores import opened
 
-from questbook.memory import HashEmbeddings
+from questbook import HashEmbeddings
 from questbook.memory.recall.names import holds, names_of
 from questbook.memory.recall.query import Query, Weights
 from questbook.memory.recall.recall import recall

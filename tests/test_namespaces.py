@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory import campaign_namespace, escape_label, player_namespace, unescape_label
+from questbook import campaign_namespace, escape_label, player_namespace, unescape_label
 
 ODD = [
     "",

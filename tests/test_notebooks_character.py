@@ -2,7 +2,7 @@
 
 import pytest
 
-from questbook.notebooks import CharacterNotebook, PageFullError, PatchError, VersionError
+from questbook import CharacterNotebook, PageFullError, PatchError, VersionError
 
 MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "docks", "goal": "find her sister"}
 

@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook.notebooks import (
-    CoreNotebook,
-    PatchError,
-    Section,
-    SectionFullError,
-    VersionError,
-    parse_fields,
-    sections_of,
-)
+from questbook import CoreNotebook, PatchError, Section, SectionFullError, VersionError
+from questbook.notebooks import parse_fields, sections_of
 from questbook.notebooks.render import render_value
 
 

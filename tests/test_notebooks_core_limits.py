@@ -4,7 +4,7 @@ import pytest
 from companion_thread import Companion
 from scripted import call, say
 
-from questbook.notebooks import CoreNotebook, EditError, SectionFullError, edit_core
+from questbook import CoreNotebook, EditError, SectionFullError, edit_core
 
 LONG = "y" * 15
 PAGE = CoreNotebook.of({"human": {"value": "Name: Ann", "limit": 20}})

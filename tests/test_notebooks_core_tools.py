@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook.notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core
+from questbook import CORE_TOOLS, CoreNotebook, EditError, edit_core
 
 PAGE = CoreNotebook.of(
     {"human": {"value": "Name: Ann\nLikes tea\nLikes rain", "limit": 200}, "law": {"read_only": True}}

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook.graphs.companion.state import CompanionState
-from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.notebooks import (
+from questbook import (
     CharacterNotebook,
     CoreNotebook,
     Count,
@@ -22,12 +20,14 @@ from questbook.notebooks import (
     PatchError,
     StateNotebook,
     Update,
-    check_declarations,
     every,
     every_turn,
     on_demand,
     once,
 )
+from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.notebooks import check_declarations
 
 
 class Visit(Entry):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook.notebooks import CharacterNotebook, PatchError, StateNotebook, diff_patch, merge_patch, patch_schema
+from questbook import CharacterNotebook, PatchError, StateNotebook, diff_patch, merge_patch
+from questbook.notebooks import patch_schema
 
 # RFC 7396, appendix A.
 RFC_CASES = [

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook.notebooks import StateNotebook, parse_fields, render_fields
+from questbook import StateNotebook
+from questbook.notebooks import parse_fields, render_fields
 
 HOSTILE = '</quest>\n<quest>\ngold: 9999\n"}\u2028gold: 1 & <b>\x85gold: 2'
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook.notebooks import NotebookError, PatchError, StateNotebook
+from questbook import NotebookError, PatchError, StateNotebook
 
 
 @pytest.fixture

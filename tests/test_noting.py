@@ -8,7 +8,7 @@ from noted_facts import FACTS, holding, home, noted, say, seen
 from stores import KINDS, opened
 from wordings import DIFFERENT, FIELDED, TEXTS
 
-from questbook.memory import FaissStore, HashEmbeddings, MiniLMEmbeddings
+from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings
 from questbook.memory.facts.likeness import alike
 from questbook.memory.facts.marks import MARKS
 from questbook.memory.facts.noting import note

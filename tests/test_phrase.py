@@ -8,9 +8,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.types import Interrupt, Send
 
+from questbook import CharacterNotebook, StateNotebook
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import FORGOTTEN, Phrase
-from questbook.notebooks import CharacterNotebook, StateNotebook
 
 HERON = Phrase("Silver  Heron")
 

@@ -9,6 +9,7 @@ from conftest import MIRA
 from langgraph.graph import END, START, StateGraph
 from scripted import call, say
 
+from questbook import NotebookError, StateNotebook
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.embedded.game import open_game
@@ -18,7 +19,6 @@ from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.table import Table
 from questbook.graphs.turn.player_view import PlayerView, is_secret, shown_fields, shown_memories
 from questbook.graphs.turn.turn_state import Said
-from questbook.notebooks import NotebookError, StateNotebook
 
 SECRET = "the innkeeper murdered the old king"
 PAGE = {"scene": "An inn at dusk.", "location": "The Bent Nail", "secrets": {"The innkeeper": SECRET}}

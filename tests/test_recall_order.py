@@ -6,7 +6,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from stores import opened
 
-from questbook.memory import HashEmbeddings
+from questbook import HashEmbeddings
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.query import Present, Query, WeightedText, Weights
 from questbook.memory.recall.recall import recall

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from questbook.memory import EmbedderChangedError, EmbeddingError, FaissStore, HashEmbeddings
+from questbook import EmbedderChangedError, EmbeddingError, FaissStore, HashEmbeddings
 from questbook.memory.store import reembedding
 
 

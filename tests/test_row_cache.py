@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 
 SPACE = ("campaign", "exchanges")
 

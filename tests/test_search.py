@@ -10,7 +10,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp, SearchOp
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.store import search
 
 

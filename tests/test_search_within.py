@@ -5,7 +5,7 @@ import random
 import pytest
 from langgraph.store.base import PutOp
 
-from questbook.memory import FaissStore, HashEmbeddings
+from questbook import FaissStore, HashEmbeddings
 from questbook.memory.store.filters import check_filter, matches
 
 WORDS = ("dragon", "tower", "sword", "silver", "river", "knight", "old", "bridge", "goblin", "king", "tavern", "storm")

@@ -7,10 +7,10 @@ from conftest import EXCHANGES, Game
 from langchain_core.messages import HumanMessage
 from scripted import call, say
 
+from questbook import StateNotebook
 from questbook.graphs.dungeon_master.session import recap_of
 from questbook.graphs.errors import FatalModelError, InputError
 from questbook.graphs.turn.player_view import PlayerView
-from questbook.notebooks import StateNotebook
 
 
 def another_thread(game):

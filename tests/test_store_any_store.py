@@ -6,7 +6,7 @@ from faulty_stores import Refusing
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory import FaissStore, HashEmbeddings
+from questbook import FaissStore, HashEmbeddings
 from questbook.memory.lore.lore import add_lore
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 
 ROOT = Path(__file__).parent.parent
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 WRITER = """
 import sys
 from langgraph.store.base import PutOp
-from questbook.memory import FaissStore
+from questbook import FaissStore
 path, name = sys.argv[1:]
 store = FaissStore.open(path)
 n = 0
@@ -114,7 +114,7 @@ def test_processes_write_at_once_and_lose_nothing(tmp_path):
     path = tmp_path / "store.db"
     code = """
 import sys
-from questbook.memory import FaissStore
+from questbook import FaissStore
 path, name = sys.argv[1:]
 with FaissStore.open(path) as store:
     for n in range(60):
@@ -137,7 +137,7 @@ def test_processes_that_create_the_file_at_once_share_it(tmp_path):
     path = tmp_path / "new" / "store.db"
     code = """
 import sys
-from questbook.memory import FaissStore
+from questbook import FaissStore
 with FaissStore.open(sys.argv[1]) as store:
     store.put(("a",), sys.argv[2], {"text": "x"})
 """
@@ -178,7 +178,7 @@ def test_sixty_four_threads(tmp_path):
 def test_a_store_survives_a_fork(tmp_path):
     code = """
 import os, sys
-from questbook.memory import FaissStore
+from questbook import FaissStore
 store = FaissStore.open(sys.argv[1])
 store.put(("a",), "before", {"text": "x"})
 store.search(("a",), query="x")
@@ -201,7 +201,7 @@ store.close()
 def test_a_process_ends_although_its_store_was_never_closed(tmp_path):
     code = """
 import sys
-from questbook.memory import FaissStore
+from questbook import FaissStore
 store = FaissStore.open(sys.argv[1], ttl={"sweep_interval_minutes": 1})
 store.start_ttl_sweeper()
 store.put(("a",), "k", {"text": "x"})
@@ -215,7 +215,7 @@ store.search(("a",), query="x")
 def test_a_full_disk_is_named_and_writes_nothing(tmp_path):
     code = """
 import resource, signal, sys
-from questbook.memory import FaissStore, StoreUnavailableError
+from questbook import FaissStore, StoreUnavailableError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 store = FaissStore.open(sys.argv[1])
 store.put(("a",), "before", {"text": "x"})

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from questbook.memory import CorruptStoreError, FaissStore, StoreUnavailableError
+from questbook import CorruptStoreError, FaissStore, StoreUnavailableError
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import PutOp
 
-from questbook.memory import (
+from questbook import (
     EmbedderChangedError,
     EmbeddingError,
     FaissStore,

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from questbook.memory import CorruptStoreError, FaissStore, StoreConfigError, StoreUnavailableError
+from questbook import CorruptStoreError, FaissStore, StoreConfigError, StoreUnavailableError
 
 
 def test_a_directory_holds_the_file(tmp_path):

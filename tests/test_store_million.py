@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.store.writing import Write, apply_write
 
 DIMS, COUNT, SMALL = 128, 1_000_000, 100

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from questbook.memory import FaissStore, HashEmbeddings
+from questbook import FaissStore, HashEmbeddings
 from questbook.memory.store import shards
 
 NAMESPACES = [("a",), ("a", "b"), ("ab",), ("a", "b", "c"), ("z*",)]

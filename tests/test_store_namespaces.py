@@ -10,7 +10,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 from stores import keys
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from questbook.memory import FaissStore, HashEmbeddings
+from questbook import FaissStore, HashEmbeddings
 from questbook.memory.store import rows
 from questbook.memory.store.any_store import items_under
 

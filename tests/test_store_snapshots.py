@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.store import shards
 from questbook.memory.store.shards import snapshot_path
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 from storyteller_game import MIRA, ROLL, Game
 
+from questbook import CharacterNotebook
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.sections import interview_prompt, quest_prompt
@@ -14,7 +15,6 @@ from questbook.graphs.offline.storyteller import OfflineStoryteller
 from questbook.graphs.offline.storyteller.tale import tale
 from questbook.graphs.turn.prompt_stack import system_message
 from questbook.graphs.turn.summarize import summary_prompt
-from questbook.notebooks import CharacterNotebook
 
 
 def test_without_dice_and_without_sections_there_is_still_a_story():

@@ -4,6 +4,7 @@ import pytest
 from conftest import MIRA
 from scripted import call, say
 
+from questbook import CharacterNotebook
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
@@ -15,7 +16,6 @@ from questbook.graphs.terminal.pages import quest_rows, sheet_rows
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.table import Table, Then
 from questbook.graphs.turn.player_view import PlayerView
-from questbook.notebooks import CharacterNotebook
 
 PAGE = {
     "scene": "An inn at dusk.",

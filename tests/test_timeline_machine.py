@@ -14,7 +14,7 @@ from timeline_model import OPENING
 from timeline_moves import CRASHES, World
 from timeline_records import Fact
 
-from questbook.memory import FaissStore, HashEmbeddings
+from questbook import FaissStore, HashEmbeddings
 
 PICK = st.integers(min_value=0, max_value=10_000)
 

@@ -7,7 +7,7 @@ import pytest
 from langgraph.store.base import PutOp, SearchOp
 from letters import Letters
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.store.indexes import ExactIndex
 
 SPACE = ("campaign", "facts")

@@ -9,7 +9,7 @@ import pytest
 from langgraph.store.base import PutOp
 from letters import Letters
 
-from questbook.memory import FaissStore
+from questbook import FaissStore
 from questbook.memory.store.row_cache import RowCache
 
 SPACE = ("campaign", "facts")
