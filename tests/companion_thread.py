@@ -13,7 +13,7 @@ from questbook.graphs.companion.graph import build_graph
 from questbook.graphs.history.history import History
 
 ARCHIVE = ("adventurer", "companion", "archive")
-TALKS = ("adventurer", "companion", "exchanges")
+EXCHANGES = ("adventurer", "companion", "exchanges")
 
 
 class Companion:

@@ -1,7 +1,7 @@
 """The companion: a tool loop that edits core memory within the turn, on any model."""
 
 import pytest
-from companion_thread import TALKS, Companion, note
+from companion_thread import EXCHANGES, Companion, note
 from fake_openai import call as http_call
 from fake_openai import say as http_say
 from langchain_core.messages import AIMessage
@@ -48,7 +48,7 @@ async def test_an_edit_without_words_is_asked_again(companion):
 async def test_heartbeat_gives_another_go_after_words_and_an_edit(companion):
     await companion.say("I'm Ann", say("One moment.", note("Name: Ann", request_heartbeat=True)), say("Done."))
     assert companion.reply == "Done."
-    exchange = (await companion.store.asearch(TALKS))[0].value
+    exchange = (await companion.store.asearch(EXCHANGES))[0].value
     assert exchange["reply"] == "One moment.\nDone."
 
 

@@ -1,8 +1,10 @@
 """What the companion finds again: its archive, what was said, and what is recalled before a reply."""
 
-from datetime import UTC, datetime, timedelta
+import re
+from functools import partial
 
-from companion_thread import ARCHIVE, TALKS, Companion
+import pytest
+from companion_thread import ARCHIVE, EXCHANGES, Companion
 from faulty_stores import Broken
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted import call, say
@@ -52,15 +54,109 @@ async def test_conversation_search_finds_what_left_the_buffer_but_not_this_turn(
     assert "Heron" not in str(companion.model.asked("companion")[-2][1:]), "it was not in the conversation any more"
 
 
+async def search(companion, tool, **args):
+    """Let the model call a tool; return the lines of its result below the heading."""
+    await companion.say("look it up", say("", call(tool, **args)), say("Done."))
+    return companion.results[-1].text.splitlines()[1:]
+
+
+@pytest.fixture
+async def dated(companion):
+    """A companion whose three turns, of three days, each stored an entry in the archive."""
+    for number, tags in ((1, ["house", "winter"]), (2, ["house"]), (3, ["garden"])):
+        keep = call("archival_memory_insert", content=f"Note {number} on tea", tags=tags)
+        await companion.say(f"Tea number {number}, please", say("", keep), say(f"Served cup {number}."))
+    for place in (ARCHIVE, EXCHANGES):
+        for item in await companion.store.asearch(place):
+            day = {"said_at": f"2026-03-{13 + item.value['turn']}T12:00:00+00:00"}
+            await companion.store.aput(place, item.key, item.value | day)
+    return companion
+
+
+async def numbers(companion, tool, **args):
+    """Return which of the three a search finds."""
+    return sorted(
+        int(re.search(r"(?:number|Note|cup) (\d)", line)[1]) for line in await search(companion, tool, **args)
+    )
+
+
+async def test_an_archive_search_obeys_tags_and_whether_one_or_all_must_match(dated):
+    find = partial(numbers, dated, "archival_memory_search", query="tea")
+    assert await find() == [1, 2, 3]
+    assert await find(tags=["house"]) == [1, 2]
+    assert await find(tags=["winter", "garden"]) == [1, 3]
+    assert await find(tags=["house", "winter"], match="any") == [1, 2]
+    assert await find(tags=["house", "winter"], match="all") == [1]
+
+
+async def test_an_archive_search_obeys_its_first_and_last_day(dated):
+    find = partial(numbers, dated, "archival_memory_search", query="tea")
+    assert await find(start="2026-03-15") == [2, 3]
+    assert await find(end="2026-03-15") == [1, 2]
+    assert await find(start="2026-03-15", end="2026-03-15") == [2]
+
+
+async def test_an_archive_search_ranks_by_its_query_and_shows_the_tags(dated):
+    found = await search(dated, "archival_memory_search", query="note 1")
+    assert "Note 1" in found[0]
+    assert "winter" in found[0]
+
+
+async def test_searches_show_the_page_they_are_asked_for(dated):
+    dated.settings |= {"search_results": 2}
+    for tool, args in (
+        ("archival_memory_search", {"query": "tea"}),
+        ("conversation_search", {"query": "tea", "end": "2026-03-16"}),
+        ("conversation_search_date", {"start_date": "2026-03-14", "end_date": "2026-03-16"}),
+    ):
+        first, second = [await numbers(dated, tool, page=page, **args) for page in (1, 2)]
+        assert (len(first), len(second), sorted(first + second)) == (2, 1, [1, 2, 3])
+
+
+async def test_conversation_search_obeys_its_first_and_last_day(dated):
+    find = partial(numbers, dated, "conversation_search", query="tea")
+    assert await find(end="2026-03-16") == [1, 2, 3], "without the turns of this test, which are of today"
+    assert await find(start="2026-03-15", end="2026-03-16") == [2, 3]
+    assert await find(start="2026-03-10", end="2026-03-15") == [1, 2]
+
+
+async def test_conversation_search_obeys_roles(dated):
+    both = await search(dated, "conversation_search", query="tea", end="2026-03-14")
+    assert "Tea number 1" in both[0]
+    assert "Served cup 1" in both[0]
+    user = await search(dated, "conversation_search", query="tea", end="2026-03-14", roles=["user"])
+    assert "Tea number 1" in user[0]
+    assert "Served" not in user[0]
+    assert await search(dated, "conversation_search", query="tea", end="2026-03-14", roles=["assistant"]) == []
+    assert await numbers(dated, "conversation_search", query="cup", end="2026-03-16", roles=["assistant"]) == [1, 2, 3]
+
+
+async def test_conversation_search_date_lists_the_turns_of_its_days(dated):
+    find = partial(numbers, dated, "conversation_search_date")
+    assert await find(start_date="2026-03-14", end_date="2026-03-16") == [1, 2, 3]
+    assert await find(start_date="2026-03-15", end_date="2026-03-15") == [2]
+    assert await find(start_date="2026-03-15", end_date="2026-03-16") == [2, 3]
+    assert await find(start_date="2026-03-10", end_date="2026-03-13") == []
+
+
 async def test_conversation_search_date_takes_days_of_the_users_timezone(companion):
-    await companion.say("hello there", timezone="Pacific/Kiritimati")
-    today = datetime.now(UTC) + timedelta(hours=14)
-    ask = call("conversation_search_date", start_date=f"{today:%Y-%m-%d}", end_date="today")
-    await companion.say("today?", say("", ask), say("Yes."), timezone="Pacific/Kiritimati")
-    assert "hello there" in companion.results[-1].text
-    assert f"{today:%Y-%m-%d}" in companion.results[-1].text
-    wrong = call("conversation_search_date", start_date="last week", end_date="now")
-    await companion.say("when?", say("", wrong), say("No."))
+    companion.settings |= {"timezone": "Pacific/Kiritimati"}  # 14 hours ahead of UTC
+    await companion.say("hello there")
+    [item] = await companion.store.asearch(EXCHANGES)
+    late = {"said_at": "2026-03-14T11:00:00+00:00"}  # an hour into the 15th there
+    await companion.store.aput(EXCHANGES, item.key, item.value | late)
+    tool = "conversation_search_date"
+    assert await search(companion, tool, start_date="2026-03-14", end_date="2026-03-14") == []
+    [line] = await search(companion, tool, start_date="2026-03-15", end_date="2026-03-15")
+    assert "hello there" in line
+    assert "2026-03-15 01:00" in line
+
+
+async def test_a_search_understands_today_and_says_how_to_write_a_day(companion):
+    await companion.say("hello there")
+    find = partial(search, companion, "conversation_search_date", end_date="today")
+    assert "hello there" in (await find(start_date="today"))[0]
+    assert await find(start_date="last week") == []
     assert "expected a day as YYYY-MM-DD" in companion.results[-1].text
 
 
@@ -82,7 +178,7 @@ async def test_recall_goes_by_the_weights_and_notes_what_was_used_where_they_ask
         await ada.say(words, say("I see."))
     await ada.say("what is my cat called?", say("Oda."))
     used = await ada.store.asearch(("adventurer", "companion", "accesses"), limit=9)
-    first = next(item.key for item in await ada.store.asearch(TALKS, limit=9) if item.value["turn"] == 1)
+    first = next(item.key for item in await ada.store.asearch(EXCHANGES, limit=9) if item.value["turn"] == 1)
     assert first in max(used, key=lambda item: item.value["turn"]).value["accessed"]
 
 
@@ -100,7 +196,7 @@ async def test_a_store_that_fails_costs_no_reply_and_what_was_archived_catches_u
     [kept] = await companion.store.asearch(ARCHIVE)
     assert (kept.value["text"], kept.value["turn"]) == ("Keep me", 2)
     assert companion.values["archived"] == []
-    assert len(await companion.store.asearch(TALKS)) == 4
+    assert len(await companion.store.asearch(EXCHANGES)) == 4
 
 
 async def test_without_a_store_it_talks_and_says_what_it_cannot(model):

@@ -6,9 +6,9 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from questbook import CoreNotebook, EditError, PatchError, edit_core
-from questbook.memory.archive.archive import entry, entry_ops, search_archive
-from questbook.memory.archive.conversation import search_conversation
-from questbook.memory.archive.days import days_of
+from questbook.memory.archive.archival_memory import ArchiveQuery, entry_writes, new_entry, search_archive
+from questbook.memory.archive.conversation import ConversationQuery, search_conversation
+from questbook.memory.archive.results import read_days
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 
@@ -63,23 +63,23 @@ async def test_conversation_search_obeys_its_dates_on_any_store():
     for turn, day in ((1, 13), (2, 14), (3, 15)):
         record = {"player": "tea", "reply": "yes", "text": "tea", "said_at": f"2026-03-{day}T12:00:00+00:00"}
         await store.aput(("u", "c"), record_key("a", turn, "exchange"), record | Stamp("a", turn).to_json())
-    days = days_of("2026-03-14", "2026-03-14", NOW)
-    page = await search_conversation(store, ("u", "c"), "tea", timeline=[("a", 3)], days=days)
-    assert [found["turn"] for found in page.items] == [2]
+    days = read_days("2026-03-14", "2026-03-14", NOW)
+    page = await search_conversation(store, ("u", "c"), ConversationQuery("tea", days=days), timeline=[("a", 3)])
+    assert [exchange["turn"] for exchange in page.items] == [2]
 
 
 async def test_a_date_only_end_holds_the_whole_of_that_day():
-    days = days_of(None, "2026-03-14", NOW)
-    assert days.hold("2026-03-14T23:59:59+00:00")
-    assert not days.hold("2026-03-15T00:00:00+00:00")
+    days = read_days(None, "2026-03-14", NOW)
+    assert days.contains("2026-03-14T23:59:59+00:00")
+    assert not days.contains("2026-03-15T00:00:00+00:00")
     store = InMemoryStore()
     provenance = {"said_at": "2026-03-14T23:59:00+00:00"}
-    await store.abatch(entry_ops(("u", "c"), [entry("late")], [("a", 1)], 1, provenance))
-    assert (await search_archive(store, ("u", "c"), "", timeline=[("a", 1)], days=days)).total == 1
+    await store.abatch(entry_writes(("u", "c"), [new_entry("late")], [("a", 1)], 1, provenance))
+    assert (await search_archive(store, ("u", "c"), ArchiveQuery(days=days), timeline=[("a", 1)])).total == 1
 
 
 def test_now_is_understood_as_a_date():  # 1890: the model passes "now"
-    assert days_of("now", "now", NOW).first == NOW.date()
+    assert read_days("now", "now", NOW).first == NOW.date()
 
 
 def test_saving_one_section_writes_back_no_stale_copy_of_another():

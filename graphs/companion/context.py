@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from questbook.graphs.settings import Settings, apart
-from questbook.memory.archive.days import zone_of
+from questbook.memory.archive.results import find_timezone
 from questbook.memory.ltm.config import LtmConfig
 from questbook.notebooks import sections_of
 
@@ -36,7 +36,7 @@ def _fitting(settings: str | dict[str, Any]) -> str | dict[str, Any]:
 
 
 def _known(zone: str) -> str:
-    zone_of(zone)
+    find_timezone(zone)
     return zone
 
 

@@ -20,7 +20,7 @@ from langgraph.store.base import PutOp
 from questbook.graphs.companion.context import Context, assistant_name
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.prompt_stack import Prompt, Section, escaped
-from questbook.memory.archive.days import zone_of
+from questbook.memory.archive.results import find_timezone
 from questbook.memory.errors import LtmConfigError
 from questbook.memory.ltm.characters import Memory, memories_for, memory_op, spoken
 from questbook.memory.ltm.config import LtmConfig, LtmReads
@@ -76,7 +76,7 @@ async def character_memories(
     if runtime.store is None:
         return []
     context, character = runtime.context, assistant_name(runtime.context.campaign)
-    now = datetime.now(zone_of(context.timezone))
+    now = datetime.now(find_timezone(context.timezone))
     # The turn under way has no place yet: what stands under its number may be another's.
     written = min(state.turn - 1, state.remembered_through)
     found = await memories_for(
@@ -112,7 +112,7 @@ def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, c
     cut = config.ltm_reads.memory_length_cutoff_in_chars
     told = [memory._replace(text=escaped(memory.text[:cut]), speaker=escaped(memory.speaker)) for memory in memories]
     whole = config.model_copy(update={"ltm_reads": LtmReads(memory_length_cutoff_in_chars=sys.maxsize)})
-    now = datetime.now(zone_of(context.timezone))
+    now = datetime.now(find_timezone(context.timezone))
     block = memory_block(told, whole, name1=context.user, name2=assistant_name(context.campaign), now=now)
     if not block.strip():
         return prompt

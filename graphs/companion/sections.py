@@ -14,7 +14,7 @@ from questbook.graphs.turn.earlier import exchange_line
 from questbook.graphs.turn.prompt_stack import INSTRUCTIONS, Prompt, Section, escaped, stack
 from questbook.graphs.turn.summarize import policy_of
 from questbook.graphs.turn.withheld import private
-from questbook.memory.archive.days import zone_of
+from questbook.memory.archive.results import find_timezone
 from questbook.memory.buffer.policies import Buffer
 from questbook.notebooks import render_fields
 
@@ -38,7 +38,7 @@ def conversation(state: CompanionState, context: Context) -> list[AnyMessage]:
 
 
 def _about(state: CompanionState, context: Context) -> dict[str, Any]:
-    now = datetime.now(zone_of(context.timezone))
+    now = datetime.now(find_timezone(context.timezone))
     return {
         "now": f"{now:%A, %Y-%m-%d %H:%M}",
         "you_last_spoke": state.away,

@@ -14,10 +14,9 @@ from questbook.graphs.companion.shared import edit_shared
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.tool_calls import Call
 from questbook.graphs.turn.withheld import REFUSED, private
-from questbook.memory.archive.archive import entry, search_archive
-from questbook.memory.archive.conversation import ROLES, search_conversation
-from questbook.memory.archive.days import Days, days_of, zone_of
-from questbook.memory.archive.page import Page
+from questbook.memory.archive.archival_memory import ArchiveQuery, new_entry, search_archive
+from questbook.memory.archive.conversation import ROLES, ConversationQuery, search_conversation
+from questbook.memory.archive.results import Days, Page, find_timezone, read_days
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -135,7 +134,7 @@ async def use(call: Call, state: CompanionState, runtime: Runtime[Context]) -> U
     except ValidationError as error:
         raise EditError(f"{call.name}: {first_problem(error, _ARGUMENTS[call.name])}") from error
     if call.name == "archival_memory_insert":
-        kept = entry(asked.content, asked.tags) | {"turn": state.turn, "said_at": state.opened_at}
+        kept = new_entry(asked.content, asked.tags) | {"turn": state.turn, "said_at": state.opened_at}
         return Used(f"Kept. Archival memory has {state.archive_count + 1} entries.", state.core, kept)
     return Used(await _SEARCH[call.name](asked, state, runtime), state.core)
 
@@ -156,15 +155,17 @@ async def _search(asked: _Search, state: CompanionState, runtime: Runtime[Contex
     found = await search_archive(
         runtime.store,
         campaign_namespace(runtime.context.user, runtime.context.campaign, "archive"),
-        asked.query,
+        ArchiveQuery(
+            asked.query,
+            tags=asked.tags,
+            every_tag=asked.match == "all",
+            days=_days(asked.start, asked.end, runtime.context),
+            page=asked.page,
+            size=runtime.context.search_results,
+        ),
         timeline=state.timeline,
         before=state.remembered_through + 1,
         waiting=state.archived,
-        tags=asked.tags,
-        every_tag=asked.match == "all",
-        days=_days(asked.start, asked.end, runtime.context),
-        page=asked.page,
-        size=runtime.context.search_results,
     )
     return _told(found, ("text", "tags"), runtime.context)
 
@@ -173,17 +174,17 @@ async def _conversation(asked: _Conversation, state: CompanionState, runtime: Ru
     if not asked.query.strip():
         raise BadQueryError("query: got a blank text; send words, or list days with conversation_search_date.")
     days = _days(asked.start, asked.end, runtime.context)
-    return await _talks(asked.query, days, asked.page, state, runtime, roles=asked.roles)
+    query = ConversationQuery(asked.query, asked.roles, days, asked.page, runtime.context.search_results)
+    return await _talks(query, state, runtime)
 
 
 async def _by_date(asked: _ByDate, state: CompanionState, runtime: Runtime[Context]) -> str:
     days = _days(asked.start_date, asked.end_date, runtime.context)
-    return await _talks("", days, asked.page, state, runtime)
+    query = ConversationQuery(days=days, page=asked.page, size=runtime.context.search_results)
+    return await _talks(query, state, runtime)
 
 
-async def _talks(
-    query: str, days: Days, page: int, state: CompanionState, runtime: Runtime[Context], **more: Any
-) -> str:
+async def _talks(query: ConversationQuery, state: CompanionState, runtime: Runtime[Context]) -> str:
     if runtime.store is None:
         raise BadQueryError("There is no store here: only what stands in the conversation is known.")
     exchanges = campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")
@@ -193,10 +194,6 @@ async def _talks(
         query,
         timeline=state.timeline,
         before=min(state.turn, state.remembered_through + 1),
-        days=days,
-        page=page,
-        size=runtime.context.search_results,
-        **more,
     )
     return _told(found, ("turn", "user", "assistant"), runtime.context)
 
@@ -209,7 +206,7 @@ _SEARCH: dict[str, Any] = {
 
 
 def _days(first: str | None, last: str | None, context: Context) -> Days:
-    return days_of(first, last, datetime.now(zone_of(context.timezone)))
+    return read_days(first, last, datetime.now(find_timezone(context.timezone)))
 
 
 def _told(found: Page[JSON], fields: tuple[str, ...], context: Context) -> str:
@@ -217,7 +214,7 @@ def _told(found: Page[JSON], fields: tuple[str, ...], context: Context) -> str:
 
 
 def _line(item: Mapping[str, Any], fields: tuple[str, ...], context: Context) -> str:
-    now = datetime.now(zone_of(context.timezone))
+    now = datetime.now(find_timezone(context.timezone))
     said_at = str(item.get("said_at") or "")
     when = {"said_at": f"{datetime.fromisoformat(said_at).astimezone(now.tzinfo):%Y-%m-%d %H:%M}"} if said_at else {}
     shown = {name: _short(item[name]) for name in fields if item.get(name)}

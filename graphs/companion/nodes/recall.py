@@ -16,7 +16,7 @@ from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.earlier import Recall, earlier_exchanges
 from questbook.graphs.turn.session import join
 from questbook.graphs.turn.turn import notice, open_turn
-from questbook.memory.archive.days import zone_of
+from questbook.memory.archive.results import find_timezone
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.remember import PAUSE
@@ -62,12 +62,14 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
     if (ltm := await ltm_of(context, runtime.server_info)) is not None:
         query, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
         return await character_memories(state, runtime, ltm, query, [message.text for message in shown])
-    return await earlier_exchanges(state, runtime, shown, datetime.now(zone_of(context.timezone)), Recall.of(context))
+    return await earlier_exchanges(
+        state, runtime, shown, datetime.now(find_timezone(context.timezone)), Recall.of(context)
+    )
 
 
 def _clock(state: CompanionState, context: Context) -> dict[str, Any]:
     now = datetime.now(UTC)
     began = now.isoformat(timespec="seconds")
-    away = phrase_age(state.opened_at, now.astimezone(zone_of(context.timezone))) if state.opened_at else ""
+    away = phrase_age(state.opened_at, now.astimezone(find_timezone(context.timezone))) if state.opened_at else ""
     goes_on = state.session and now - datetime.fromisoformat(state.opened_at) <= PAUSE
     return {"opened_at": began, "away": away, "session": state.session if goes_on else now.isoformat()}

@@ -12,7 +12,7 @@ from questbook.graphs.companion.ltm import ltm_of, memory_ops
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.exchanges import write_turns
 from questbook.graphs.turn.turn import spoken_turns
-from questbook.memory.archive.archive import entry_ops
+from questbook.memory.archive.archival_memory import entry_writes
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment
 
@@ -34,7 +34,7 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> dict[str
         for turn in dict.fromkeys(kept["turn"] for kept in state.archived):
             entries = [kept for kept in state.archived if kept["turn"] == turn]
             # When it was put away, not when it is written: a failed write may be a turn late.
-            writes += entry_ops(archive, [{**origin, **kept} for kept in entries], timeline, turn, {})
+            writes += entry_writes(archive, [{**origin, **kept} for kept in entries], timeline, turn, {})
         return writes + (memory_ops(state, runtime, ltm, turns, timeline, origin) if ltm else [])
 
     turns = spoken_turns(state, state.remembered_through + 1, state.turn)

@@ -1,0 +1,153 @@
+"""Which results of a search are shown: those of some days, scored by their words, a page at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Generic, NamedTuple, TypeVar
+from zoneinfo import ZoneInfo
+
+from questbook.memory.errors import BadQueryError
+from questbook.memory.recall.words import scored_apart
+from questbook.memory.text.words import query_words
+
+_ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+ItemT = TypeVar("ItemT")
+
+
+class Days(NamedTuple):
+    """A range of whole days, both ends included; None leaves an end open.
+
+    Attributes:
+        first: The first day.
+        last: The last day.
+        zone: The timezone in which the days begin and end.
+    """
+
+    first: date | None
+    last: date | None
+    zone: tzinfo
+
+    def contains(self, time: str) -> bool:
+        """Whether a time, ISO 8601, is in the range; without an offset it is UTC. Text that is no time is in none."""
+        if self.first is None and self.last is None:
+            return True
+        try:
+            moment = datetime.fromisoformat(time)
+        except ValueError:
+            return False
+        day = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(self.zone).date()
+        return (self.first is None or day >= self.first) and (self.last is None or day <= self.last)
+
+
+def find_timezone(name: str) -> tzinfo:
+    """Return the timezone with an IANA name; "" is this machine's own.
+
+    Raises:
+        BadQueryError: There is no such timezone.
+    """
+    if not name:
+        return datetime.now().astimezone().tzinfo or UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise BadQueryError(
+            f"There is no timezone {name!r:.60}; expected an IANA name, such as Europe/Berlin."
+        ) from error
+
+
+def read_days(first: str | None, last: str | None, now: datetime) -> Days:
+    """Read a range of days as a model or a person writes them.
+
+    Args:
+        first: "2026-03-14", a time in ISO 8601, "today", "now" or "yesterday"; None or blank leaves the end open.
+        last: The same.
+        now: The present in the person's timezone.
+
+    Raises:
+        BadQueryError: One is not a day, or the range ends before it begins.
+    """
+    start, end = _read_day(first, "start", now), _read_day(last, "end", now)
+    if start and end and end < start:
+        raise BadQueryError(f"The range ends on {end}, before it begins on {start}: give the earlier day first.")
+    return Days(start, end, now.tzinfo or UTC)
+
+
+def _read_day(text: str | None, argument: str, now: datetime) -> date | None:
+    word = (text or "").strip().casefold()
+    if not word:
+        return None
+    if word in ("today", "now", "yesterday"):
+        return now.date() - timedelta(days=word == "yesterday")
+    try:
+        if _ISO_DAY.fullmatch(word):
+            return date.fromisoformat(word)
+        moment = datetime.fromisoformat(word.upper())
+        return (moment.astimezone(now.tzinfo) if moment.tzinfo else moment).date()
+    except ValueError as error:
+        raise BadQueryError(
+            f"{argument}: got {text!r:.40}; expected a day as YYYY-MM-DD, such as {now.date()}, which is today."
+        ) from error
+
+
+class Page(NamedTuple, Generic[ItemT]):
+    """One page of results.
+
+    Attributes:
+        items: The results on it.
+        first: Position of its first result among all, from 1; 0 if there is none.
+        total: How many results there are on all pages.
+        number: The page, from 1.
+        pages: How many pages there are, at least 1.
+    """
+
+    items: list[ItemT]
+    first: int
+    total: int
+    number: int
+    pages: int
+
+    @property
+    def heading(self) -> str:
+        """Say which of how many results are shown."""
+        if not self.total:
+            return "Nothing was found: 0 of 0."
+        last = self.first + len(self.items) - 1
+        return f"Showing {self.first}–{last} of {self.total} (page {self.number} of {self.pages})."
+
+
+def cut_page(results: Sequence[ItemT], number: int, size: int) -> Page[ItemT]:
+    """Return one page of results.
+
+    Args:
+        results: All results, in order.
+        number: The page, from 1.
+        size: Results on a page.
+
+    Raises:
+        BadQueryError: There is no such page; the message says how many there are.
+    """
+    pages = max(1, -(-len(results) // size))
+    if not 1 <= number <= pages:
+        raise BadQueryError(
+            f"page: got {number}; there are {pages} pages with {len(results)} results: send 1 to {pages}."
+        )
+    start = (number - 1) * size
+    items = list(results[start : start + size])
+    return Page(items, start + 1 if items else 0, len(results), number, pages)
+
+
+async def score_words(texts: Mapping[str, str], query: str) -> dict[str, float]:
+    """Score texts by the words of a query (BM25 over these texts alone); 0 for a text with none of them.
+
+    Args:
+        texts: The texts by key.
+        query: Some words.
+    """
+    import numpy as np
+
+    no_neighbours = np.empty((len(texts), 0), np.intp)
+    scores = await scored_apart(list(texts.values()), [query_words(query)], no_neighbours, ())
+    return dict(zip(texts, scores[0].tolist(), strict=True))

@@ -1,0 +1,189 @@
+"""Archival memory and the conversation, searched by meaning, words, tags, roles and days."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from langchain_core.embeddings import Embeddings
+from langgraph.store.memory import InMemoryStore
+
+from questbook.memory.archive.archival_memory import ArchiveQuery, entry_writes, new_entry, search_archive
+from questbook.memory.archive.conversation import ConversationQuery, search_conversation
+from questbook.memory.archive.results import Days, cut_page, find_timezone, read_days
+from questbook.memory.errors import BadQueryError
+from questbook.memory.store.index_config import DEFAULT_INDEX
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import record_key
+
+ARCHIVE = ("ann", "home", "archive")
+EXCHANGES = ("ann", "home", "exchanges")
+
+
+def test_pages_say_n_of_total():
+    found = list(range(12))
+    assert cut_page(found, 1, 5).heading == "Showing 1–5 of 12 (page 1 of 3)."
+    assert cut_page(found, 3, 5).items == [10, 11]
+    assert cut_page(found, 3, 5).heading == "Showing 11–12 of 12 (page 3 of 3)."
+    assert cut_page([], 1, 5).heading == "Nothing was found: 0 of 0."
+    for number in (0, 4, -1):
+        with pytest.raises(BadQueryError, match="send 1 to 3"):
+            cut_page(found, number, 5)
+
+
+def test_days_are_whole_inclusive_and_the_persons_own():
+    now = datetime(2026, 3, 14, 12, tzinfo=ZoneInfo("America/New_York"))
+    days = read_days("2026-03-14", "2026-03-14", now)
+    assert days.contains("2026-03-14T04:00:00+00:00"), "midnight in New York"
+    assert days.contains("2026-03-15T03:59:59+00:00"), "its last second"
+    assert not days.contains("2026-03-14T03:59:59+00:00")
+    assert not days.contains("2026-03-15T04:00:00+00:00")
+    assert not days.contains("")
+    assert read_days("now", "today", now) == days
+    assert read_days("yesterday", None, now).first.day == 13
+    assert read_days("2026-03-15T03:00:00Z", None, now).first.day == 14
+    assert read_days(None, " ", now).contains("")
+    for bad, said in (("soon", "YYYY-MM-DD"), ("2026-02-30", "2026-03-14, which is today")):
+        with pytest.raises(BadQueryError, match=said):
+            read_days(bad, None, now)
+    with pytest.raises(BadQueryError, match="before it begins"):
+        read_days("2026-03-02", "2026-03-01", now)
+
+
+def test_a_timezone_has_an_iana_name():
+    assert find_timezone("Europe/Berlin") == ZoneInfo("Europe/Berlin")
+    assert find_timezone("")
+    for bad in ("Mars/Base", "../etc/passwd", "Europe"):
+        with pytest.raises(BadQueryError, match="IANA"):
+            find_timezone(bad)
+
+
+# Archive.
+
+
+@pytest.fixture
+def store():
+    return InMemoryStore(index={**DEFAULT_INDEX, "dims": DEFAULT_INDEX["embed"].dims})
+
+
+async def put_away(store, branch, turn, *texts, tags=(), said_at="2026-03-14T12:00:00+00:00"):
+    entries = [new_entry(text, tags) for text in texts]
+    await store.abatch(entry_writes(ARCHIVE, entries, [(branch, turn)], turn, {"said_at": said_at}))
+
+
+async def archived(store, text="", timeline=(("a", 9),), waiting=(), **query):
+    page = await search_archive(store, ARCHIVE, ArchiveQuery(text, **query), timeline=timeline, waiting=waiting)
+    return [entry["text"] for entry in page.items]
+
+
+class Topics(Embeddings):
+    """Knows which texts are about the sea, and nothing of their words."""
+
+    def embed_documents(self, texts):
+        return [[1.0, 0.0] if any(word in text for word in ("boat", "vessel")) else [0.0, 1.0] for text in texts]
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+FILLER = [f"Shopping list number {n}" for n in range(11)]
+
+
+async def test_the_archive_ranks_by_meaning_where_no_word_is_shared():
+    store = InMemoryStore(index={"embed": Topics(), "dims": 2, "fields": ["text"]})
+    await put_away(store, "a", 1, "Olsen sold the boat")
+    await put_away(store, "a", 2, *FILLER)
+    assert (await archived(store, "who has my vessel"))[0] == "Olsen sold the boat"
+
+
+async def test_the_archive_ranks_by_words_in_a_store_without_vectors():
+    store = InMemoryStore()
+    await put_away(store, "a", 1, "The boiler was mended by Olsen")
+    await put_away(store, "a", 2, *FILLER)
+    assert (await archived(store, "who mended the boiler"))[0] == "The boiler was mended by Olsen"
+
+
+async def test_the_archive_ranks_by_words_what_recall_leaves_out(store):
+    await put_away(store, "a", 1, "tea " + "and other things of the household " * 20)
+    await put_away(store, "a", 2, *(f"tea {n}" for n in range(66)))
+    await put_away(store, "a", 3, *FILLER)
+    ranked = await archived(store, "tea", size=100)
+    assert ranked[66].startswith("tea and other things"), "after the 66 that fit better, before the 11 that do not fit"
+    assert sorted(ranked[67:]) == sorted(FILLER)
+
+
+async def test_the_archive_pages_all_that_matches_and_lists_the_newest_first_without_a_text(store):
+    await put_away(store, "a", 1, "The boiler was mended by Olsen", "The cat is called Miso")
+    await put_away(store, "a", 2, *FILLER)
+    pages = [await archived(store, "boiler", page=number) for number in (1, 2, 3)]
+    assert [len(page) for page in pages] == [5, 5, 3]
+    assert len({text for page in pages for text in page}) == 13
+    assert await archived(store, " ", size=2) == ["Shopping list number 10", "Shopping list number 9"]
+
+
+async def test_the_archive_shows_its_own_timeline_and_what_waits(store):
+    await put_away(store, "a", 1, "Common past: the key is under the mat")
+    await put_away(store, "b", 2, "Other future: the key was lost")
+    here = {"timeline": [("a", 1), ("c", 2)], "waiting": [new_entry("The key was found again")]}
+    past = "Common past: the key is under the mat"
+    assert await archived(store, "key", **here) == ["The key was found again", past]
+    assert await archived(store, "mat", **here) == [past, "The key was found again"], "it shares no word"
+    assert await archived(None, "key", **here) == ["The key was found again"]
+
+
+async def test_the_archive_is_limited_by_tags_and_days(store):
+    await put_away(store, "a", 1, "one", tags=["Home", "urgent"], said_at="2026-03-14T12:00:00+00:00")
+    await put_away(store, "a", 2, "two", tags=["home"], said_at="2026-03-15T12:00:00+00:00")
+    assert await archived(store, tags=["HOME"]) == ["two", "one"]
+    assert await archived(store, tags=["home", "urgent"], every_tag=True) == ["one"]
+    assert await archived(store, tags=["urgent", "other"]) == ["one"]
+    day = datetime(2026, 3, 15, tzinfo=UTC).date()
+    assert await archived(store, days=Days(day, None, UTC)) == ["two"]
+    assert await archived(store, "one", days=Days(day, None, UTC)) == ["two"]
+
+
+def test_an_entry_is_neither_blank_nor_endless():
+    for bad in ("  ", "x" * 20_001):
+        with pytest.raises(BadQueryError, match="content"):
+            new_entry(bad)
+    assert new_entry("x", [" b ", "a", "", "b"])["tags"] == ["a", "b"]
+
+
+# Conversation.
+
+
+async def talk(store, branch, turn, player, reply, said_at):
+    record = {"player": player, "reply": reply, "text": f"{player}\n{reply}", "said_at": said_at}
+    await store.aput(EXCHANGES, record_key(branch, turn, "exchange"), record | Stamp(branch, turn).to_json())
+
+
+async def test_conversation_is_searched_by_words_roles_and_days_on_this_timeline(store):
+    await talk(store, "a", 1, "My dog is Rex", "A fine name", "2026-03-13T23:30:00+00:00")
+    await talk(store, "a", 2, "It rains", "Take Rex for a short walk", "2026-03-14T12:00:00+00:00")
+    await talk(store, "b", 3, "Rex ran away", "Oh no", "2026-03-14T13:00:00+00:00")
+    timeline = [("a", 2), ("c", 3)]
+
+    async def turns(text="", before=None, **query):
+        page = await search_conversation(
+            store, EXCHANGES, ConversationQuery(text, **query), timeline=timeline, before=before
+        )
+        return [exchange["turn"] for exchange in page.items]
+
+    assert sorted(await turns("rex")) == [1, 2]
+    assert await turns("rex", roles=["user"]) == [1]
+    assert await turns("rex", before=2) == [1]
+    assert await turns("ran away") == []
+    assert await turns() == [1, 2]
+    berlin = ZoneInfo("Europe/Berlin")
+    assert await turns(days=read_days("2026-03-14", "2026-03-14", datetime(2026, 3, 20, tzinfo=berlin))) == [1, 2]
+    assert await turns(days=read_days("2026-03-14", "2026-03-14", datetime(2026, 3, 20, tzinfo=UTC))) == [2]
+    for roles in ([], ["tool"]):
+        with pytest.raises(BadQueryError, match="user, assistant"):
+            await turns(roles=roles)
+
+
+async def test_conversation_pages_cover_more_than_one_read_of_the_store(store):
+    for turn in range(1, 521):
+        await talk(store, "a", turn, f"word {turn}", "yes", "2026-03-14T12:00:00+00:00")
+    page = await search_conversation(store, EXCHANGES, ConversationQuery(page=104), timeline=[("a", 520)])
+    assert [exchange["turn"] for exchange in page.items] == [516, 517, 518, 519, 520]
+    assert page.heading == "Showing 516–520 of 520 (page 104 of 104)."
