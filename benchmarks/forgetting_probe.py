@@ -14,7 +14,7 @@ from questbook.graphs.dungeon_master.session import recap_of
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.turn.player_view import PlayerView
-from questbook.memory.facts.successors import with_successors
+from questbook.memory.facts.validity import replace_superseded
 from questbook.memory.recall.query import Query, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -82,7 +82,7 @@ async def probe(game: Game, values: dict[str, Any], question: str) -> Probe:
                 limit=limit,
                 secrets=secrets,
                 viewer=[state.character.name],
-                refine=partial(with_successors, graph.store, facts=facts, timeline=timeline),
+                refine=partial(replace_superseded, graph.store, facts=facts, timeline=timeline),
             ),
         )
         return "\n".join(str(one.value["text"]) for one in found).casefold()

@@ -76,7 +76,9 @@ if TYPE_CHECKING:
         UnreadableDocumentError,
         UnstorableValueError,
     )
-    from questbook.memory.facts.facts import Fact
+    from questbook.memory.facts.fact import Fact
+    from questbook.memory.facts.validity import FactPeriod, keep_valid, slot_history
+    from questbook.memory.facts.writing import FactChanges, note_facts
     from questbook.memory.lore.lore import add_lore, list_lore, remove_lore
     from questbook.memory.ltm.characters import memories_for, remember_message
     from questbook.memory.ltm.config import LtmConfig
@@ -158,7 +160,9 @@ _HOMES = {
         "UnreadableDocumentError",
         "UnstorableValueError",
     ),
-    "questbook.memory.facts.facts": ("Fact",),
+    "questbook.memory.facts.fact": ("Fact",),
+    "questbook.memory.facts.validity": ("FactPeriod", "keep_valid", "slot_history"),
+    "questbook.memory.facts.writing": ("FactChanges", "note_facts"),
     "questbook.memory.lore.lore": ("add_lore", "list_lore", "remove_lore"),
     "questbook.memory.ltm.characters": ("memories_for", "remember_message"),
     "questbook.memory.ltm.config": ("LtmConfig",),
@@ -217,6 +221,8 @@ __all__ = [
     "Exchange",
     "ExtractiveSummarizer",
     "Fact",
+    "FactChanges",
+    "FactPeriod",
     "FaissStore",
     "FatalModelError",
     "Forgetting",
@@ -286,11 +292,13 @@ __all__ = [
     "greeting_line",
     "import_ltm",
     "inject",
+    "keep_valid",
     "last_talk",
     "list_lore",
     "load_embeddings",
     "memories_for",
     "merge_patch",
+    "note_facts",
     "note_session",
     "off_record",
     "on_demand",
@@ -305,6 +313,7 @@ __all__ = [
     "remove_lore",
     "retract",
     "sees",
+    "slot_history",
     "unescape_label",
     "visible",
     "why",

@@ -3,7 +3,7 @@
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.memory.facts.validity import valid
+from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 
 FACTS = campaign_namespace("adventurer", "default", "facts")
@@ -30,7 +30,7 @@ async def known(game):
     timeline = [tuple(segment) for segment in game.values["timeline"]]
     everything = await game.store.asearch(FACTS, limit=1000)
     found = [i for i in everything if any(b == i.value["branch"] and i.value["turn"] <= t for b, t in timeline)]
-    return sorted(item.value["text"] for item in await valid(game.store, found, timeline=timeline))
+    return sorted(item.value["text"] for item in await keep_valid(game.store, found, timeline=timeline))
 
 
 def notices(game):

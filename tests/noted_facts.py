@@ -1,9 +1,9 @@
 """Facts about where Goran lives, noted in a store on a branch and a turn, and what is seen of them."""
 
-from questbook.memory.facts.marks import at
-from questbook.memory.facts.noting import Note, note
+from questbook.memory.facts.marks import turn_position
 from questbook.memory.facts.reading import read_facts
-from questbook.memory.facts.validity import valid
+from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key, visible
 
@@ -12,12 +12,12 @@ FACTS = ("u", "c", "facts")
 
 def noted(fact, branch, turn, ordinal=0, echoes=""):
     [read], _ = read_facts([fact])
-    value = read.record() | Stamp(branch, turn).to_json() | {"at": at(turn, ordinal)}
-    return Note(record_key(branch, turn, "fact", ordinal), value, echoes)
+    value = read.record() | Stamp(branch, turn).to_json() | {"at": turn_position(turn, ordinal)}
+    return FactDraft(record_key(branch, turn, "fact", ordinal), value, echoes)
 
 
 async def say(store, fact, branch, turn, timeline=None, ordinal=0, echoes=""):
-    return await note(store, FACTS, [noted(fact, branch, turn, ordinal, echoes)], timeline=timeline)
+    return await write_facts(store, FACTS, [noted(fact, branch, turn, ordinal, echoes)], timeline=timeline)
 
 
 async def seen(store, timeline=None):
@@ -27,7 +27,7 @@ async def seen(store, timeline=None):
 
 async def holding(store, timeline=None, before=None):
     found = [i for i in await seen(store, timeline) if before is None or i.value["turn"] < before]
-    return sorted(item.value["text"] for item in await valid(store, found, timeline=timeline, before=before))
+    return sorted(item.value["text"] for item in await keep_valid(store, found, timeline=timeline, before=before))
 
 
 def home(where, **fields):

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from questbook.memory.facts.facts import KINDS, Fact, facts_tool, hidden, slot_of
-from questbook.memory.facts.reading import MOST, read_facts
+from questbook.memory.facts.fact import KINDS, Fact, facts_tool, is_secret_record, slot_of
+from questbook.memory.facts.reading import MAX_FACTS, read_facts
 
 WHOLE = {
     "kind": "trait",
@@ -117,12 +117,12 @@ def test_a_time_that_is_no_date_is_kept_as_a_time_of_the_story():
 
 
 def test_five_hundred_facts_at_once_are_all_read_and_what_is_more_is_told():
-    many = [{"text": f"The stone number {n} is red."} for n in range(MOST + 20)]
-    facts, notices = read_facts({"facts": many[:MOST]})
+    many = [{"text": f"The stone number {n} is red."} for n in range(MAX_FACTS + 20)]
+    facts, notices = read_facts({"facts": many[:MAX_FACTS]})
     assert len(facts) == 500
     assert notices == []
     facts, notices = read_facts({"facts": many})
-    assert [fact.text for fact in facts] == [fact["text"] for fact in many[:MOST]]
+    assert [fact.text for fact in facts] == [fact["text"] for fact in many[:MAX_FACTS]]
     assert notices == ["Of 520 facts in one answer the first 500 were read (1×)."]
 
 
@@ -219,5 +219,5 @@ def test_what_a_model_tells_is_never_lost_among_odd_neighbours():
 
 
 def test_only_secrets_are_hidden():
-    assert hidden({"kind": "secret"})
-    assert not any(hidden({"kind": kind}) for kind in KINDS if kind != "secret")
+    assert is_secret_record({"kind": "secret"})
+    assert not any(is_secret_record({"kind": kind}) for kind in KINDS if kind != "secret")

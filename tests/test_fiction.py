@@ -2,8 +2,8 @@
 
 import pytest
 
-from questbook.memory.facts.facts import Fact
-from questbook.memory.facts.fiction import Told, apart, placed
+from questbook.memory.facts.fact import Fact
+from questbook.memory.facts.reading import FactOrigin, classify_fact, split_aside
 
 
 @pytest.mark.parametrize(
@@ -23,11 +23,11 @@ from questbook.memory.facts.fiction import Told, apart, placed
     ],
 )
 def test_talk_out_of_character_is_parted_from_play(text, spoken, aside):
-    assert apart(text) == (spoken, aside)
+    assert split_aside(text) == (spoken, aside)
 
 
 def told(player="", aside="", reply=""):
-    return Told(player, aside, reply, ["Mira Holt", "Mira"])
+    return FactOrigin(player, aside, reply, ["Mira Holt", "Mira"])
 
 
 def fact(text, **fields):
@@ -36,11 +36,11 @@ def fact(text, **fields):
 
 def test_what_the_dungeon_master_tells_is_a_fact():
     found = fact("Goran lives at the mill.", kind="trait")
-    assert placed(found, told(reply="Goran, it turns out, lives at the mill.")) == found
+    assert classify_fact(found, told(reply="Goran, it turns out, lives at the mill.")) == found
 
 
 def test_what_only_the_player_says_is_their_claim():
-    found = placed(
+    found = classify_fact(
         fact("Mira is the heir of Harrow.", kind="trait", subject="Mira"),
         told(player="I am the heir of Harrow!", reply="Oda shrugs."),
     )
@@ -50,15 +50,17 @@ def test_what_only_the_player_says_is_their_claim():
 def test_what_only_the_player_says_of_themself_is_a_claim_though_other_words_of_it_are_told():
     heirloom = fact("Mira's aunt left her a galleon.", kind="trait", subject="Mira", value="a galleon")
     reply = "Oda looks to the left and says nothing."
-    assert placed(heirloom, told(player="My aunt left me a galleon.", reply=reply)).claimed_by == "Mira Holt"
+    assert classify_fact(heirloom, told(player="My aunt left me a galleon.", reply=reply)).claimed_by == "Mira Holt"
     confirmed = told(player="My aunt left me a galleon.", reply="Your galleon lies in the harbour.")
-    assert placed(heirloom, confirmed) == heirloom
+    assert classify_fact(heirloom, confirmed) == heirloom
     asked = fact("Goran has a galleon.", kind="trait", subject="Goran", value="a galleon")
-    assert placed(asked, told(player="Has Goran a galleon?", reply="“He has,” says Oda.")).claimed_by == "Mira Holt"
+    assert (
+        classify_fact(asked, told(player="Has Goran a galleon?", reply="“He has,” says Oda.")).claimed_by == "Mira Holt"
+    )
 
 
 def test_a_number_that_only_the_player_names_is_their_claim():
-    found = placed(
+    found = classify_fact(
         fact("Mira found 1000 gold.", value="1000 gold", subject="Mira"),
         told(player="I find 1000 gold under the bed.", reply="You look under the bed, and find dust, but no gold."),
     )
@@ -67,12 +69,12 @@ def test_a_number_that_only_the_player_names_is_their_claim():
 
 def test_what_the_dungeon_master_confirms_is_no_claim():
     found = fact("Mira bought a rope.", subject="Mira")
-    assert placed(found, told(player="I buy a rope.", reply="You buy the rope for a crown.")) == found
+    assert classify_fact(found, told(player="I buy a rope.", reply="You buy the rope for a crown.")) == found
 
 
 @pytest.mark.parametrize("kind", ["event", "trait", "secret", "promise", "rumour"])
 def test_talk_out_of_character_is_never_of_the_world(kind):
-    found = placed(
+    found = classify_fact(
         fact("There should be no spiders.", kind=kind),
         told(player="I enter the cave.", aside="no spiders please, I hate them", reply="The cave is dark."),
     )
@@ -90,19 +92,19 @@ def test_talk_out_of_character_is_never_of_the_world(kind):
     ],
 )
 def test_dreams_and_ifs_are_rumours(text):
-    assert placed(fact(text), told(reply=text)).kind == "rumour"
+    assert classify_fact(fact(text), told(reply=text)).kind == "rumour"
 
 
 def test_what_the_player_is_not_among_the_knowers_of_is_secret():
     known = fact("The lamp is a fake.", known_by=["Goran"])
-    assert placed(known, told(reply="The lamp is a fake.")).kind == "secret"
+    assert classify_fact(known, told(reply="The lamp is a fake.")).kind == "secret"
     for knowers in (["Goran", "Mira"], ["the player"], ["mira holt"], []):
         shared = known.model_copy(update={"known_by": knowers})
-        assert placed(shared, told(reply="The lamp is a fake.")).kind == "event"
+        assert classify_fact(shared, told(reply="The lamp is a fake.")).kind == "event"
 
 
 def test_what_the_player_claims_is_no_secret_to_them():
-    found = placed(
+    found = classify_fact(
         fact("Mira is a spy.", kind="secret", claimed_by="Mira"), told(player="I am a spy.", reply="Oda nods.")
     )
     assert found.kind == "rumour"

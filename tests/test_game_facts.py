@@ -4,7 +4,7 @@ from fact_play import PLAYER, facts, known, notices, play, stored
 from noted_facts import home
 from scripted import call, malformed, say
 
-from questbook.memory.facts.facts import Fact
+from questbook.memory.facts.fact import Fact
 
 
 async def test_the_page_and_the_facts_come_of_one_call_after_the_reply(game):

@@ -11,7 +11,7 @@ from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.memory.embeddings.embedders import HashEmbeddings
-from questbook.memory.facts.reflection import MOST_INSIGHTS, MOST_QUESTIONS
+from questbook.memory.facts.reflection import MAX_INSIGHTS, MAX_QUESTIONS
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.query import Query, Weights
 from questbook.memory.recall.recall import recall
@@ -127,9 +127,9 @@ async def test_a5_at_150_three_questions_and_five_insights_that_cite_and_are_ref
     game.model.queue("conclude", seven)
     await tell(game, "I ask once more.", {"text": "The king is dead.", "importance": 10})
     told = game.model.asked("conclude")[0][-1].text
-    assert told.partition("<questions>")[2].count("What does man") == MOST_QUESTIONS == 3
+    assert told.partition("<questions>")[2].count("What does man") == MAX_QUESTIONS == 3
     first = {i.key: i.value for i in await game.store.asearch(FACTS, limit=99) if i.value["cites"]}
-    assert len(first) == MOST_INSIGHTS == 5
+    assert len(first) == MAX_INSIGHTS == 5
 
     def higher(messages):
         memories = messages[-1].text.partition("</memories>")[0].splitlines()

@@ -13,7 +13,7 @@ from stores import opened
 from questbook import FaissStore
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.history.history import History
-from questbook.memory.facts.slots import known_slots, named_subjects
+from questbook.memory.facts.writing import find_slots, subjects_in
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 
@@ -30,7 +30,7 @@ async def has(store, turn, subject, attribute, value, branch="a"):
 
 
 async def found(store, text, **more):
-    return [(one.subject, one.attribute) for one in await known_slots(store, FACTS, text, **more)]
+    return [(one.subject, one.attribute) for one in await find_slots(store, FACTS, text, **more)]
 
 
 async def test_slots_of_who_is_named_are_found_each_once_by_its_own_name(store):
@@ -40,7 +40,7 @@ async def test_slots_of_who_is_named_are_found_each_once_by_its_own_name(store):
     await has(store, 4, "the lamp", "keeper", "Oda")
     slots = await found(store, "You find Goran in the mill.")
     assert slots.count(("Goran", "den")) == 1
-    assert named_subjects("Then the old lamp goes out. Maren nods.", ["the lamp", "Maren Holt", "the bell", ""]) == {
+    assert subjects_in("Then the old lamp goes out. Maren nods.", ["the lamp", "Maren Holt", "the bell", ""]) == {
         "the lamp",
         "Maren Holt",
     }

@@ -14,12 +14,11 @@ from told_facts import DONE, HERE, LINE, NOW, record, tell, told
 
 from questbook import FaissStore
 from questbook.memory.errors import EmbeddingError
-from questbook.memory.facts.facts import KINDS, Fact
-from questbook.memory.facts.fiction import Told, placed
-from questbook.memory.facts.noting import note
-from questbook.memory.facts.reading import read_facts
-from questbook.memory.facts.reflected import done_op, waiting
-from questbook.memory.facts.validity import history, strengths, valid
+from questbook.memory.facts.fact import KINDS, Fact
+from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts
+from questbook.memory.facts.reflection import find_backlog, finished_op
+from questbook.memory.facts.validity import count_repetitions, keep_valid, slot_history
+from questbook.memory.facts.writing import write_facts
 from questbook.memory.ltm.curation import edit
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
@@ -48,8 +47,8 @@ LONG = "The road goes on past hedges and ditches. " * 5
     ],
 )
 def test_ms08_what_is_fiction_is_kept_as_that_and_a_long_message_is_read_to_its_end(fact, where, kind):
-    words = Told(**{"player": "", "aside": "", "reply": "", "names": ["Mira"]} | where)
-    assert placed(Fact(text=fact, kind="event"), words).kind == kind
+    words = FactOrigin(**{"player": "", "aside": "", "reply": "", "names": ["Mira"]} | where)
+    assert classify_fact(Fact(text=fact, kind="event"), words).kind == kind
 
 
 async def test_ms09_several_facts_of_one_message_keep_their_capitals(store):
@@ -85,10 +84,10 @@ async def test_ms11_what_is_not_reflected_on_is_loaded_and_nothing_else(store):
     await store.aput(
         FACTS, "a-4-insight-0", record(4, "Stones are red.") | {"kind": "insight", "cites": ["a-1-fact-0"]}
     )
-    await store.abatch([done_op(DONE, Stamp("a", 2).to_json(), 2, {})])
-    found = await waiting(store, FACTS, DONE, [("a", 3)], 3)
+    await store.abatch([finished_op(DONE, Stamp("a", 2).to_json(), 2, {})])
+    found = await find_backlog(store, FACTS, DONE, [("a", 3)], 3)
     assert (found.since, [item.key for item in found.facts], found.importance) == (2, ["a-3-fact-0"], 3)
-    later = await waiting(store, FACTS, DONE, [("a", 4)], 4)
+    later = await find_backlog(store, FACTS, DONE, [("a", 4)], 4)
     assert [item.key for item in later.facts] == ["a-3-fact-0", "a-4-fact-0"]
 
 
@@ -97,11 +96,11 @@ async def test_ms12_what_is_contradicted_ends_and_stays_and_what_is_contained_ad
     for turn in range(2, 80):  # theirs compared the newest 50
         await store.aput(FACTS, f"a-{turn}-fact-0", record(turn, f"The stone number {turn} is red."))
     contained = await tell(store, 80, **home("the mill"))
-    assert (contained.new, list(contained.again.values())) == ([], ["a-1-fact-0"])
+    assert (contained.new, list(contained.repetitions.values())) == ([], ["a-1-fact-0"])
     contradicted = await tell(store, 81, **home("the inn"))
-    assert contradicted.ended == ["a-1-fact-0"]
+    assert contradicted.superseded == ["a-1-fact-0"]
     assert "Goran lives at the mill by the river." not in await holding(store, LINE)
-    held = await history(store, FACTS, "Goran", "home", timeline=LINE)
+    held = await slot_history(store, FACTS, "Goran", "home", timeline=LINE)
     assert [(one.value["value"], one.since, one.until) for one in held] == [
         ("the mill by the river", 1, 81),
         ("the inn", 81, None),
@@ -127,7 +126,7 @@ async def test_ms17_a_fact_has_a_kind_and_what_became_of_it_is_told(store):
     assert await tell(store, 1, **home("the mill")) == (["a-1-fact-0"], {}, [])
     assert await tell(store, 2, **home("the mill")) == ([], {"a-2-fact-0": "a-1-fact-0"}, [])
     assert await tell(store, 3, **home("the inn")) == (["a-3-fact-0"], {}, ["a-1-fact-0"])
-    assert await strengths(store, FACTS, ["a-1-fact-0"], timeline=LINE) == {"a-1-fact-0": 1}
+    assert await count_repetitions(store, FACTS, ["a-1-fact-0"], timeline=LINE) == {"a-1-fact-0": 1}
     assert {item.key for item in await store.asearch(FACTS)} == {"a-1-fact-0", "a-3-fact-0"}, "what ended is kept"
 
 
@@ -147,11 +146,11 @@ async def test_ms24_many_users_at_once_do_not_mix(store):
         place = (user, "isle", "facts")
         for turn in range(1, 6):
             fact = {"text": f"{user} keeps lamp {turn}.", "subject": user, "attribute": "lamp", "value": str(turn)}
-            await note(store, place, [noted(fact, "a", turn)], timeline=LINE)
+            await write_facts(store, place, [noted(fact, "a", turn)], timeline=LINE)
         found = await recall(
             store,
             place,
-            Query("Who keeps the lamp?", timeline=LINE, refine=lambda hits: valid(store, hits, timeline=LINE)),
+            Query("Who keeps the lamp?", timeline=LINE, refine=lambda hits: keep_valid(store, hits, timeline=LINE)),
         )
         return {one.value["text"] for one in found}
 

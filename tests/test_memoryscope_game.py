@@ -13,8 +13,8 @@ from reflecting import DEBT, FAIR, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 
 from questbook.graphs.embedded.databases import open_store
-from questbook.memory.facts.sources import sources
-from questbook.memory.facts.validity import valid
+from questbook.memory.facts.sources import find_sources
+from questbook.memory.facts.validity import keep_valid
 from questbook.memory.ltm.curation import grouped
 from questbook.memory.timeline.namespaces import campaign_namespace
 
@@ -36,7 +36,8 @@ def timeline(game):
 
 async def holding(game):
     return {
-        one.value["text"] for one in await valid(game.store, [*(await items(game)).values()], timeline=timeline(game))
+        one.value["text"]
+        for one in await keep_valid(game.store, [*(await items(game)).values()], timeline=timeline(game))
     }
 
 
@@ -150,7 +151,7 @@ async def test_ms19_an_insight_knows_every_fact_that_it_rests_on(new_game):
     await tell(game, "I ask Oda.", MILL)
     facts = await items(game)
     insight = facts["Goran avoids the river."]
-    rests_on = (await sources(game.store, FACTS, [insight], timeline=timeline(game)))[insight.key]
+    rests_on = (await find_sources(game.store, FACTS, [insight], timeline=timeline(game)))[insight.key]
     assert rests_on == [facts[DEBT["text"]].key, facts[MILL["text"]].key]
 
 

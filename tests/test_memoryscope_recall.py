@@ -11,7 +11,7 @@ from noted_facts import FACTS, home
 from stores import opened
 from told_facts import HERE, LINE, NOW, record, tell, told
 
-from questbook.memory.facts.validity import valid
+from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.query import Present, Query, Weights
 from questbook.memory.recall.recall import recall
@@ -66,13 +66,13 @@ async def test_ms03_observations_and_insights_come_together_and_what_has_ended_w
     assert len(await told(store, query)) == 3, "nobody asked what holds"
 
     async def holds(found):
-        return await valid(store, found, timeline=LINE)
+        return await keep_valid(store, found, timeline=LINE)
 
     now = await told(store, query, refine=holds)
     assert set(now) == {"Goran lives at the inn.", "Goran flees from whoever lives at the mill."}
-    assert await told(store, query, before=5, refine=lambda found: valid(store, found, timeline=LINE, before=5)) == [
-        "Goran lives at the mill."
-    ]
+    assert await told(
+        store, query, before=5, refine=lambda found: keep_valid(store, found, timeline=LINE, before=5)
+    ) == ["Goran lives at the mill."]
 
 
 async def test_ms04_candidates_are_ranked_anew_by_words_and_meaning_and_the_same_is_said_once(store):

@@ -9,10 +9,10 @@ from stores import KINDS, opened
 from wordings import DIFFERENT, FIELDED, TEXTS
 
 from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings
-from questbook.memory.facts.likeness import alike
+from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.marks import MARKS
-from questbook.memory.facts.noting import note
-from questbook.memory.facts.validity import strengths
+from questbook.memory.facts.validity import count_repetitions
+from questbook.memory.facts.writing import write_facts
 
 
 @pytest.fixture(params=KINDS)
@@ -29,7 +29,7 @@ async def test_ten_wordings_of_five_facts_leave_five(store):
         await say(store, {"text": text}, "a", turn, [("a", turn)])
     kept = await seen(store)
     assert len(kept) == 5
-    again = await strengths(store, FACTS, [item.key for item in kept])
+    again = await count_repetitions(store, FACTS, [item.key for item in kept])
     assert list(again.values()) == [1] * 5
 
 
@@ -41,15 +41,15 @@ async def test_ten_wordings_of_each_of_five_facts_leave_five(store, seed):
         await say(store, fact, "a", turn, [("a", turn)])
     kept = await seen(store)
     assert len(kept) == 5
-    assert sum((await strengths(store, FACTS, [item.key for item in kept])).values()) == 45
+    assert sum((await count_repetitions(store, FACTS, [item.key for item in kept])).values()) == 45
     assert len(await holding(store)) == 5
 
 
 async def test_wordings_in_one_batch_are_one_as_well(store):
     wordings = [fact for group in FIELDED for fact in group]
     notes = [noted(fact, "a", 1, ordinal) for ordinal, fact in enumerate(wordings)]
-    done = await note(store, FACTS, notes, timeline=[("a", 1)])
-    assert (len(done.new), len(done.again)) == (5, 45)
+    done = await write_facts(store, FACTS, notes, timeline=[("a", 1)])
+    assert (len(done.new), len(done.repetitions)) == (5, 45)
 
 
 async def test_what_sounds_alike_and_is_not_the_same_stays_apart(store):
@@ -63,8 +63,8 @@ async def test_what_sounds_alike_and_is_not_the_same_stays_apart(store):
 @pytest.mark.parametrize("cosine", [None, 0.99])
 def test_no_cosine_makes_two_facts_one(cosine):
     for one, other in DIFFERENT:
-        assert not alike({"text": one}, {"text": other}, cosine)
-        assert alike({"text": one}, {"text": one.upper()}, cosine)
+        assert not is_same_fact({"text": one}, {"text": other}, cosine)
+        assert is_same_fact({"text": one}, {"text": one.upper()}, cosine)
 
 
 async def test_exactly_the_same_is_one_in_any_spelling(store):
@@ -86,7 +86,7 @@ async def test_what_was_recalled_is_not_new(store):
     echo = {"text": "Goran lives at the mill.", "kind": "trait"}
     done = await say(store, echo, "a", 8, [("a", 8)], echoes="a-2-exchange-0")
     assert (done.new, await seen(store)) == ([], [])
-    assert await strengths(store, FACTS, ["a-2-exchange-0"]) == {"a-2-exchange-0": 1}
+    assert await count_repetitions(store, FACTS, ["a-2-exchange-0"]) == {"a-2-exchange-0": 1}
     await say(store, home("the inn"), "a", 9, [("a", 9)])
     await say(store, home("the mill"), "a", 10, [("a", 10)], echoes="a-2-exchange-0")
     assert await holding(store) == ["Goran lives at the mill."], "unless it holds again after something else did"
@@ -95,9 +95,9 @@ async def test_what_was_recalled_is_not_new(store):
 async def test_noting_twice_is_noting_once(store):
     facts = [home("the mill"), home("the inn"), {"text": "The lamp went out."}, {"text": "The lamp, it went out."}]
     notes = [noted(fact, "a", 1, ordinal) for ordinal, fact in enumerate(facts)]
-    await note(store, FACTS, notes, timeline=[("a", 1)])
+    await write_facts(store, FACTS, notes, timeline=[("a", 1)])
     first = [(i.key, i.value) for place in (FACTS, (*FACTS[:-1], MARKS)) for i in await store.asearch(place, limit=99)]
-    await note(store, FACTS, notes, timeline=[("a", 1)])
+    await write_facts(store, FACTS, notes, timeline=[("a", 1)])
     second = [(i.key, i.value) for place in (FACTS, (*FACTS[:-1], MARKS)) for i in await store.asearch(place, limit=99)]
     assert sorted(first, key=str) == sorted(second, key=str)
     assert len(first) == 3 + 2 + 1
@@ -107,22 +107,24 @@ async def test_facts_of_several_turns_that_were_late_are_judged_each_by_what_hel
     line = [("a", 5)]
     await say(store, home("the inn"), "a", 3, line)  # turns 2 and 4 could not be written then
     late = [noted(home("the mill"), "a", 2), noted(home("the mill"), "a", 4)]
-    done = await note(store, FACTS, late, timeline=line)
+    done = await write_facts(store, FACTS, late, timeline=line)
     assert done.new == [one.key for one in late]
     assert await holding(store, line) == ["Goran lives at the mill."]
     assert await holding(store, line, before=4) == ["Goran lives at the inn."]
     assert await holding(store, line, before=3) == ["Goran lives at the mill."]
     again = await say(store, home("the mill"), "a", 5, line)
-    assert list(again.again.values()) == [late[1].key]
+    assert list(again.repetitions.values()) == [late[1].key]
 
 
 async def test_a_late_fact_strengthens_what_held_at_its_turn_and_not_what_took_its_place(store):
     line = [("a", 9)]
     await say(store, home("the mill"), "a", 1, line)
     await say(store, home("the inn"), "a", 5, line)
-    done = await note(store, FACTS, [noted(home("the mill"), "a", 3), noted(home("the inn"), "a", 6)], timeline=line)
+    done = await write_facts(
+        store, FACTS, [noted(home("the mill"), "a", 3), noted(home("the inn"), "a", 6)], timeline=line
+    )
     first, second = [item.key for item in sorted(await seen(store), key=lambda item: item.value["turn"])]
-    assert list(done.again.values()) == [first, second]
+    assert list(done.repetitions.values()) == [first, second]
     assert await holding(store, line) == ["Goran lives at the inn."]
 
 
@@ -131,13 +133,13 @@ async def test_a_batch_that_broke_in_the_middle_is_completed(after):
     whole, broken = Halting(), Halting()
     first = [home("the mill"), {"text": "The lamp went out."}, home("the inn"), {"text": "Out went the lamp."}]
     notes = [noted(fact, "a", 1, ordinal) for ordinal, fact in enumerate(first)]
-    await note(whole, FACTS, notes, timeline=[("a", 1)])
+    await write_facts(whole, FACTS, notes, timeline=[("a", 1)])
     broken.left = after
     try:
-        await note(broken, FACTS, notes, timeline=[("a", 1)])
+        await write_facts(broken, FACTS, notes, timeline=[("a", 1)])
     except ConnectionError:
         broken.left = 10**9
-        await note(broken, FACTS, notes, timeline=[("a", 1)])
+        await write_facts(broken, FACTS, notes, timeline=[("a", 1)])
     everything = [sorted((i.key, str(i.value)) for i in await s.asearch((), limit=99)) for s in (whole, broken)]
     assert everything[0] == everything[1]
 
@@ -163,10 +165,10 @@ async def test_an_embedder_that_fails_in_the_middle_writes_nothing(tmp_path):
         for left in range(6):
             embed.left = left
             with pytest.raises(Exception, match="embed"):
-                await note(store, FACTS, notes, timeline=[("a", 1)])
+                await write_facts(store, FACTS, notes, timeline=[("a", 1)])
             assert await seen(store) == []
         embed.left = 10**9
-        await note(store, FACTS, notes, timeline=[("a", 1)])
+        await write_facts(store, FACTS, notes, timeline=[("a", 1)])
         assert len(await seen(store)) == 3
 
 
@@ -186,7 +188,7 @@ async def test_ten_wordings_of_five_facts_leave_five_with_minilm(weights, tmp_pa
                     await say(store, {"text": text}, "a", turn, [("a", turn)], ordinal)
             apart = {item.value["text"] for item in await seen(store)}
             lost = [text for pair in DIFFERENT for text in pair if text not in apart]
-            assert all(any(alike({"text": t}, f) for f in wordings) for t in lost)
+            assert all(any(is_same_fact({"text": t}, f) for f in wordings) for t in lost)
 
 
 @pytest.mark.parametrize("kind", ["faiss", "faiss without vectors"])
@@ -204,5 +206,5 @@ async def test_a_store_that_ranks_is_not_read_through(kind, tmp_path, monkeypatc
 
         monkeypatch.setattr(store, "abatch", counted)
         done = await say(store, {"text": "Goran saw the lamp of house 7 burn.", "subject": "house 7"}, "a", 200)
-        assert done.again
+        assert done.repetitions
         assert sum(read) <= 64

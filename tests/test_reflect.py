@@ -9,7 +9,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.history.history import History
 from questbook.graphs.reflect.graph import graph as reflection
-from questbook.memory.facts.validity import strengths
+from questbook.memory.facts.validity import count_repetitions
 
 
 def test_the_graph_is_one_of_its_own():
@@ -103,7 +103,7 @@ async def test_an_insight_like_an_older_one_strengthens_it(new_game):
     await tell(game, "I go to the fair. Goran avoids the river.", FAIR)
     [key] = await insights(game)
     timeline = [tuple(segment) for segment in game.values["timeline"]]
-    assert await strengths(game.store, FACTS, [key], timeline=timeline) == {key: 2}
+    assert await count_repetitions(game.store, FACTS, [key], timeline=timeline) == {key: 2}
 
 
 async def test_a_fork_from_before_a_reflection_sees_none_of_it_and_reflects_for_itself(eager):

@@ -6,12 +6,11 @@ import pytest
 from stores import opened
 
 from questbook.memory.facts import marks
-from questbook.memory.facts.facts import Fact
-from questbook.memory.facts.noting import Note, note
-from questbook.memory.facts.reflection import MOST_INSIGHTS, Evidence, may_end, read_questions, read_reflection
-from questbook.memory.facts.settled import Standing, settle, settled
-from questbook.memory.facts.validity import history, valid
-from questbook.memory.store.any_store import get_all
+from questbook.memory.facts.fact import Fact
+from questbook.memory.facts.marks import StoredFact, find_judgements, write_judgements
+from questbook.memory.facts.reflection import MAX_INSIGHTS, Evidence, may_end, read_questions, read_reflection
+from questbook.memory.facts.validity import keep_valid, slot_history
+from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 
@@ -32,50 +31,54 @@ def store(request, tmp_path):
 
 async def say(store, turn, timeline, text, value):
     fact = Fact(text=text, kind="trait", subject="Oda", attribute="home", value=value)
-    stamps = Stamp("a", turn).to_json() | {"at": marks.at(turn, 0), "turns": [turn, turn], "cites": []}
-    await note(store, FACTS, [Note(record_key("a", turn, "fact"), fact.record() | stamps)], timeline=timeline)
+    stamps = Stamp("a", turn).to_json() | {"at": marks.turn_position(turn, 0), "turns": [turn, turn], "cites": []}
+    await write_facts(
+        store, FACTS, [FactDraft(record_key("a", turn, "fact"), fact.record() | stamps)], timeline=timeline
+    )
 
 
 async def test_a_judged_fact_is_history_and_its_slot_is_free_again(store):
     await say(store, 1, [("a", 1)], "Oda lives at the mill.", "the mill")
-    stamped = Stamp("a", 3).to_json() | {"at": marks.at(3, 0)}
-    assert await settle(store, FACTS, [("a-1-fact-0", "a-2-fact-0")], stamped) == ["a-1-fact-0"]
-    assert await settle(store, FACTS, [("a-1-fact-0", "a-9-fact-0")], stamped) == [], "the first judgement stays"
+    stamped = Stamp("a", 3).to_json() | {"at": marks.turn_position(3, 0)}
+    assert await write_judgements(store, FACTS, [("a-1-fact-0", "a-2-fact-0")], stamped) == ["a-1-fact-0"]
+    assert await write_judgements(store, FACTS, [("a-1-fact-0", "a-9-fact-0")], stamped) == [], (
+        "the first judgement stays"
+    )
     items = await store.asearch(FACTS)
-    assert await valid(store, items, timeline=[("a", 3)]) == []
-    assert await valid(store, items) == []
+    assert await keep_valid(store, items, timeline=[("a", 3)]) == []
+    assert await keep_valid(store, items) == []
     for then in ({"timeline": [("a", 2)]}, {"timeline": [("a", 2), ("b", 9)]}, {"timeline": [("a", 9)], "before": 3}):
-        assert len(await valid(store, items, **then)) == 1, then
-    [held] = await history(store, FACTS, "Oda", "home", timeline=[("a", 9)])
+        assert len(await keep_valid(store, items, **then)) == 1, then
+    [held] = await slot_history(store, FACTS, "Oda", "home", timeline=[("a", 9)])
     assert (held.since, held.until) == (1, 3)
-    assert await settled(store, items, timeline=[("a", 9)]) == {(FACTS, "a-1-fact-0"): 3}
+    assert await find_judgements(store, items, timeline=[("a", 9)]) == {(FACTS, "a-1-fact-0"): 3}
     await say(store, 4, [("a", 4)], "Oda lives at the mill.", "the mill")
     items = await store.asearch(FACTS)
-    assert [item.key for item in await valid(store, items, timeline=[("a", 4)])] == ["a-4-fact-0"]
+    assert [item.key for item in await keep_valid(store, items, timeline=[("a", 4)])] == ["a-4-fact-0"]
 
 
-async def test_a_hundred_branches_cost_no_more_reads_than_one_and_a_judgement_on_any_of_them_counts(store, monkeypatch):
+async def test_a_hundred_branches_cost_no_more_reads_than_one_and_a_judgement_on_any_of_them_counts(store):
     timeline = [(f"b{number:03}", 10 * (number + 1)) for number in range(101)]
     facts = [
-        Standing(FACTS, f"b000-{turn}-fact-0", {"kind": "trait", **Stamp("b000", turn).to_json()})
+        StoredFact(FACTS, f"b000-{turn}-fact-0", {"kind": "trait", **Stamp("b000", turn).to_json()})
         for turn in range(1, 51)
     ]
     reads = []
 
-    async def counted(store, ops):
-        reads.extend(ops)
-        return await get_all(store, ops)
+    class Counting:
+        async def abatch(self, ops):
+            reads.extend(ops)
+            return await store.abatch(ops)
 
-    monkeypatch.setattr("questbook.memory.facts.settled.get_all", counted)
-    assert await settled(store, facts, timeline=timeline) == {}
+    assert await find_judgements(Counting(), facts, timeline=timeline) == {}
     assert len(reads) == len(facts)
     for branch, turn in (("b050", 505), ("b100", 1005), ("lost", 700)):
-        await settle(store, FACTS, [(f"b000-{turn % 50 + 1}-fact-0", "x")], Stamp(branch, turn).to_json())
+        await write_judgements(store, FACTS, [(f"b000-{turn % 50 + 1}-fact-0", "x")], Stamp(branch, turn).to_json())
     reads.clear()
-    assert await settled(store, facts, timeline=timeline) == {(FACTS, "b000-6-fact-0"): 505}
+    assert await find_judgements(Counting(), facts, timeline=timeline) == {(FACTS, "b000-6-fact-0"): 505}
     assert len(reads) <= len(facts) + 3 * len(timeline)
-    assert await settled(store, facts, timeline=timeline[:50]) == {}
-    assert await settled(store, facts) == {(FACTS, "b000-6-fact-0"): 505, (FACTS, "b000-1-fact-0"): 700}
+    assert await find_judgements(store, facts, timeline=timeline[:50]) == {}
+    assert await find_judgements(store, facts) == {(FACTS, "b000-6-fact-0"): 505, (FACTS, "b000-1-fact-0"): 700}
 
 
 def test_five_hundred_fuzzed_answers_make_no_insight_without_sources_and_no_odd_judgement():
@@ -98,7 +101,7 @@ def test_five_hundred_fuzzed_answers_make_no_insight_without_sources_and_no_odd_
         read = read_reflection(given, SHOWN)
         read_questions([junk()], str(junk()))
         found += len(read.insights)
-        assert len(read.insights) <= MOST_INSIGHTS
+        assert len(read.insights) <= MAX_INSIGHTS
         for insight in read.insights:
             assert insight.cites
             assert set(insight.cites) <= keys

@@ -4,7 +4,7 @@ from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
 from questbook.memory.facts import marks
-from questbook.memory.facts.validity import holding
+from questbook.memory.facts.validity import find_holders
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 
@@ -25,22 +25,22 @@ class Counting(InMemoryStore):
 async def moved(store, turns):
     writes: list[PutOp] = []
     for turn in turns:
-        value = {"slot": SLOT} | Stamp("a", turn).to_json() | {"at": marks.at(turn, 0)}
-        writes.append(marks.mark(FACTS, "holds", marks.digest(SLOT), record_key("a", turn, "fact"), value))
+        value = {"slot": SLOT} | Stamp("a", turn).to_json() | {"at": marks.turn_position(turn, 0)}
+        writes.append(marks.slot_mark_op(FACTS, SLOT, record_key("a", turn, "fact"), value))
     await store.abatch(writes)
 
 
 async def holder(store, **options):
-    held = await holding(store, FACTS, [SLOT, "nobody|home"], **options)
-    return held[SLOT]["turn"] if SLOT in held else None
+    held = await find_holders(store, FACTS, [SLOT, "nobody|home"], **options)
+    return held[SLOT].turn if SLOT in held else None
 
 
 async def test_of_a_slot_that_changes_every_turn_only_the_newest_marks_are_read():
     store = Counting()
     await moved(store, range(1, 401))
     assert await holder(store, timeline=[("a", 400)]) == 400
-    assert store.read <= 2 * marks.MOST
-    assert await holder(store, timeline=[("a", 400)], at=marks.at(300, 0)) == 300
+    assert store.read <= 2 * marks.FIRST_MARKS
+    assert await holder(store, timeline=[("a", 400)], position=marks.turn_position(300, 0)) == 300
 
 
 async def test_what_another_branch_holds_or_nobody_is_not_seen():
@@ -55,4 +55,4 @@ async def test_what_changed_once_long_ago_still_holds():
     store = InMemoryStore()
     await moved(store, range(1, 101))
     assert await holder(store, timeline=[("a", 5000)]) == 100
-    assert await holder(store, timeline=[("a", 5000)], without={record_key("a", 100, "fact")}) == 99
+    assert await holder(store, timeline=[("a", 5000)], ignore={record_key("a", 100, "fact")}) == 99

@@ -18,7 +18,7 @@ from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.history.history import History
 from questbook.graphs.terminal.forget import run_forget
-from questbook.memory.facts.sources import fall, further_op, sources
+from questbook.memory.facts.sources import find_dependents, find_sources, second_drawing_op
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 SOURCES = campaign_namespace("adventurer", "default", "sources")
@@ -39,7 +39,7 @@ async def cited(game):
     """Texts that the insight rests on, as the game's timeline sees it."""
     timeline = [tuple(segment) for segment in game.values["timeline"]]
     facts = await stored(game)
-    found = await sources(game.store, FACTS, await insights(game), timeline=timeline)
+    found = await find_sources(game.store, FACTS, await insights(game), timeline=timeline)
     return {key: {facts[source]["text"] for source in keys} for key, keys in found.items()}
 
 
@@ -72,8 +72,8 @@ async def test_each_branch_knows_the_sources_of_its_own_past(story):
     assert await cited(story) == {insight.key: {DEBT["text"]}}
     [seen] = await insights(story)
     assert seen == insight
-    assert set((await sources(story.store, FACTS, [insight]))[insight.key]) >= {*insight.value["cites"]}
-    assert len((await sources(story.store, FACTS, [insight]))[insight.key]) == 3, "without a timeline all are seen"
+    assert set((await find_sources(story.store, FACTS, [insight]))[insight.key]) >= {*insight.value["cites"]}
+    assert len((await find_sources(story.store, FACTS, [insight]))[insight.key]) == 3, "without a timeline all are seen"
 
 
 async def test_why_tells_all_that_an_insight_was_drawn_from_and_no_secret(story):
@@ -98,7 +98,7 @@ async def test_a_reflection_that_broke_off_before_it_was_done_adds_no_source_twi
     await think(game, "I go to the fair.", FAIR, MILL["text"])
     [insight] = await insights(game)
     timeline = [tuple(segment) for segment in game.values["timeline"]]
-    keys = (await sources(game.store, FACTS, [insight], timeline=timeline))[insight.key]
+    keys = (await find_sources(game.store, FACTS, [insight], timeline=timeline))[insight.key]
     assert len(keys) == len(set(keys)) == 2
 
 
@@ -146,14 +146,14 @@ async def test_of_several_heirs_of_a_branch_the_first_stands_and_the_others_are_
     await store.aput(FACTS, "a-1-insight-0", value)
     for turn in (2, 3, 4):
         more = {"cites": [f"a-{turn}-fact-0"], "turn": turn, "at": f"{turn:08}.900"}
-        await store.abatch([further_op(FACTS, f"a-{turn}-insight-0", "a-1-insight-0", value | more)])
+        await store.abatch([second_drawing_op(FACTS, f"a-{turn}-insight-0", "a-1-insight-0", value | more)])
     known = [*await store.asearch(FACTS), *await store.asearch(SOURCES)]
-    fallen = fall(FACTS, {"a-1-fact-0", "a-3-fact-0"}, known)
+    fallen = find_dependents(FACTS, {"a-1-fact-0", "a-3-fact-0"}, known)
     assert {item.key for item in fallen.items} == {"a-1-insight-0", "a-3-insight-0"}
-    await store.abatch(fallen.instead)
+    await store.abatch(fallen.replacements)
     heir = await store.aget(FACTS, "a-2-insight-0")
     assert "same_as" not in heir.value
-    assert await sources(store, FACTS, [heir], timeline=[("a", 9)]) == {heir.key: ["a-2-fact-0", "a-4-fact-0"]}
+    assert await find_sources(store, FACTS, [heir], timeline=[("a", 9)]) == {heir.key: ["a-2-fact-0", "a-4-fact-0"]}
 
 
 @pytest.fixture

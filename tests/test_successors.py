@@ -4,7 +4,7 @@ import pytest
 from noted_facts import FACTS, say
 from stores import KINDS, opened
 
-from questbook.memory.facts.successors import with_successors
+from questbook.memory.facts.validity import replace_superseded
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.remember import remember
@@ -26,7 +26,7 @@ async def tell(store, branch, turn, text, timeline=None, **fields):
 
 async def found(store, query, timeline, **options):
     async def holding(records):
-        return await with_successors(store, records, FACTS, timeline=timeline)
+        return await replace_superseded(store, records, FACTS, timeline=timeline)
 
     got = await recall(store, [EXCHANGES, FACTS], Query(query, timeline=timeline, refine=holding, **options))
     return [one.value["text"] for one in got]

@@ -9,7 +9,7 @@ from noted_facts import home
 
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.dungeon_master.note_facts import _write_player
-from questbook.memory.facts.validity import valid
+from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 
@@ -127,4 +127,4 @@ async def test_what_the_player_told_in_turns_99_and_100_and_could_not_be_written
     await _write_player(store, CONTEXT, told, where)
     found = await store.asearch(PLAYER, limit=9)
     assert len(found) == 2
-    assert [item.value["value"] for item in await valid(store, found)] == ["Rome"]
+    assert [item.value["value"] for item in await keep_valid(store, found)] == ["Rome"]

@@ -6,7 +6,7 @@ import pytest
 from noted_facts import FACTS, holding, home, say, seen
 from stores import KINDS, opened
 
-from questbook.memory.facts.validity import history, strengths, valid
+from questbook.memory.facts.validity import count_repetitions, keep_valid, slot_history
 from questbook.memory.timeline.timeline import record_key
 
 
@@ -28,12 +28,12 @@ async def test_what_did_i_believe_then(store):
         await say(store, home(where), "a", turn, [("a", turn)])
     assert await holding(store, [("a", 9)], before=5) == ["Goran lives at the mill."]
     assert await holding(store, [("a", 9)], before=6) == ["Goran lives at the inn."]
-    past = await history(store, FACTS, "goran", "residence", timeline=[("a", 9)])
+    past = await slot_history(store, FACTS, "goran", "residence", timeline=[("a", 9)])
     assert [(held.value["value"], held.since, held.until) for held in past] == [
         ("the mill", 2, 5),
         ("the inn", 5, None),
     ]
-    assert await history(store, FACTS, "goran", "residence", timeline=[("b", 9)]) == []
+    assert await slot_history(store, FACTS, "goran", "residence", timeline=[("b", 9)]) == []
 
 
 async def test_a_fork_from_before_the_change_sees_what_was(store):
@@ -52,9 +52,9 @@ async def test_a_fork_strengthens_for_itself_alone(store):
     await say(store, home("the mill"), "b", 4, fork)
     key = record_key("a", 1, "fact", 0)
     assert len(await seen(store)) == 1
-    assert await strengths(store, FACTS, [key], timeline=fork) == {key: 1}
-    assert await strengths(store, FACTS, [key], timeline=[("a", 5)]) == {key: 0}
-    assert await strengths(store, FACTS, [key], timeline=fork, before=4) == {key: 0}
+    assert await count_repetitions(store, FACTS, [key], timeline=fork) == {key: 1}
+    assert await count_repetitions(store, FACTS, [key], timeline=[("a", 5)]) == {key: 0}
+    assert await count_repetitions(store, FACTS, [key], timeline=fork, before=4) == {key: 0}
 
 
 async def test_what_another_future_knows_is_new_here(store):
@@ -68,7 +68,7 @@ async def test_what_another_future_knows_is_new_here(store):
 async def test_what_comes_back_holds_again_and_is_no_repetition(store):
     for turn, where in enumerate(["the mill", "the inn", "the mill"], start=1):
         await say(store, home(where), "a", turn, [("a", turn)])
-    [now] = await valid(store, await seen(store))
+    [now] = await keep_valid(store, await seen(store))
     assert (now.value["turn"], now.value["value"]) == (3, "the mill")
 
 
@@ -87,7 +87,7 @@ async def test_a_lie_a_rumour_and_a_secret_never_take_the_place_of_a_fact(store)
     assert (await holding(store)).count("Goran lives at the mill.") == 1
     assert len(await holding(store)) == 4
     await say(store, home("the tower") | {"claimed_by": "Oda"}, "a", 6, [("a", 6)])
-    claims = [i.value["value"] for i in await valid(store, await seen(store)) if i.value["claimed_by"]]
+    claims = [i.value["value"] for i in await keep_valid(store, await seen(store)) if i.value["claimed_by"]]
     assert claims == ["the tower"], "of two claims of one person the later one is theirs"
 
 
@@ -117,7 +117,7 @@ async def test_validity_is_two_questions_to_the_store_however_many_facts(store):
             store, home("the mill") | {"subject": f"Goran {n}", "text": f"Goran {n} lives."}, "a", n + 1, [("a", n + 1)]
         )
     counting = Counting(store)
-    assert len(await valid(counting, await seen(store), timeline=[("a", 99)])) == 30
+    assert len(await keep_valid(counting, await seen(store), timeline=[("a", 99)])) == 30
     assert [len(ops) for ops in counting.asked] == [30, 30], "of slots, and of judgements"
 
 

@@ -24,7 +24,7 @@ from timeline_prompt import faults_of
 from timeline_records import Exchange, Fact, Record, exchanges_of, holding, learnt, read, teach
 
 from questbook.graphs.dungeon_master.graph import build_graph
-from questbook.memory.facts.validity import valid
+from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -139,7 +139,7 @@ class Campaign:
 
     async def recalled(self, place: Place, query: str) -> list[str]:
         timeline, before = self._reach(place)
-        spaces, holds = (self.exchanges, self.facts), partial(valid, self.store, timeline=timeline, before=before)
+        spaces, holds = (self.exchanges, self.facts), partial(keep_valid, self.store, timeline=timeline, before=before)
         found = await recall(
             self.store, spaces, Query(query, timeline=timeline, before=before, secrets=True, refine=holds)
         )
@@ -155,7 +155,7 @@ class Campaign:
         items = await self.seen(place)
         seen, due = Counter(read(item.value) for item in items), Counter(place.stored)
         facts = [item for item in items if item.namespace == self.facts]
-        holds = {read(item.value) for item in await valid(self.store, facts, timeline=timeline, before=before)}
+        holds = {read(item.value) for item in await keep_valid(self.store, facts, timeline=timeline, before=before)}
         return Counter(
             leaked=sum(1 for told in seen if told not in due and told not in place.late),
             missing=sum(1 for told in due if told not in seen),

@@ -11,8 +11,8 @@ from langgraph.runtime import Runtime
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.note_facts import FACTS
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.memory.facts.fiction import apart
-from questbook.memory.facts.slots import KnownSlot, known_slots, named_subjects
+from questbook.memory.facts.reading import split_aside
+from questbook.memory.facts.writing import Slot, find_slots, subjects_in
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.notebooks import render_value
 
@@ -42,9 +42,9 @@ async def known_attributes(
     said = "\n".join(str(turn[part]) for turn in turns for part in ("player", "reply"))
     keys = [str(one["key"]) for one in recalled if one.get("key") and one.get("kind") not in _NO_FACTS]
     own = state.character.name or ""  # "you" in what is told
-    people = [own, *sorted(named_subjects(said, state.quest.people))]
+    people = [own, *sorted(subjects_in(said, state.quest.people))]
     facts = campaign_namespace(context.user, context.campaign, FACTS)
-    found = await known_slots(
+    found = await find_slots(
         runtime.store,
         facts,
         said,
@@ -53,15 +53,15 @@ async def known_attributes(
         timeline=state.timeline,
         before=state.remembered_through + 1,  # a turn that has no place yet may stand where another future was
     )
-    named = named_subjects(f"{said}\n{own}", (one.subject for one in found))
+    named = subjects_in(f"{said}\n{own}", (one.subject for one in found))
     shown = [one for one in found if one.key in keys or one.subject in named]
-    aside = "\n".join(apart(str(turn["player"]))[1] for turn in turns).strip()
+    aside = "\n".join(split_aside(str(turn["player"]))[1] for turn in turns).strip()
     if aside:  # only talk out of character tells of the person who plays
-        shown += await known_slots(runtime.store, player_namespace(context.user, FACTS), aside)
+        shown += await find_slots(runtime.store, player_namespace(context.user, FACTS), aside)
     return "\n".join(_lines(shown))
 
 
-def _lines(slots: Iterable[KnownSlot]) -> list[str]:
+def _lines(slots: Iterable[Slot]) -> list[str]:
     """Put attributes together by subject, the first first, as many as fit."""
     by_subject: dict[str, tuple[str, list[str]]] = {}
     lines: dict[str, str] = {}

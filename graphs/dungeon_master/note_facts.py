@@ -22,11 +22,10 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.turn import notice
 from questbook.memory.buffer.turns import split_turns
 from questbook.memory.facts import marks
-from questbook.memory.facts.facts import TOOL, Fact
-from questbook.memory.facts.fiction import Told, apart, placed
-from questbook.memory.facts.likeness import alike
-from questbook.memory.facts.noting import Note, note
-from questbook.memory.facts.reading import read_facts
+from questbook.memory.facts.fact import TOOL, Fact
+from questbook.memory.facts.likeness import is_same_fact
+from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts, split_aside
+from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.text.wording import normalize
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
@@ -71,7 +70,7 @@ def gather(
     first, last = turns[0]["turn"], turns[-1]["turn"]
     messages = _messages(state, first, last)
     new: list[JSON] = []
-    for ordinal, fact in enumerate(placed(fact, told) for fact in facts):
+    for ordinal, fact in enumerate(classify_fact(fact, told) for fact in facts):
         echoes = next((key for key, sentence in sentences if _echoes(fact, sentence)), "")
         new.append({"turns": [first, last], "ordinal": ordinal, "fact": fact.model_dump(), "echoes": echoes} | messages)
     left = max(0, len(state.facts) + len(new) - _WAITING)
@@ -83,7 +82,7 @@ def gather(
 def taught(state: DungeonState, turn: int) -> str:
     """Tell the facts that wait of a turn from those of every other attempt at it; "" if there are none."""
     waiting = [entry["fact"] for entry in state.facts if entry["turns"][1] == turn]
-    return marks.digest(json.dumps(waiting, sort_keys=True)) if waiting else ""
+    return marks.text_digest(json.dumps(waiting, sort_keys=True)) if waiting else ""
 
 
 async def note_facts(
@@ -131,13 +130,17 @@ async def _write_story(
     for entry in entries:
         turn, ordinal = entry["turns"][1], entry["ordinal"]
         branch = branch_of(timeline, turn)
-        stamps = Stamp(branch, turn).to_json() | {"at": marks.at(turn, ordinal), "turns": entry["turns"], "cites": []}
+        stamps = Stamp(branch, turn).to_json() | {
+            "at": marks.turn_position(turn, ordinal),
+            "turns": entry["turns"],
+            "cites": [],
+        }
         value = Fact.model_validate(entry["fact"]).record() | stamps | where | {"messages": entry["messages"]}
-        notes.append(Note(record_key(branch, turn, "fact", ordinal), value, entry["echoes"]))
+        notes.append(FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"]))
     if not notes:
         return 0
     space = campaign_namespace(context.user, context.campaign, FACTS)
-    await note(store, space, notes, timeline=timeline)
+    await write_facts(store, space, notes, timeline=timeline)
     # What stands under its own key was new, in this attempt or in one that was killed after it had written.
     stands = await store.abatch([GetOp(space, one.key, refresh_ttl=False) for one in notes])
     return sum(one.value["importance"] for one, item in zip(notes, stands, strict=True) if item is not None)
@@ -150,20 +153,20 @@ async def _write_player(store: BaseStore, context: Context, entries: Sequence[JS
         turn, text = entry["turns"][1], str(entry["fact"]["text"])
         # A time tells turns apart by their last two digits, so those of the next hundred come a second later.
         hundreds = turn // 100 - entries[0]["turns"][1] // 100
-        at = marks.at_time(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
+        at = marks.time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
         value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
         value |= where | {"cites": [], "messages": entry["messages"]}
-        notes.append(Note(f"{marks.digest(entry['said'])}-{marks.digest(normalize(text))}", value))
+        notes.append(FactDraft(f"{marks.text_digest(entry['said'])}-{marks.text_digest(normalize(text))}", value))
     if notes:
-        await note(store, player_namespace(context.user, FACTS), notes)
+        await write_facts(store, player_namespace(context.user, FACTS), notes)
 
 
-def _told(state: DungeonState, turns: Sequence[JSON]) -> Told:
-    words = [apart(str(turn["player"])) for turn in turns]
+def _told(state: DungeonState, turns: Sequence[JSON]) -> FactOrigin:
+    words = [split_aside(str(turn["player"])) for turn in turns]
     # Only what the dungeon master told, rolled or had noted before can bear out what a player writes.
     replies = [render_value({name: turn[name] for name in ("rolls", "reply") if name in turn}) for turn in turns]
     name = state.character.name
-    return Told(
+    return FactOrigin(
         player="\n".join(spoken for spoken, _ in words),
         aside="\n".join(aside for _, aside in words),
         reply="\n".join([*replies, state.quest.render(), state.character.render()]),
@@ -179,14 +182,16 @@ def _texts(state: DungeonState, recalled: Iterable[Mapping[str, Any]]) -> list[t
         key = str(memory.get("key") or "")
         if not key and isinstance(turn := memory.get("turn"), int) and 0 < turn <= state.turn:
             key = record_key(branch_of(state.timeline, turn), turn, "exchange")
-        texts.append((key or marks.digest(words), words))
+        texts.append((key or marks.text_digest(words), words))
     return texts
 
 
 def _echoes(fact: Fact, sentence: str) -> bool:
     """Whether a fact only says what a recalled sentence says."""
     said = fact.record()
-    return bool(sentence.strip()) and alike(said, {"text": sentence, "kind": fact.kind, "claimed_by": fact.claimed_by})
+    return bool(sentence.strip()) and is_same_fact(
+        said, {"text": sentence, "kind": fact.kind, "claimed_by": fact.claimed_by}
+    )
 
 
 def _messages(state: DungeonState, first: int, last: int) -> JSON:

@@ -11,7 +11,7 @@ from typing import Any
 
 from langgraph.store.base import BaseStore
 
-from questbook.memory.facts.validity import valid
+from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.timeline import Segment, visible
@@ -50,7 +50,7 @@ async def unspoken(
     items = await newest_items(store, facts, filters, _MOST)
     found = [Recalled(item.key, item.value, None, 0.0, tuple(item.namespace)) for item in items]
     kept: list[JSON] = []
-    for one in reversed(await valid(store, found, timeline=timeline)):
+    for one in reversed(await keep_valid(store, found, timeline=timeline)):
         memory = told(one)
         if (tokens := cost(memory)) > budget:
             break

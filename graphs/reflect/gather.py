@@ -11,9 +11,8 @@ from questbook.graphs.reflect.failing import failing
 from questbook.graphs.reflect.places import places_of
 from questbook.graphs.reflect.prompts import within
 from questbook.graphs.reflect.state import ReflectState
-from questbook.memory.facts.reflected import importance_of, waiting
-from questbook.memory.facts.reflection import Evidence
-from questbook.memory.facts.validity import valid
+from questbook.memory.facts.reflection import Evidence, find_backlog, importance_of
+from questbook.memory.facts.validity import keep_valid
 
 
 @failing("gather")
@@ -25,11 +24,11 @@ async def gather(state: ReflectState, runtime: Runtime[Context]) -> dict[str, An
         return fresh
     context, through = runtime.context, state.through or state.turn
     places = places_of(context)
-    found = await waiting(runtime.store, places.facts, places.reflections, state.timeline, through)
+    found = await find_backlog(runtime.store, places.facts, places.reflections, state.timeline, through)
     fresh |= {"pending": found.importance, "reflected_through": found.since}
     if found.importance < context.reflection_importance:
         return fresh
-    holding = await valid(runtime.store, found.facts, timeline=state.timeline)
+    holding = await keep_valid(runtime.store, found.facts, timeline=state.timeline)
     first = sorted(holding, key=lambda item: (-importance_of(item.value), str(item.value.get("at")), item.key))
     kept = within([Evidence(item.key, item.value) for item in first], context.buffer_tokens // 2)
     head = await runtime.store.aget(places.head, "head")

@@ -15,7 +15,7 @@ from questbook.graphs.reflect.places import places_of
 from questbook.graphs.reflect.prompts import within
 from questbook.graphs.reflect.state import ReflectState
 from questbook.memory.facts.reflection import Evidence
-from questbook.memory.facts.validity import valid
+from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.candidates import Scope, candidates
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
@@ -48,7 +48,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[Context]) -> dict[str, 
                 limit=_ANSWERS,
                 weights=runtime.context.weights.model_copy(update={"scoring": "sum"}),  # to reflect is not to use
                 secrets=True,  # what is concluded of a secret is one
-                refine=partial(valid, runtime.store, timeline=state.timeline),
+                refine=partial(keep_valid, runtime.store, timeline=state.timeline),
             ),
         )
         answers += [Evidence(one.key, one.value) for one in found]
@@ -73,7 +73,7 @@ async def _likes(
         for text, items in zip(texts, found, strict=True)
     ]
     every = {item.key: item for items in earlier for item in items}
-    holding = {item.key for item in await valid(store, list(every.values()), timeline=state.timeline)}
+    holding = {item.key for item in await keep_valid(store, list(every.values()), timeline=state.timeline)}
     return [[Evidence(i.key, i.value) for i in items if i.key in holding][:_LIKES] for items in earlier]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from langgraph.channels import UntrackedValue
 from pydantic import BaseModel, Field
 
-from questbook.memory.facts.reflection import Concluded, Evidence
+from questbook.memory.facts.reflection import Conclusions, Evidence
 
 JSON = dict[str, Any]
 
@@ -53,7 +53,7 @@ class ReflectState(ReflectInput):
     facts: Annotated[list[Evidence] | None, UntrackedValue] = None
     questions: Annotated[list[str] | None, UntrackedValue] = None
     evidence: Annotated[list[Evidence] | None, UntrackedValue] = None
-    concluded: Annotated[Concluded | None, UntrackedValue] = None
+    concluded: Annotated[Conclusions | None, UntrackedValue] = None
     pending: int = 0
     failed: str = ""
     reflected_through: int = 0

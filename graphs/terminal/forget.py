@@ -20,7 +20,7 @@ from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.terminal.campaigns import hold_campaign
 from questbook.graphs.terminal.text import one_line, quoted
 from questbook.graphs.turn.player_view import shown_fields
-from questbook.memory.facts.facts import hidden
+from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.lore.citation import citation
 
 Confirm = Callable[[Sequence[str]], Awaitable[bool]]
@@ -196,7 +196,7 @@ def _lines(found: Found, campaign: str) -> list[str]:
 
 
 def _told(value: dict[str, Any]) -> str:
-    text = UNSAID if hidden(value) else one_line(str(value.get("text", "")), _WIDTH)
+    text = UNSAID if is_secret_record(value) else one_line(str(value.get("text", "")), _WIDTH)
     where = f"turn {value.get('turn', '?')} ({one_line(str(value.get('line') or 'main'), 40)})"
     return f"{one_line(citation(value), _WIDTH) or where}: {text}"
 

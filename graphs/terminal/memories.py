@@ -17,7 +17,7 @@ from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.forget import UNSAID, ask
 from questbook.graphs.terminal.text import one_line
-from questbook.memory.facts.facts import hidden
+from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.ltm import curation
 from questbook.memory.ltm.characters import MEMORIES
 from questbook.memory.recall.age import phrase_age
@@ -64,7 +64,9 @@ async def memories(context: Settings, asked: argparse.Namespace) -> bool:
         if asked.action == "list":
             return _list(await curation.listed(store, place))
         if asked.action == "search":
-            found = [one for one in await curation.searched(store, place, asked.words) if not hidden(one.value)]
+            found = [
+                one for one in await curation.searched(store, place, asked.words) if not is_secret_record(one.value)
+            ]
             return _list(found, {item.key: item.score for item in found})
         if asked.action == "delete":
             return await _delete(store, place, asked, user)
@@ -127,7 +129,7 @@ def _list(items: Iterable[Item], scores: dict[str, Any] | None = None, *, delete
     for item in found:
         score = (scores or {}).get(item.key)
         distance = f" (distance {1 - score:.2f})" if score is not None else ""
-        secret = hidden(item.value)
+        secret = is_secret_record(item.value)
         who = item.value.get("speaker") or item.value.get("subject") or item.value.get("kind") or ""
         age = phrase_age(str(item.value.get("said_at") or item.value.get("real_time") or ""), now)
         text = UNSAID if secret else one_line(str(item.value.get("text", "")))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from questbook.memory.facts.facts import hidden
+from questbook.memory.facts.fact import is_secret_record
 from questbook.notebooks import CharacterNotebook, StateNotebook
 
 JSON = dict[str, Any]
@@ -31,7 +31,7 @@ def shown_memories(memories: Iterable[Mapping[str, Any]] | None) -> list[JSON]:
     return [
         {name: value for name, value in memory.items() if name not in _BEHIND}
         for memory in memories or ()
-        if not hidden(memory)
+        if not is_secret_record(memory)
     ]
 
 

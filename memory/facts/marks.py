@@ -1,74 +1,249 @@
-"""Marks: small records beside the facts, by which what holds is found without looking through all of them.
+"""Marks and judgements: small records beside the facts, from which `validity` reads whether a fact still holds.
 
-A mark says that from a turn on a slot is held by a fact, or that a fact was said again. Marks are never changed, carry
-a stamp as every record does, and are seen by the same timelines. They lie in a thousand places by what they are about,
-so that each place stays small: a store reads one place to answer, not the campaign.
+A fact is never changed after it was written. What becomes of it is written beside it, in records that are not changed
+either, carry a stamp as every record does, and are visible on the same timelines:
+
+* A mark "holds" says that from a turn on a fact holds a slot.
+* A mark "again" says that a fact was said again.
+* A judgement says that a reflection found a fact to be contradicted by another one.
+
+Marks are spread over 1,024 namespaces by what they are about, so that a store reads one small namespace, not the
+campaign. A judgement has the fact and the branch in its key. A timeline may have a hundred branches, and hardly any
+fact is ever judged; so a flag without a branch says of which facts there is a judgement at all.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
-from langgraph.store.base import PutOp, SearchOp
+from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
+from questbook.memory.store.any_store import AnyItem, get_all, search_all
 from questbook.memory.timeline.timeline import Segment, sees
+from questbook.types import JSON
 
-JSON = dict[str, Any]
 Namespace = tuple[str, ...]
-What = Literal["holds", "again"]
+RecordId = tuple[Namespace, str]
+"""Namespace and key of a record."""
 
 MARKS = "marks"
-MOST = 64  # marks that are read of one slot before each branch is asked for its own
-_PLACES = 1024
+"""Last but one label of the namespaces, beside those of facts, that hold marks."""
+JUDGEMENTS = "settled"
+"""Last label of the namespaces, beside those of facts, that hold judgements. The word is that of the first stores."""
+HOLDS, AGAIN = "holds", "again"
+FIRST_MARKS = 64
+"""Marks of one slot that are read at first, before each branch is asked for its own."""
+ALL_MARKS = 10_000
+"""Marks, or judgements, that are read where all are wanted."""
+
+_JUDGED_FLAGS = "judged"
+_MARK_NAMESPACES = 1024
+_NEVER_JUDGED = frozenset({"exchange", "lore"})  # kinds that nothing contradicts: they were said, or are in a book
 
 
-def digest(text: str) -> str:
-    """Return 64 bits of a text's SHA-256: what a mark is about."""
+class StoredFact(NamedTuple):
+    """A fact and where it is stored, where a store's item is not at hand."""
+
+    namespace: Namespace
+    key: str
+    value: JSON
+
+
+def text_digest(text: str) -> str:
+    """Return 64 bits of a text's SHA-256, as 16 hexadecimal digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def place_of(facts: Namespace, about: str) -> Namespace:
-    """Return where the marks about something lie, given the namespace of the facts."""
-    return (*facts[:-1], MARKS, f"{int(about, 16) % _PLACES:03x}")
-
-
-def mark(facts: Namespace, what: What, about: str, key: str, stamped: JSON) -> PutOp:
-    """Make the write of a mark.
+def turn_position(turn: int, ordinal: int) -> str:
+    """Return the field `at` of a fact: its turn and place in it, at a fixed width, so that text and numbers sort alike.
 
     Args:
-        facts: Namespace of the facts.
-        what: "holds" or "again".
-        about: Digest of the slot, or of the key of the fact that was said again.
-        key: Key of the fact that holds, or under which the fact would have been written.
-        stamped: The stamp and `at` of the fact.
+        turn: The turn that taught it.
+        ordinal: Its place among the facts of the turn; from 999 on all are equal.
     """
-    # What does not rewind has no branch; there, the message says what the mark came of.
-    kept = ("branch", "turn", "order", "at", "turns") if "branch" in stamped else ("turn", "at", "messages")
-    stamps = {name: stamped[name] for name in kept if name in stamped}
-    value = {"what": what, "about": about, "fact": key} | stamps
-    return PutOp(place_of(facts, about), f"{key}-{what}", value, index=False)
-
-
-def search(facts: Namespace, about: str, only: JSON | None = None, limit: int = MOST) -> SearchOp:
-    """Make the search for the marks about something."""
-    return SearchOp(place_of(facts, about), filter={"about": about, **(only or {})}, limit=limit)
-
-
-def at(turn: int, ordinal: int) -> str:
-    """Say when in a campaign a fact was noted: text of a fixed width that stores compare alike as text and number."""
     return f"{turn:08}.{min(ordinal, 999):03}"
 
 
-def at_time(moment: datetime, turn: int, ordinal: int) -> str:
-    """Say when a fact was noted of which turns tell nothing: what is known of the player, across campaigns."""
+def time_position(moment: datetime, turn: int, ordinal: int) -> str:
+    """Return the field `at` of a fact that does not rewind, of which turns say nothing: the second, then the turn."""
     return f"{max(0, int(moment.timestamp())):011}.{turn % 100:02}{min(ordinal, 999):03}"
 
 
-def seen(timeline: Sequence[Segment] | None, value: Mapping[str, Any], before: int | None = None) -> bool:
-    """Whether a record can be seen; without a timeline everything can, and what names no branch belongs to none."""
-    if before is not None and int(value.get("turn", 0)) >= before:
+def position_of(record: Mapping[str, Any]) -> str:
+    """Return a record's field `at`; a record without one counts by its turn."""
+    return str(record.get("at") or turn_position(int(record.get("turn") or 0), 0))
+
+
+def is_visible(timeline: Sequence[Segment] | None, record: Mapping[str, Any], before: int | None = None) -> bool:
+    """Whether a timeline may see a record. A record without a branch belongs to every timeline.
+
+    Args:
+        timeline: The checkpoint's timeline; None: everything is visible.
+        record: The record, with its stamp.
+        before: Hide records of this turn and later ones.
+    """
+    turn = int(record.get("turn", 0))
+    if before is not None and turn >= before:
         return False
-    return timeline is None or "branch" not in value or sees(timeline, value["branch"], int(value.get("turn", 0)))
+    return timeline is None or "branch" not in record or sees(timeline, record["branch"], turn)
+
+
+def slot_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any]) -> PutOp:
+    """Make the write that says that a fact holds a slot.
+
+    Args:
+        facts: Namespace of the facts.
+        slot: The slot.
+        key: Key of the fact.
+        record: Its record; stamp and `at` are taken from it.
+    """
+    return _mark_op(facts, HOLDS, slot, key, record)
+
+
+def repetition_mark_op(facts: Namespace, original: str, key: str, record: Mapping[str, Any]) -> PutOp:
+    """Make the write that says that a fact was said again.
+
+    Args:
+        facts: Namespace of the facts.
+        original: Key of the fact, or of another record that says the same.
+        key: Key under which the repetition would have been written.
+        record: Its record; stamp and `at` are taken from it.
+    """
+    return _mark_op(facts, AGAIN, original, key, record)
+
+
+def mark_search(facts: Namespace, about: str, only: JSON | None = None, limit: int = FIRST_MARKS) -> SearchOp:
+    """Make the search for the marks of a slot, or of a fact's key.
+
+    Args:
+        facts: Namespace of the facts.
+        about: The slot or the key.
+        only: A further store filter.
+        limit: How many marks are read at most.
+    """
+    digest = text_digest(about)
+    return SearchOp(_mark_namespace(facts, digest), filter={"about": digest, **(only or {})}, limit=limit)
+
+
+async def write_judgements(
+    store: BaseStore, facts: Namespace, contradictions: Sequence[tuple[str, str]], stamp: Mapping[str, Any]
+) -> list[str]:
+    """Write that facts hold no more, because others contradict them.
+
+    Args:
+        store: Any store.
+        facts: Namespace of the facts: `(…, "facts")`. Judgements go beside it.
+        contradictions: Pairs of keys: the fact that ends, the fact that holds. The first pair of a fact counts.
+        stamp: The stamp, `at` and `turns` of the turn that judged.
+
+    Returns:
+        Keys of the facts that end. Facts that were judged on this branch before are left out.
+    """
+    branch = str(stamp["branch"])
+    pairs = dict(reversed(contradictions))
+    keys = {ended: _judgement_key(ended, branch) for ended in pairs}
+    existing = await get_all(store, [GetOp(_judgement_namespace(facts), key) for key in keys.values()])
+    ended_now = [ended for ended, item in zip(keys, existing, strict=True) if item is None]
+    # Flags first: a flag without a judgement says nothing, but a judgement without a flag would not be found.
+    writes = [PutOp(_flag_namespace(facts), text_digest(ended), {"judged": True}, index=False) for ended in pairs]
+    writes += [
+        PutOp(
+            _judgement_namespace(facts),
+            keys[ended],
+            {"ended": ended, "fact": pairs[ended], **stamp},
+            index=False,
+        )
+        for ended in ended_now
+    ]
+    if writes:
+        await store.abatch(writes)
+    return ended_now
+
+
+async def find_judgements(
+    store: BaseStore,
+    records: Iterable[AnyItem],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> dict[RecordId, int]:
+    """Find which records were judged to hold no more. Costs two batches of reads and no search.
+
+    Args:
+        store: Any store.
+        records: Records of any namespaces. Exchanges, lore and what has no branch are never judged.
+        timeline: The timeline that asks; None: every judgement counts, and all are searched.
+        before: Count only judgements from before this turn.
+
+    Returns:
+        The turn at which each was judged, by namespace and key.
+    """
+    turns = {
+        (tuple(record.namespace), record.key): int(record.value.get("turn", 0))
+        for record in records
+        if "branch" in record.value and record.value.get("kind", "exchange") not in _NEVER_JUDGED
+    }
+    judgements = await (
+        _all_judgements(store, turns) if timeline is None else _timeline_judgements(store, turns, timeline)
+    )
+    judged: dict[RecordId, int] = {}
+    for place, judgement in judgements:
+        if place in turns and is_visible(timeline, judgement, before):
+            turn = int(judgement["turn"])
+            judged[place] = min(turn, judged.get(place, turn))
+    return judged
+
+
+async def _timeline_judgements(
+    store: BaseStore, turns: Mapping[RecordId, int], timeline: Sequence[Segment]
+) -> list[tuple[RecordId, JSON]]:
+    flags = await get_all(
+        store, [GetOp(_flag_namespace(facts), text_digest(key), refresh_ttl=False) for facts, key in turns]
+    )
+    gets = [
+        (place, GetOp(_judgement_namespace(place[0]), _judgement_key(place[1], branch), refresh_ttl=False))
+        for (place, turn), flag in zip(turns.items(), flags, strict=True)
+        if flag is not None
+        for branch, through in timeline
+        if through >= turn
+    ]
+    items = await get_all(store, [get for _, get in gets])
+    return [(place, item.value) for (place, _), item in zip(gets, items, strict=True) if item is not None]
+
+
+async def _all_judgements(store: BaseStore, turns: Mapping[RecordId, int]) -> list[tuple[RecordId, JSON]]:
+    namespaces = list(dict.fromkeys(facts for facts, _ in turns))
+    searches = [SearchOp(_judgement_namespace(facts), limit=ALL_MARKS) for facts in namespaces]
+    results = await search_all(store, searches)
+    return [
+        ((facts, item.value["ended"]), item.value)
+        for facts, items in zip(namespaces, results, strict=True)
+        for item in items
+    ]
+
+
+def _mark_op(facts: Namespace, what: str, about: str, key: str, record: Mapping[str, Any]) -> PutOp:
+    # What does not rewind has no branch; there, the messages say where the mark comes from.
+    fields = ("branch", "turn", "order", "at", "turns") if "branch" in record else ("turn", "at", "messages")
+    digest = text_digest(about)
+    value = {"what": what, "about": digest, "fact": key} | {name: record[name] for name in fields if name in record}
+    return PutOp(_mark_namespace(facts, digest), f"{key}-{what}", value, index=False)
+
+
+def _mark_namespace(facts: Namespace, digest: str) -> Namespace:
+    return (*facts[:-1], MARKS, f"{int(digest, 16) % _MARK_NAMESPACES:03x}")
+
+
+def _judgement_namespace(facts: Namespace) -> Namespace:
+    return (*facts[:-1], JUDGEMENTS)
+
+
+def _flag_namespace(facts: Namespace) -> Namespace:
+    return (*facts[:-1], _JUDGED_FLAGS)
+
+
+def _judgement_key(ended: str, branch: str) -> str:
+    return f"{text_digest(ended)}-{branch}"

@@ -1,4 +1,9 @@
-"""Reading facts as a model sends them: nothing is lost that can be read, nothing is made up, each oddity is told."""
+"""Reading facts that a model sent: their fields (`read_facts`), and what each of them is (`classify_fact`).
+
+Reading is lenient: whatever can be read is read, nothing is invented, and each oddity is reported. A model is asked to
+tell claims, lies, dreams and hypotheses from facts; `classify_fact` checks that in code. What a player writes is an
+attempt or a claim, so a fact that rests on the player's words alone is the player's claim.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +11,65 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
-from questbook.memory.facts.facts import KINDS, MOST_KNOWERS, SHORT, TEXT, USUAL, Fact
+from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, Fact
 from questbook.memory.recall.times import read_when
-from questbook.memory.text.wording import content_stems, normalize
+from questbook.memory.text.wording import content_stems, normalize, numbers_in
 
-JSON = dict[str, Any]
-
-MOST = 500  # facts that are read of one answer
-_YEARS = range(1900, 2200)  # outside of these no real date can have been meant
-_SHOWN = 24  # characters of a value that are quoted
-# Times that say which day without a guess: "Tuesday" may be the last one or the next, "3 May" of any year.
-_COUNTED = re.compile(
+MAX_FACTS = 500
+"""Facts that are read of one answer."""
+_YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
+_QUOTED = 24  # characters of a value that a notice may quote
+# Times that name one day without a guess: "Tuesday" may be the last one or the next, "3 May" may be of any year.
+_ONE_DAY = re.compile(
     r"\b(?:yesterday|today|tonight|this (?:morning|afternoon|evening)|last night|days? ago|\d{4})\b"
     r"|\blast (?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
     re.IGNORECASE,
 )
-_KINDS = {"fact": "trait", "state": "trait", "claim": "rumour", "rumor": "rumour", "lie": "rumour", "dream": "rumour",
-          "hypothetical": "rumour", "vow": "promise", "oath": "promise", "boundary": "preference",
-          "name": "trait", "insight": "trait"}  # fmt: skip
+_KIND_SYNONYMS = {
+    "fact": "trait",
+    "state": "trait",
+    "name": "trait",
+    "insight": "trait",
+    "claim": "rumour",
+    "rumor": "rumour",
+    "lie": "rumour",
+    "dream": "rumour",
+    "hypothetical": "rumour",
+    "vow": "promise",
+    "oath": "promise",
+    "boundary": "preference",
+}
 _FIELDS = frozenset(Fact.model_fields) - {"of_player"} | {"about"}
 
+_ASIDE = re.compile(
+    r"\(\((?P<a>.*?)(?:\)\)|$)"  # ((brb)), also unclosed
+    r"|[(\[]\s*(?:ooc|out of character)\b[:\s]*(?P<b>[^)\]]*)[)\]]?"  # (OOC: …), [ooc …]
+    r"|(?:^|(?<=[\n.!?]))\s*(?:ooc|out of character)\s*:\s*(?P<c>[^\n]*)",  # OOC: … to the end of the line
+    re.IGNORECASE | re.DOTALL,
+)
+_UNREAL = re.compile(
+    r"\b(?:what if|suppos(?:e|es|ed|ing) (?:that )?\w+|hypothetical(?:ly)?|imagin(?:e|es|ed|ing)|pretend(?:s|ed|ing)?"
+    r"|dream(?:s|t|ed|ing)?|in (?:a|the|his|her|their) (?:dream|vision|nightmare)|would have|could have|might have"
+    r"|if only|rumou?r(?:s|ed)?|allegedly|supposedly)\b|^if\b",
+    re.IGNORECASE,
+)
+_SUPPORT = 0.5  # share of a fact's words that must be in a text for the fact to come from there
+_PLAYER_NAMES = frozenset(
+    {"player", "the player", "player character", "the party", "party", "you", "pc", "everyone", "everybody", "all"}
+)
 
-class Reading(NamedTuple):
-    """What was read.
+
+class FactReading(NamedTuple):
+    """Facts that were read.
 
     Attributes:
         facts: The facts, in the order in which they were sent.
-        notices: One sentence for each oddity, with how often it was met. They hold nothing of a fact's text, since it
-            may be secret.
+        notices: One sentence for each kind of oddity, with its count. They quote no text of a fact, which may be
+            secret.
     """
 
     facts: list[Fact]
@@ -45,74 +77,130 @@ class Reading(NamedTuple):
 
 
 class Oddities:
-    """Counts what was odd, so that 500 like cases make one sentence."""
+    """Counts oddities by kind, so that 500 equal cases make one sentence."""
 
     def __init__(self) -> None:
-        self._found: Counter[str] = Counter()
-        self._example: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+        self._examples: dict[str, str] = {}
 
-    def add(self, what: str, value: object = None) -> None:
-        """Count a case. The first one's value is quoted, if it is short: a long one may be a secret."""
-        self._found[what] += 1
-        shown = repr(value)
-        if value is not None and what not in self._example and len(shown) <= _SHOWN:
-            self._example[what] = shown
+    def add(self, kind: str, value: object = None) -> None:
+        """Count a case. The first short value is quoted as an example; a long one may be a secret."""
+        self._counts[kind] += 1
+        quote = repr(value)
+        if value is not None and kind not in self._examples and len(quote) <= _QUOTED:
+            self._examples[kind] = quote
 
     def sentences(self) -> list[str]:
         """Return one sentence for each kind of oddity."""
         return [
-            f"{what}{f', for example {self._example[what]}' if what in self._example else ''} ({count}×)."
-            for what, count in self._found.items()
+            f"{kind}{f', for example {self._examples[kind]}' if kind in self._examples else ''} ({count}×)."
+            for kind, count in self._counts.items()
         ]
 
 
-def read_facts(given: Any, now: datetime | None = None) -> Reading:
+class FactOrigin(NamedTuple):
+    """The words that facts may come from.
+
+    Attributes:
+        player: What the player wrote in character.
+        aside: What the player wrote out of character.
+        reply: What the dungeon master, the dice and the pages say.
+        names: Names of the player's character.
+    """
+
+    player: str
+    aside: str
+    reply: str
+    names: Collection[str] = ()
+
+
+class PlayerWords(NamedTuple):
+    """A player's message in two parts: in character, and out of character."""
+
+    spoken: str
+    aside: str
+
+
+def read_facts(arguments: Any, now: datetime | None = None) -> FactReading:
     """Read what a model sent as facts.
 
     Args:
-        given: The arguments of one call of the tool `Facts`, or of several in a list: any JSON.
-        now: When it was said, with an offset: a real time that is counted from then ("yesterday", "three days ago") is
-            read by rules; None: it is kept as a time of the story.
+        arguments: The arguments of one call of the tool `Facts`, or of several in a list: any JSON.
+        now: When the facts were said, with an offset. From then a relative real time counts ("yesterday", "three days
+            ago"). None: a relative time is kept as a time of the story.
     """
     odd = Oddities()
-    entries = _entries(given)
-    if len(entries) > MOST:
-        odd.add(f"Of {len(entries):,} facts in one answer the first {MOST} were read")
+    entries = _fact_entries(arguments)
+    if len(entries) > MAX_FACTS:
+        odd.add(f"Of {len(entries):,} facts in one answer the first {MAX_FACTS} were read")
     facts: list[Fact] = []
-    seen: set[tuple[str, str, str]] = set()
+    identities: set[tuple[str, str, str]] = set()
     values: dict[str, str] = {}
-    for entry in entries[:MOST]:
-        fact = _fact(entry, odd, now)
+    for entry in entries[:MAX_FACTS]:
+        fact = _read_fact(entry, odd, now)
         if fact is None:
             continue
-        same = (normalize(fact.text), fact.claimed_by, fact.kind)
-        if same in seen:
+        identity = (normalize(fact.text), fact.claimed_by, fact.kind)
+        if identity in identities:
             odd.add("A fact was sent twice in one answer")
             continue
-        seen.add(same)
-        slot = fact.record()["slot"]
-        if slot and content_stems(values.get(slot, fact.value)) != content_stems(fact.value):
-            odd.add("Facts of one answer contradict each other, and the last one holds")
-        if slot:
+        identities.add(identity)
+        if slot := fact.slot:
+            if content_stems(values.get(slot, fact.value)) != content_stems(fact.value):
+                odd.add("Facts of one answer contradict each other, and the last one holds")
             values[slot] = fact.value
         facts.append(fact)
-    return Reading(facts, odd.sentences())
+    return FactReading(facts, odd.sentences())
 
 
-def _entries(given: Any) -> list[Any]:
-    """Find the list of facts in what may be a call's arguments, several of them, a list, or one fact."""
-    if isinstance(given, Mapping):
-        found = given.get("facts", given)
-        return _entries(found) if found is not given else ([dict(given)] if given else [])
-    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
+def split_aside(text: str) -> PlayerWords:
+    """Split a player's message into what is in character and what is out of character ("((brb))", "OOC: …")."""
+    asides = [next((part for part in match.groups() if part), "").strip() for match in _ASIDE.finditer(text)]
+    return PlayerWords(_ASIDE.sub(" ", text).strip(), " ".join(aside for aside in asides if aside))
+
+
+def classify_fact(fact: Fact, origin: FactOrigin) -> Fact:
+    """Return a fact as what it is: a fact, the player's preference, a claim, a rumour or a secret.
+
+    Args:
+        fact: A fact as a model gave it.
+        origin: The words of the turns that it was drawn from.
+    """
+    names = {word for name in origin.names for word in content_stems(name)}
+    words = content_stems(fact.text) - content_stems(fact.subject) - names or content_stems(fact.text)
+    spoken, aside, reply = (_share(words, text) for text in (origin.player, origin.aside, origin.reply))
+    if aside > _SUPPORT and aside > max(spoken, reply):
+        return fact.model_copy(update={"kind": "preference", "of_player": True, "claimed_by": ""})
+    if fact.kind in ("event", "trait") and not fact.of_player and not fact.claimed_by:
+        only_spoken = reply == 0 and spoken >= _SUPPORT
+        own_numbers = numbers_in(f"{fact.text} {fact.value}") & numbers_in(origin.player) - numbers_in(origin.reply)
+        if only_spoken or own_numbers or _is_self_description(fact, origin):
+            speaker = next(iter(origin.names), "") or "the player"
+            return fact.model_copy(update={"kind": "rumour", "claimed_by": speaker})
+        if _UNREAL.search(fact.text):
+            return fact.model_copy(update={"kind": "rumour"})
+    if fact.kind == "secret" and _is_player(fact.claimed_by, origin):
+        return fact.model_copy(update={"kind": "rumour"})  # the speaker knows it, so it is no secret
+    if fact.kind in ("event", "trait") and fact.known_by and not any(_is_player(n, origin) for n in fact.known_by):
+        return fact.model_copy(update={"kind": "secret"})
+    return fact
+
+
+def _fact_entries(arguments: Any) -> list[Any]:
+    """Find the list of facts in a call's arguments, several calls' arguments, a list of facts, or one fact."""
+    if isinstance(arguments, Mapping):
+        if "facts" in arguments:
+            return _fact_entries(arguments["facts"])
+        return [dict(arguments)] if arguments else []
+    if isinstance(arguments, Sequence) and not isinstance(arguments, str | bytes):
         entries: list[Any] = []
-        for entry in given:
-            entries += _entries(entry) if isinstance(entry, Mapping) and "facts" in entry else [entry]
+        for entry in arguments:
+            entries += _fact_entries(entry) if isinstance(entry, Mapping) and "facts" in entry else [entry]
         return entries
-    return [] if given is None else [given]
+    return [] if arguments is None else [arguments]
 
 
-def _fact(entry: Any, odd: Oddities, now: datetime | None) -> Fact | None:
+def _read_fact(entry: Any, odd: Oddities, now: datetime | None) -> Fact | None:
     if isinstance(entry, str) and entry.strip():
         odd.add("A fact came as a bare sentence")
         entry = {"text": entry}
@@ -120,9 +208,9 @@ def _fact(entry: Any, odd: Oddities, now: datetime | None) -> Fact | None:
         odd.add("A fact was no object and was left out", entry)
         return None
     for name in sorted(str(name) for name in entry if name not in _FIELDS):
-        odd.add("A fact had a field that there is not", name)
-    subject, attribute, value = (_short(entry, name, odd) for name in ("subject", "attribute", "value"))
-    text = _clipped(_said(entry.get("text"), odd), TEXT, odd)
+        odd.add("A fact had an unknown field", name)
+    subject, attribute, value = (_read_field(entry, name, odd) for name in ("subject", "attribute", "value"))
+    text = _shorten(_read_text(entry.get("text"), odd), MAX_TEXT, odd)
     if not text and subject and value:
         odd.add("A fact had no text; its fields were put together")
         text = f"{subject}, {attribute}: {value}" if attribute else f"{subject}: {value}"
@@ -130,11 +218,11 @@ def _fact(entry: Any, odd: Oddities, now: datetime | None) -> Fact | None:
         odd.add("A fact said nothing and was left out")
         return None
     about = str(entry.get("about") or "").strip().casefold()
-    kind = _kind(entry.get("kind"), odd)
-    story_time, real_time = _times(entry, odd, now)
-    claimed_by = _short(entry, "claimed_by", odd)
+    kind = _read_kind(entry.get("kind"), odd)
+    story_time, real_time = _read_times(entry, odd, now)
+    claimed_by = _read_field(entry, "claimed_by", odd)
     if claimed_by and kind in ("event", "trait"):
-        kind = "rumour"  # what rests on somebody's word is no fact of the world
+        kind = "rumour"  # a claim is no fact of the world
     of_player = about == "player" and kind in ("preference", "trait") and not claimed_by
     if about == "player" and not of_player:
         odd.add("A fact about the player was no preference, boundary or name; it was kept with the campaign")
@@ -144,17 +232,17 @@ def _fact(entry: Any, odd: Oddities, now: datetime | None) -> Fact | None:
         subject=subject,
         attribute=attribute,
         value=value,
-        importance=_importance(entry.get("importance"), odd),
+        importance=_read_importance(entry.get("importance"), odd),
         story_time=story_time,
         real_time=real_time,
-        known_by=_knowers(entry.get("known_by"), odd),
+        known_by=_read_knowers(entry.get("known_by"), odd),
         claimed_by=claimed_by,
         of_player=of_player,
     )
 
 
-def _said(value: Any, odd: Oddities) -> str:
-    """Return a text on one line, without what no database takes; numbers are said as they are."""
+def _read_text(value: Any, odd: Oddities) -> str:
+    """Return a value as text on one line, without characters that no database takes; a number is written out."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | None):
         odd.add("A field was no text and was left out", value)
         return ""
@@ -167,78 +255,79 @@ def _said(value: Any, odd: Oddities) -> str:
     return " ".join("".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in text).split())
 
 
-def _short(entry: Mapping[Any, Any], name: str, odd: Oddities) -> str:
+def _read_field(entry: Mapping[Any, Any], name: str, odd: Oddities) -> str:
     value = entry.get(name)
     if isinstance(value, list):
-        value = ", ".join(part for part in (_said(part, odd) for part in value[:MOST_KNOWERS]) if part)
-    return _clipped(_said(value, odd), SHORT, odd)
+        value = ", ".join(part for part in (_read_text(part, odd) for part in value[:MAX_KNOWERS]) if part)
+    return _shorten(_read_text(value, odd), MAX_FIELD, odd)
 
 
-def _clipped(text: str, most: int, odd: Oddities) -> str:
-    if len(text) <= most:
+def _shorten(text: str, limit: int, odd: Oddities) -> str:
+    if len(text) <= limit:
         return text
-    odd.add(f"A field was longer than {most:,} characters and was cut")
-    return text[: most - 1] + "…"
+    odd.add(f"A field was longer than {limit:,} characters and was cut")
+    return text[: limit - 1] + "…"
 
 
-def _kind(value: Any, odd: Oddities) -> str:
+def _read_kind(value: Any, odd: Oddities) -> str:
     kind = value.strip().casefold() if isinstance(value, str) else value
-    if isinstance(kind, str) and (kind in KINDS or kind in _KINDS):
-        return _KINDS.get(kind, kind)
+    if isinstance(kind, str) and (kind in KINDS or kind in _KIND_SYNONYMS):
+        return _KIND_SYNONYMS.get(kind, kind)
     if value is not None:
-        odd.add("A fact's kind was none that there is; it counts as an event", value)
+        odd.add("A fact's kind was unknown; it counts as an event", value)
     return "event"
 
 
-def _importance(value: Any, odd: Oddities) -> int:
+def _read_importance(value: Any, odd: Oddities) -> int:
     number: float | None = None
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9:
         number = float(value)
-    elif isinstance(value, str) and (found := re.fullmatch(r"\s*(-?\d{1,6}(?:\.\d{1,6})?)\s*(?:/\s*10)?\s*", value)):
-        number = float(found[1])
+    elif isinstance(value, str) and (match := re.fullmatch(r"\s*(-?\d{1,6}(?:\.\d{1,6})?)\s*(?:/\s*10)?\s*", value)):
+        number = float(match[1])
     if number is None:
         if value is not None:
-            odd.add(f"An importance was no number from 1 to 10; {USUAL} was taken", value)
-        return USUAL
-    clamped = min(10, max(1, round(number)))
+            odd.add(f"An importance was no number from 1 to 10; {DEFAULT_IMPORTANCE} was taken", value)
+        return DEFAULT_IMPORTANCE
     if not 1 <= number <= 10:
-        odd.add("An importance lay outside of 1 to 10 and was moved to the nearer end", value)
-    return clamped
+        odd.add("An importance was outside of 1 to 10 and was moved to the nearer end", value)
+    return min(10, max(1, round(number)))
 
 
-def _times(entry: Mapping[Any, Any], odd: Oddities, now: datetime | None) -> tuple[str, str]:
-    """Read both times; a real time that is none is kept as it was told, as a time of the story."""
-    story, told = _short(entry, "story_time", odd), _short(entry, "real_time", odd)
-    if not told or (real := _iso(told) or _counted(told, now)):
-        return story, real if told else ""
+def _read_times(entry: Mapping[Any, Any], odd: Oddities, now: datetime | None) -> tuple[str, str]:
+    """Return story time and real time; a real time that is no date is kept as a time of the story."""
+    story, real = _read_field(entry, "story_time", odd), _read_field(entry, "real_time", odd)
+    if not real:
+        return story, ""
+    if day := _iso_time(real) or _relative_day(real, now):
+        return story, day
     odd.add(
         "A real time was no date from 1900 to 2199; "
         + ("it was left out" if story else "it was kept as a time of the story"),
-        told,
+        real,
     )
-    return story or told, ""
+    return story or real, ""
 
 
-def _counted(told: str, now: datetime | None) -> str:
-    """Return the one day that a real time says, counted from when it was said; "" if it says no single one."""
-    if now is None or not _COUNTED.search(told):
+def _relative_day(text: str, now: datetime | None) -> str:
+    """Return the one day that a text names, counted from `now`, as ISO 8601; "" if it names no single day."""
+    if now is None or not _ONE_DAY.search(text):
         return ""
-    when = read_when(told, now)
+    when = read_when(text, now)
     if when.start is None or when.end is None or when.end - when.start > timedelta(days=1):
         return ""
-    return _iso(when.start.date().isoformat())
+    return _iso_time(when.start.date().isoformat())
 
 
-def _iso(told: str) -> str:
+def _iso_time(text: str) -> str:
     try:
-        day_only = re.fullmatch(r"\d{4}-\d{2}-\d{2}", told) is not None
-        moment: date = date.fromisoformat(told) if day_only else datetime.fromisoformat(told)
+        day_only = re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) is not None
+        moment: date = date.fromisoformat(text) if day_only else datetime.fromisoformat(text)
     except ValueError:
         return ""
     return moment.isoformat() if moment.year in _YEARS else ""
 
 
-def _knowers(value: Any, odd: Oddities) -> list[str]:
+def _read_knowers(value: Any, odd: Oddities) -> list[str]:
     if value is None:
         return []
     if isinstance(value, str):
@@ -246,7 +335,25 @@ def _knowers(value: Any, odd: Oddities) -> list[str]:
     if not isinstance(value, list):
         odd.add("Who knows a fact was no list of names and was left out", value)
         return []
-    names = list(dict.fromkeys(name for part in value if (name := _clipped(_said(part, odd), SHORT, odd))))
-    if len(names) > MOST_KNOWERS:
-        odd.add(f"More than {MOST_KNOWERS} names knew a fact; the first ones were kept")
-    return names[:MOST_KNOWERS]
+    names = list(dict.fromkeys(name for part in value if (name := _shorten(_read_text(part, odd), MAX_FIELD, odd))))
+    if len(names) > MAX_KNOWERS:
+        odd.add(f"More than {MAX_KNOWERS} names knew a fact; the first ones were kept")
+    return names[:MAX_KNOWERS]
+
+
+def _is_self_description(fact: Fact, origin: FactOrigin) -> bool:
+    """Whether a fact gives the player's character a value that the player alone has named."""
+    value = content_stems(fact.value) if fact.value else frozenset()
+    about_self = fact.kind == "trait" and _is_player(fact.subject, origin)
+    return (
+        about_self and bool(value) and value <= content_stems(origin.player) and not value & content_stems(origin.reply)
+    )
+
+
+def _share(words: frozenset[str] | set[str], text: str) -> float:
+    return len(words & content_stems(text)) / len(words) if words and text.strip() else 0.0
+
+
+def _is_player(name: str, origin: FactOrigin) -> bool:
+    who = normalize(name)
+    return bool(who) and (who in _PLAYER_NAMES or any(content_stems(name) & content_stems(own) for own in origin.names))

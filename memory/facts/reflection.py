@@ -1,8 +1,11 @@
-"""Reflection: what it is made of, told without a model: which facts wait for it, and what a model's answer comes to.
+"""Reflection without a model: which facts wait for it, and what a model's answers come to.
 
 A reflection asks salient questions about the facts since the last one, recalls what answers them, draws insights that
-cite their sources, and judges contradictions with both sides before it. (The idea: Park et al., "Generative Agents",
-2023, section 4.2, where 150 is the sum of importance at which agents reflect.)
+cite their sources, and judges contradictions with both sides in view. (The idea: Park et al., "Generative Agents",
+2023, section 4.2; 150 is their sum of importance at which agents reflect.)
+
+A finished reflection leaves a record with its stamp, after everything else that it writes. So a reflection that failed
+counts as not done, and a fork from before it reflects for itself.
 """
 
 from __future__ import annotations
@@ -11,39 +14,65 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from questbook.memory.facts.facts import Fact
-from questbook.memory.facts.likeness import alike
-from questbook.memory.facts.reading import Oddities, read_facts
-from questbook.memory.timeline.secrets import may_know
+from langgraph.store.base import BaseStore, Item, PutOp
 
-JSON = dict[str, Any]
+from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, Fact
+from questbook.memory.facts.likeness import is_same_fact
+from questbook.memory.facts.marks import ALL_MARKS, Namespace, is_visible
+from questbook.memory.facts.reading import Oddities, read_facts
+from questbook.memory.store.any_store import items_under
+from questbook.memory.timeline.secrets import may_know
+from questbook.memory.timeline.timeline import Segment, record_key, visible
+from questbook.types import JSON
 
 QUESTIONS, REFLECTION = "Questions", "Reflection"
 """Names of the tools by which a model hands over its questions, and what it concluded."""
-MOST_QUESTIONS, MOST_INSIGHTS, MOST_CONTRADICTIONS = 3, 5, 20
+MAX_QUESTIONS, MAX_INSIGHTS, MAX_CONTRADICTIONS = 3, 5, 20
 INSIGHT = "insight"
+"""The kind of an insight's record."""
 HEARSAY = "hearsay"
-"""Who claims an insight that rests on rumours alone, if they do not name one and the same speaker."""
+"""Who claims an insight that rests on rumours alone, if they do not all have the same speaker."""
 
-_LONGEST = 300  # characters of a question
-_ASKED = re.compile(r"[^.!?\n]{8,}\?")
+_MAX_QUESTION = 300  # characters of a question
+_QUESTION = re.compile(r"[^.!?\n]{8,}\?")
 _NUMBER = re.compile(r"[\s#(\[]*(\d{1,6})[\s.)\]]*")
 
 
 class Evidence(NamedTuple):
-    """A record that the model was shown; its number in the prompt is its place in the list, from 1."""
+    """A record that the model is shown; its number in the prompt is its place in the list, from 1."""
 
     key: str
     value: JSON
 
 
+class Backlog(NamedTuple):
+    """What has not been reflected on.
+
+    Attributes:
+        since: Last turn that has been reflected on; 0 if none has.
+        facts: The facts noted after it, the oldest first, without insights.
+        importance: The sum of their importance, each from 1 to 10.
+    """
+
+    since: int
+    facts: list[Item]
+    importance: int
+
+
+class QuestionReading(NamedTuple):
+    """A model's questions, and one sentence for each kind of oddity."""
+
+    questions: list[str]
+    notices: list[str]
+
+
 class Insight(NamedTuple):
-    """What a model concluded.
+    """A sentence that a reflection concluded.
 
     Attributes:
         fact: Its text, subject and importance.
         cites: Keys of the records that it rests on, at least one.
-        same_as: Key of the insight that it says again in other words; "" if none.
+        same_as: Key of the insight that it repeats in other words; "" if none.
     """
 
     fact: Fact
@@ -51,31 +80,31 @@ class Insight(NamedTuple):
     same_as: str
 
     def record(self, shown: Mapping[str, JSON], viewer: Sequence[str]) -> JSON:
-        """Return the fields of its record, without where it comes from.
+        """Return the fields of its record, without stamp and provenance.
 
-        What rests on something that the player's character does not know is of kind "secret"; what rests on rumours
-        alone is claimed by who spread them, so that a lie does not become a truth by being thought about.
+        An insight is of kind "secret" if it rests on something that the player's character does not know. If it rests
+        on rumours alone, their speaker claims it, so that thinking about a lie does not make it true.
 
         Args:
-            shown: The records that were shown, by key.
+            shown: The records that the model was shown, by key.
             viewer: Names of the player's character.
         """
         sources = [shown[key] for key in self.cites]
-        open_to_all = all(may_know(source, viewer) for source in sources)
-        value = self.fact.record() | {"kind": INSIGHT if open_to_all else "secret", "slot": "", "cites": self.cites}
-        if all(_hearsay(source) for source in sources):
+        kind = INSIGHT if all(may_know(source, viewer) for source in sources) else "secret"
+        value = self.fact.record() | {"kind": kind, "slot": "", "cites": self.cites}
+        if all(_is_hearsay(source) for source in sources):
             speakers = {str(source.get("claimed_by") or "") for source in sources}
             value["claimed_by"] = (speakers.pop() if len(speakers) == 1 else "") or HEARSAY
         return value
 
 
-class Concluded(NamedTuple):
-    """What a model's answer comes to.
+class Conclusions(NamedTuple):
+    """What a model's reflection comes to.
 
     Attributes:
         insights: In the order in which they were sent.
-        contradictions: Pairs of keys: of the fact that ends, and of the one that holds.
-        notices: One sentence for each oddity; they quote no text of a record.
+        contradictions: Pairs of keys: the fact that ends, the fact that holds.
+        notices: One sentence for each kind of oddity; they quote no text of a record.
     """
 
     insights: list[Insight]
@@ -83,142 +112,182 @@ class Concluded(NamedTuple):
     notices: list[str]
 
 
-def read_questions(given: Sequence[Any], prose: str = "") -> tuple[list[str], list[str]]:
-    """Read a model's questions; return them and what was odd.
+async def find_backlog(
+    store: BaseStore, facts: Namespace, reflections: Namespace, timeline: Sequence[Segment], through: int
+) -> Backlog:
+    """Return the facts of a timeline up to a turn that have not been reflected on.
 
     Args:
-        given: The arguments of its calls of the tool `Questions`: any JSON.
-        prose: What it wrote beside or instead of a call; its sentences that end with "?" count if there was no call.
+        store: Any store.
+        facts: Namespace of the facts.
+        reflections: Namespace of the records of finished reflections.
+        timeline: The timeline that asks.
+        through: The last turn that counts.
     """
-    odd, found = Oddities(), list[str]()
-    for args in given:
-        entries: Any = args.get("questions") if isinstance(args, Mapping) else args
+    finished = await store.asearch(reflections, limit=ALL_MARKS)
+    since = max((int(item.value["through"]) for item in finished if is_visible(timeline, item.value)), default=0)
+    items: dict[str, Item] = {}
+    for only in visible(timeline, through + 1):
+        later = only | {"order": only["order"] | {"$gt": f"{since:08}"}}
+        items |= {item.key: item async for item in items_under(store, facts, later) if not _is_insight(item.value)}
+    ordered = sorted(items.values(), key=lambda item: (str(item.value.get("at")), item.key))
+    return Backlog(since, ordered, sum(importance_of(item.value) for item in ordered))
+
+
+def finished_op(reflections: Namespace, stamp: Mapping[str, Any], through: int, outcome: Mapping[str, Any]) -> PutOp:
+    """Make the write that says that a timeline has been reflected on through a turn.
+
+    Args:
+        reflections: Namespace of the records of finished reflections.
+        stamp: The stamp of the turn that reflected.
+        through: The last turn whose facts were reflected on.
+        outcome: What was written: keys, counts.
+    """
+    key = record_key(str(stamp["branch"]), int(stamp["turn"]), "reflection")
+    return PutOp(reflections, key, {**outcome, **stamp, "through": through}, index=False)
+
+
+def importance_of(record: Mapping[str, Any]) -> int:
+    """Return a record's importance, 1 to 10; 5 if it has none."""
+    importance = record.get("importance")
+    return importance if isinstance(importance, int) and 1 <= importance <= 10 else DEFAULT_IMPORTANCE
+
+
+def read_questions(calls: Sequence[Any], prose: str = "") -> QuestionReading:
+    """Read a model's questions.
+
+    Args:
+        calls: The arguments of its calls of the tool `Questions`: any JSON.
+        prose: Its text. Without a call, the sentences that end with "?" count.
+    """
+    odd, questions = Oddities(), list[str]()
+    for arguments in calls:
+        entries: Any = arguments.get("questions") if isinstance(arguments, Mapping) else arguments
         for entry in entries if isinstance(entries, list) else [entries]:
             if isinstance(entry, str) and entry.strip():
-                found.append(" ".join(entry.split()))
+                questions.append(" ".join(entry.split()))
             else:
                 odd.add("A question was no text and was left out")
-    if not given and (asked := [" ".join(question.split()) for question in _ASKED.findall(prose)]):
+    if not calls and (in_prose := [" ".join(question.split()) for question in _QUESTION.findall(prose)]):
         odd.add("The questions came as prose")
-        found = asked
-    unique = list(dict.fromkeys(found))
-    if len(unique) > MOST_QUESTIONS:
-        odd.add(f"Of {len(unique)} questions the first {MOST_QUESTIONS} were asked")
-    return [question[:_LONGEST] for question in unique[:MOST_QUESTIONS]], odd.sentences()
+        questions = in_prose
+    unique = list(dict.fromkeys(questions))
+    if len(unique) > MAX_QUESTIONS:
+        odd.add(f"Of {len(unique)} questions the first {MAX_QUESTIONS} were asked")
+    return QuestionReading([question[:_MAX_QUESTION] for question in unique[:MAX_QUESTIONS]], odd.sentences())
 
 
-def read_reflection(given: Sequence[Any], shown: Sequence[Evidence]) -> Concluded:
-    """Read what a model concluded. Nothing is made up: what cites nothing that it was shown is left out, and told.
+def read_reflection(calls: Sequence[Any], shown: Sequence[Evidence]) -> Conclusions:
+    """Read what a model concluded. An insight that cites no record which the model was shown is left out.
 
     Args:
-        given: The arguments of its calls of the tool `Reflection`: any JSON.
-        shown: The records that it was shown, in the order of their numbers.
+        calls: The arguments of its calls of the tool `Reflection`: any JSON.
+        shown: The records that the model was shown, in the order of their numbers.
     """
     odd = Oddities()
-    insights = [i for entry in _entries(given, "insights", odd) if (i := _insight(entry, shown, odd)) is not None]
-    if len(insights) > MOST_INSIGHTS:
-        odd.add(f"Of {len(insights)} insights the first {MOST_INSIGHTS} were kept")
-    judged, ended = list[tuple[str, str]](), set[str]()
-    for entry in _entries(given, "contradictions", odd)[:MOST_CONTRADICTIONS]:
-        pair = _contradiction(entry, shown, odd)
+    entries = _entries_of(calls, "insights", odd)
+    insights = [insight for entry in entries if (insight := _read_insight(entry, shown, odd)) is not None]
+    if len(insights) > MAX_INSIGHTS:
+        odd.add(f"Of {len(insights)} insights the first {MAX_INSIGHTS} were kept")
+    judged = list[tuple[str, str]]()
+    for entry in _entries_of(calls, "contradictions", odd)[:MAX_CONTRADICTIONS]:
+        pair = _read_contradiction(entry, shown, odd)
         if pair is None or pair in judged:
             continue
+        ended = {key for key, _ in judged}
         if pair[0] in ended or pair[1] in ended or any(holds == pair[0] for _, holds in judged):
             odd.add("Contradictions were judged two ways, and the first judgement counts")
             continue
-        ended.add(pair[0])
         judged.append(pair)
-    return Concluded(insights[:MOST_INSIGHTS], judged, odd.sentences())
-
-
-def _entries(given: Sequence[Any], name: str, odd: Oddities) -> list[Any]:
-    found: list[Any] = []
-    for args in given:
-        entries = args.get(name) if isinstance(args, Mapping) else None
-        if isinstance(entries, Mapping):
-            entries = [entries]
-        if isinstance(entries, list):
-            found += entries
-        elif entries is not None:
-            odd.add(f"What was sent as {name} was no list and was left out")
-    return found
-
-
-def _insight(entry: Any, shown: Sequence[Evidence], odd: Oddities) -> Insight | None:
-    if not isinstance(entry, Mapping):
-        odd.add("An insight was no object and was left out")
-        return None
-    asked = {name: entry[name] for name in ("text", "subject", "importance") if name in entry}
-    facts, notices = read_facts([asked])
-    for line in notices:
-        odd.add(line.replace("A fact", "An insight").rpartition(" (")[0])
-    if not facts:
-        return None
-    cites = _cited(entry.get("cites"), shown, odd)
-    if not cites:
-        odd.add("An insight cited nothing that there is and was left out")
-        return None
-    said = {"text": facts[0].text}
-    if any(alike(said, {"text": str(one.value.get("text", ""))}) for one in shown if not _is_insight(one.value)):
-        odd.add("An insight only said what a memory says and was left out")
-        return None
-    same_as = ""
-    if entry.get("same_as") not in (None, "", 0):
-        same = _cited([entry["same_as"]], shown, odd)
-        known = {one.key for one in shown if _is_insight(one.value)}
-        same_as = next((key for key in same if key in known), "")
-        if same and not same_as:
-            odd.add("What an insight was to be merged with is none; it stands by itself")
-    return Insight(facts[0], [key for key in cites if key != same_as] or cites, same_as)
-
-
-def _contradiction(entry: Any, shown: Sequence[Evidence], odd: Oddities) -> tuple[str, str] | None:
-    if not isinstance(entry, Mapping):
-        odd.add("A contradiction was no object and was left out")
-        return None
-    sides = [_cited([entry.get(side)], shown, odd) for side in ("ended", "holds")]
-    if not all(sides) or sides[0] == sides[1]:
-        odd.add("A contradiction did not name two memories and was left out")
-        return None
-    values = {one.key: one.value for one in shown}
-    ends, holds = sides[0][0], sides[1][0]
-    if not may_end(values[ends], values[holds]):
-        odd.add("What was judged to be contradicted stands: only a fact ends a fact, not a rumour, a secret or a guess")
-        return None
-    return ends, holds
+    return Conclusions(insights[:MAX_INSIGHTS], judged, odd.sentences())
 
 
 def may_end(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether a record may take the place of another that it contradicts.
+    """Whether a record may supersede another that it contradicts.
 
-    What was said was said: an exchange or a page of lore neither ends nor is ended. A rumour ends a rumour alone, an
-    insight an insight, and a secret nothing that the player believes.
+    An exchange or a page of lore neither ends nor is ended, since it was said or written. A rumour ends only a rumour,
+    an insight only an insight, and a secret ends nothing that the player believes.
     """
-    if any(value.get("kind", "exchange") in ("exchange", "lore") for value in (old, new)):
+    if any(record.get("kind", "exchange") in ("exchange", "lore") for record in (old, new)):
         return False
-    if _hearsay(new) and not _hearsay(old):
+    if _is_hearsay(new) and not _is_hearsay(old):
         return False
     if _is_insight(new) and not _is_insight(old):
         return False
     return new.get("kind") != "secret" or old.get("kind") == "secret"
 
 
-def _cited(given: Any, shown: Sequence[Evidence], odd: Oddities) -> list[str]:
-    """Return the keys of the records with these numbers; numbers that there are not are dropped and told."""
-    numbers = given if isinstance(given, list) else [] if given is None else [given]
+def _entries_of(calls: Sequence[Any], name: str, odd: Oddities) -> list[Any]:
+    collected: list[Any] = []
+    for arguments in calls:
+        entries = arguments.get(name) if isinstance(arguments, Mapping) else None
+        if isinstance(entries, Mapping):
+            entries = [entries]
+        if isinstance(entries, list):
+            collected += entries
+        elif entries is not None:
+            odd.add(f"What was sent as {name} was no list and was left out")
+    return collected
+
+
+def _read_insight(entry: Any, shown: Sequence[Evidence], odd: Oddities) -> Insight | None:
+    if not isinstance(entry, Mapping):
+        odd.add("An insight was no object and was left out")
+        return None
+    facts, notices = read_facts([{name: entry[name] for name in ("text", "subject", "importance") if name in entry}])
+    for line in notices:
+        odd.add(line.replace("A fact", "An insight").rpartition(" (")[0])
+    if not facts:
+        return None
+    cites = _read_numbers(entry.get("cites"), shown, odd)
+    if not cites:
+        odd.add("An insight cited nothing that there is and was left out")
+        return None
+    insights = {record.key for record in shown if _is_insight(record.value)}
+    text = {"text": facts[0].text}
+    sources = [{"text": str(record.value.get("text", ""))} for record in shown if record.key not in insights]
+    if any(is_same_fact(text, source) for source in sources):
+        odd.add("An insight only said what a memory says and was left out")
+        return None
+    same_as = ""
+    if entry.get("same_as") not in (None, "", 0):
+        named = _read_numbers([entry["same_as"]], shown, odd)
+        same_as = next((key for key in named if key in insights), "")
+        if named and not same_as:
+            odd.add("What an insight was to be merged with is none; it stands by itself")
+    return Insight(facts[0], [key for key in cites if key != same_as] or cites, same_as)
+
+
+def _read_contradiction(entry: Any, shown: Sequence[Evidence], odd: Oddities) -> tuple[str, str] | None:
+    if not isinstance(entry, Mapping):
+        odd.add("A contradiction was no object and was left out")
+        return None
+    ended, holding = (_read_numbers([entry.get(side)], shown, odd) for side in ("ended", "holds"))
+    if not ended or not holding or ended == holding:
+        odd.add("A contradiction did not name two memories and was left out")
+        return None
+    values = {record.key: record.value for record in shown}
+    if not may_end(values[ended[0]], values[holding[0]]):
+        odd.add("What was judged to be contradicted stands: only a fact ends a fact, not a rumour, a secret or a guess")
+        return None
+    return ended[0], holding[0]
+
+
+def _read_numbers(numbers: Any, shown: Sequence[Evidence], odd: Oddities) -> list[str]:
+    """Return the keys of the records with these numbers; unknown numbers are dropped and reported."""
     keys: list[str] = []
-    for number in numbers:
-        found = _NUMBER.fullmatch(str(number)) if isinstance(number, str | int) and number is not True else None
-        if found and 1 <= int(found[1]) <= len(shown):
-            keys.append(shown[int(found[1]) - 1].key)
+    for number in numbers if isinstance(numbers, list) else [] if numbers is None else [numbers]:
+        match = _NUMBER.fullmatch(str(number)) if isinstance(number, str | int) and number is not True else None
+        if match and 1 <= int(match[1]) <= len(shown):
+            keys.append(shown[int(match[1]) - 1].key)
         else:
             odd.add("A cited memory does not exist, and the citation was dropped", number)
     return list(dict.fromkeys(keys))
 
 
-def _hearsay(value: Mapping[str, Any]) -> bool:
-    return value.get("kind") == "rumour" or bool(value.get("claimed_by"))
+def _is_hearsay(record: Mapping[str, Any]) -> bool:
+    return record.get("kind") == "rumour" or bool(record.get("claimed_by"))
 
 
-def _is_insight(value: Mapping[str, Any]) -> bool:
-    return value.get("kind") == INSIGHT or bool(value.get("cites"))
+def _is_insight(record: Mapping[str, Any]) -> bool:
+    return record.get("kind") == INSIGHT or bool(record.get("cites"))

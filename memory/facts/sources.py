@@ -1,55 +1,52 @@
-"""Sources: what insights rest on, and what falls with it.
+"""Sources: the records that an insight rests on, and which insights go when a source is removed.
 
-An insight cites the records that it was drawn from. Drawn again from others, it is not written again; what it rests on
-besides is a record of its own, the insight as it would have been written, so that nothing is changed that another
-branch can see. If what the first one rests on is taken away, the other stands in its place.
+An insight cites the records that it was drawn from. If it is drawn again from other records, it is not written again;
+the second drawing is a record of its own beside the facts, so that nothing is changed that another branch can see. When
+the sources of the first one are removed, the second one takes its place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langgraph.store.base import BaseStore, Item, PutOp, SearchOp
 
-from questbook.memory.facts import marks
+from questbook.memory.facts.marks import ALL_MARKS, Namespace, is_visible
 from questbook.memory.store.any_store import AnyItem, search_all
 from questbook.memory.timeline.timeline import Segment
-
-JSON = dict[str, Any]
-Namespace = tuple[str, ...]
+from questbook.types import JSON
 
 SOURCES = "sources"
-"""Last label of the namespaces, beside those of facts, where it is kept what insights rest on besides."""
-_SAME = "same_as"
-_ALL = 10_000  # further sources of one insight that are read
+"""Last label of the namespaces, beside those of facts, that hold second drawings of insights."""
+_SAME_AS = "same_as"
 
 
-class Fallen(NamedTuple):
-    """What falls with records that are taken away.
+class Dependents(NamedTuple):
+    """What rests on records that are removed.
 
     Attributes:
-        items: The insights that were drawn from them, those drawn from such insights, and further sources that were.
-        instead: The writes by which insights that were drawn from something else as well stand in their place.
+        items: Insights drawn from them, insights drawn from such insights, and second drawings of either kind.
+        replacements: The writes by which second drawings from other sources take the place of removed insights.
     """
 
     items: list[Item]
-    instead: list[PutOp]
+    replacements: list[PutOp]
 
 
-def further_op(facts: Namespace, key: str, insight: str, value: Mapping[str, Any]) -> PutOp:
+def second_drawing_op(facts: Namespace, key: str, insight: str, value: Mapping[str, object]) -> PutOp:
     """Make the write that says that an insight was drawn again.
 
     Args:
         facts: Namespace of the facts.
-        key: Key under which it would have been written.
+        key: Key under which the second drawing would have been written as an insight.
         insight: Key of the insight that says the same.
         value: Its record, with stamp and `cites`.
     """
-    return PutOp((*facts[:-1], SOURCES), key, {**value, _SAME: insight}, index=False)
+    return PutOp((*facts[:-1], SOURCES), key, {**value, _SAME_AS: insight}, index=False)
 
 
-async def sources(
+async def find_sources(
     store: BaseStore,
     facts: Namespace,
     insights: Iterable[AnyItem],
@@ -57,50 +54,50 @@ async def sources(
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> dict[str, list[str]]:
-    """Return the keys of everything that insights rest on, as far as a timeline sees it, by the insight's key.
+    """Return the keys of all records that insights rest on, by the insight's key.
 
     Args:
         store: Any store.
         facts: Namespace of the facts.
         insights: The insights.
-        timeline: What can be seen; None: everything.
-        before: Only what was drawn before this turn.
+        timeline: The timeline that asks; None: everything is visible.
+        before: Only drawings from before this turn.
     """
     asked = list(insights)
-    place = (*facts[:-1], SOURCES)
-    searches = [SearchOp(place, filter={_SAME: one.key}, limit=_ALL) for one in asked]
+    namespace = (*facts[:-1], SOURCES)
+    searches = [SearchOp(namespace, filter={_SAME_AS: insight.key}, limit=ALL_MARKS) for insight in asked]
     results = await search_all(store, searches)
-    found: dict[str, list[str]] = {}
-    for one, items in zip(asked, results, strict=True):
-        seen = [item.value for item in items if marks.seen(timeline, item.value, before)]
-        cited = [one.value, *sorted(seen, key=lambda value: str(value.get("at")))]
-        found[one.key] = list(dict.fromkeys(key for value in cited for key in value.get("cites") or []))
-    return found
+    sources: dict[str, list[str]] = {}
+    for insight, items in zip(asked, results, strict=True):
+        drawings = [item.value for item in items if is_visible(timeline, item.value, before)]
+        drawings = [insight.value, *sorted(drawings, key=lambda value: str(value.get("at")))]
+        sources[insight.key] = list(dict.fromkeys(key for value in drawings for key in value.get("cites") or []))
+    return sources
 
 
-def fall(facts: Namespace, gone: Collection[str], known: Sequence[Item]) -> Fallen:
-    """Find what rests on records that are taken away.
+def find_dependents(facts: Namespace, removed: Collection[str], known: Sequence[Item]) -> Dependents:
+    """Find what rests on records that are removed.
 
     Args:
         facts: Namespace of the facts.
-        gone: Keys of the records.
-        known: Insights and further sources, of every branch; what cites nothing is passed over.
+        removed: Keys of the records.
+        known: Insights and second drawings of every branch. Records that cite nothing are skipped.
     """
-    keys = set(gone)
+    keys = set(removed)
     items: list[Item] = []
-    while more := [one for one in known if one.key not in keys and keys & set(one.value.get("cites") or [])]:
-        items += more
-        keys |= {one.key for one in more}
-    insights = {one.key for one in known if one.key in keys and one.namespace == facts}
-    left = [one for one in known if one.key not in keys and one.value.get(_SAME) in insights]
-    instead: list[PutOp] = []
-    heirs: dict[tuple[str, str], str] = {}
-    for one in sorted(left, key=lambda item: (str(item.value.get("at")), item.key)):
-        insight, branch = str(one.value[_SAME]), str(one.value.get("branch"))
-        heir = heirs.setdefault((insight, branch), one.key)
-        if heir == one.key:
-            value = {name: part for name, part in one.value.items() if name != _SAME}
-            instead += [PutOp(facts, one.key, value), PutOp(one.namespace, one.key, None)]
+    while resting := [item for item in known if item.key not in keys and keys & set(item.value.get("cites") or [])]:
+        items += resting
+        keys |= {item.key for item in resting}
+    insights = {item.key for item in known if item.key in keys and item.namespace == facts}
+    drawings = [item for item in known if item.key not in keys and item.value.get(_SAME_AS) in insights]
+    replacements: list[PutOp] = []
+    heirs: dict[tuple[str, str], str] = {}  # by insight and branch: the first second drawing becomes the insight
+    for item in sorted(drawings, key=lambda item: (str(item.value.get("at")), item.key)):
+        insight, branch = str(item.value[_SAME_AS]), str(item.value.get("branch"))
+        heir = heirs.setdefault((insight, branch), item.key)
+        if heir == item.key:
+            value: JSON = {name: part for name, part in item.value.items() if name != _SAME_AS}
+            replacements += [PutOp(facts, item.key, value), PutOp(item.namespace, item.key, None)]
         else:
-            instead.append(PutOp(one.namespace, one.key, {**one.value, _SAME: heir}, index=False))
-    return Fallen(items, instead)
+            replacements.append(PutOp(item.namespace, item.key, {**item.value, _SAME_AS: heir}, index=False))
+    return Dependents(items, replacements)

@@ -1,44 +1,73 @@
-"""Validity: which facts hold, which held once, and how often one was said.
+"""Validity: does this fact still hold?
 
-Nothing is ever written over. Of the facts of one slot that a timeline sees, the newest holds; so a fork from before a
-change sees what was so then, and "what did I believe then?" is the same question with an earlier `before`.
+Of the facts of one slot that a timeline sees, the newest holds, until a reflection judges that it is contradicted.
+Nothing is ever overwritten: a fork from before a change sees what held then, and "what did I believe then?" is the same
+question with an earlier `before`. What holds is read from the marks and judgements beside the facts
+(`questbook.memory.facts.marks`).
+
+* `keep_valid` drops the records that hold no more.
+* `replace_superseded` puts what holds now in their place.
+* `find_holders` says which fact holds a slot, `slot_history` which facts held it and when.
+* `count_repetitions` says how often a fact was said again.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langgraph.store.base import BaseStore, GetOp, SearchItem, SearchOp
 
-from questbook.memory.facts import marks
-from questbook.memory.facts.facts import slot_of
-from questbook.memory.facts.settled import Standing, settled
+from questbook.memory.facts.fact import slot_of
+from questbook.memory.facts.marks import (
+    AGAIN,
+    ALL_MARKS,
+    FIRST_MARKS,
+    HOLDS,
+    Namespace,
+    RecordId,
+    StoredFact,
+    find_judgements,
+    is_visible,
+    mark_search,
+    position_of,
+    turn_position,
+)
+from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import AnyItem, AnyItemT, get_all, search_all
-from questbook.memory.timeline.timeline import Segment, visible
+from questbook.memory.timeline.timeline import Segment, record_key, visible
+from questbook.types import JSON
 
-JSON = dict[str, Any]
-Namespace = tuple[str, ...]
-_ALL = 10_000  # marks of one slot that are read where all are wanted
-_SPAN = 64  # turns back in which what holds a slot that changes often is looked for first
-
-
-class _Place(NamedTuple):
-    """A slot, in its namespace, and whether it rewinds."""
-
-    namespace: Namespace
-    slot: str
-    rewinds: bool
+_FIRST_SPAN = 64  # turns back in which the holder of a slot that changes often is looked for first
+_SPAN_GROWTH = 8
+_RECORDS = 24  # recalled records, best first, whose successors are looked for; more are seldom shown
+_EXCHANGES = 8  # exchanges among them whose facts are looked up
+_FACTS_OF_EXCHANGE = 4  # facts of one exchange that are looked up; a turn seldom teaches more
 
 
-class Held(NamedTuple):
-    """A fact and when it held.
+class SlotHolder(NamedTuple):
+    """The fact that holds a slot.
+
+    Attributes:
+        key: Key of the fact.
+        turn: The turn from which it holds the slot.
+        position: Its place in the order of facts; see `turn_position`.
+    """
+
+    key: str
+    turn: int
+    position: str
+
+
+class FactPeriod(NamedTuple):
+    """A fact and the turns in which it held.
 
     Attributes:
         key: Its key.
         value: Its record.
         since: The turn from which on it held.
-        until: The turn at which another took its place; None if it holds.
+        until: The turn at which it was superseded or judged to be wrong; None if it holds.
     """
 
     key: str
@@ -47,39 +76,84 @@ class Held(NamedTuple):
     until: int | None
 
 
-async def valid(
+class _SlotId(NamedTuple):
+    """A slot, the namespace of its facts, and whether they rewind."""
+
+    namespace: Namespace
+    slot: str
+    rewinds: bool
+
+
+async def keep_valid(
     store: BaseStore,
-    found: Sequence[AnyItemT],
+    records: Sequence[AnyItemT],
     *,
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> list[AnyItemT]:
-    """Return the records that hold, in their order; what is in no slot does until a reflection has judged otherwise.
+    """Return the records that hold, in their order. A record without a slot holds until it is judged to be wrong.
 
-    Asks the store once for all slots of the records, once for all judgements; once more if a slot has 64 newer marks on
-    other branches.
+    Costs one search for all slots and two reads for all judgements; one more search for slots that have 64 newer marks
+    on other branches.
 
     Args:
         store: Any store.
-        found: Records of any namespaces. What carries no branch does not rewind, and is held to no timeline.
-        timeline: What can be seen; None: everything.
-        before: Take account only of what was written before this turn: what held then.
+        records: Records of any namespaces. A record without a branch does not rewind: no timeline hides it.
+        timeline: The timeline that asks; None: everything is visible.
+        before: Answer as of before this turn.
     """
-    newest: dict[_Place, str] = {}
-    for record in found:
-        if place := _place(record):
-            newest[place] = max(newest.get(place, ""), _at(record.value))
-    ended = await _ended(store, newest, timeline, before)
-    holding = [
+    newest: dict[_SlotId, str] = {}
+    for record in records:
+        if slot := _slot_id(record):
+            newest[slot] = max(newest.get(slot, ""), position_of(record.value))
+    superseded = await _superseded_slots(store, newest, timeline, before)
+    latest = [
         record
-        for record in found
-        if not (place := _place(record)) or (place not in ended and _at(record.value) == newest[place])
+        for record in records
+        if not (slot := _slot_id(record)) or (slot not in superseded and position_of(record.value) == newest[slot])
     ]
-    over = await settled(store, holding, timeline=timeline, before=before)
-    return [record for record in holding if (tuple(record.namespace), record.key) not in over]
+    judgements = await find_judgements(store, latest, timeline=timeline, before=before)
+    return [record for record in latest if _record_id(record) not in judgements]
 
 
-async def history(
+async def replace_superseded(
+    store: BaseStore, recalled: Sequence[Recalled], facts: Namespace, *, timeline: Sequence[Segment]
+) -> list[Recalled]:
+    """Return the records that hold, and in the place of each that does not the fact that holds its slot now.
+
+    A question may have its words in common with the old fact, or with the exchange that taught it, but none with the
+    new fact. So the new fact takes the old one's place, and also comes before an exchange that taught the old one.
+
+    Args:
+        store: Any store.
+        recalled: Records of any namespaces, best first.
+        facts: Namespace of the campaign's facts.
+        timeline: The timeline that asks.
+    """
+    exchanges = [record for record in recalled if _is_exchange(record)][:_EXCHANGES]
+    taught = await _facts_of_exchanges(store, exchanges, facts)
+    taught_facts = [fact for facts_of_one in taught.values() for fact in facts_of_one]
+    records: list[AnyItem] = [*recalled, *taught_facts]
+    valid = {_record_id(record) for record in await keep_valid(store, records, timeline=timeline)}
+    first: list[AnyItem] = [*recalled[:_RECORDS], *taught_facts]
+    ended = [record for record in first if _record_id(record) not in valid]
+    successors = await _successors(store, ended, timeline)
+    kept: dict[RecordId, Recalled] = {}
+    for record in recalled:
+        earlier: list[AnyItem] = [*taught.get(record.key, []), record]
+        for old in earlier:
+            new = successors.get((tuple(old.namespace), str(old.value.get("slot") or "")))
+            if new is not None and _record_id(old) not in valid:
+                replacement = record._replace(
+                    key=new.key, value=new.value, namespace=new.namespace, question=None, folded=()
+                )
+                kept.setdefault(_record_id(new), replacement)
+        if _record_id(record) in valid:
+            kept.setdefault(_record_id(record), record)
+    return list(kept.values())
+
+
+async def slot_history(
     store: BaseStore,
     namespace: Namespace,
     subject: str,
@@ -87,36 +161,33 @@ async def history(
     *,
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
-) -> list[Held]:
+) -> list[FactPeriod]:
     """Return all facts that held a slot, the oldest first, each with the turns in which it did.
 
     Args:
         store: Any store.
-        namespace: Where the facts are.
+        namespace: Namespace of the facts.
         subject: Whom or what they are about.
-        attribute: What of it.
-        timeline: What can be seen; None: everything.
-        before: Only what was written before this turn.
+        attribute: Which property of it.
+        timeline: The timeline that asks; None: everything is visible.
+        before: Only facts from before this turn.
     """
-    [held] = await holders(store, namespace, [slot_of(subject, attribute)], timeline=timeline, before=before)
-    facts = await records(store, namespace, [mark["fact"] for mark in held])
-    ends = [*(mark["turn"] for mark in held), None][1:]
-    standing = [Standing(namespace, key, value) for key, value in facts.items()]
-    judged = await settled(store, standing, timeline=timeline, before=before)
-    over = {key: turn for (_, key), turn in judged.items()}
-    return [
-        Held(
-            mark["fact"],
-            facts[mark["fact"]],
-            mark["turn"],
-            min((t for t in (end, over.get(mark["fact"])) if t is not None), default=None),
-        )
-        for mark, end in zip(held, ends, strict=True)
-        if mark["fact"] in facts
-    ]
+    [items] = await search_all(store, [mark_search(namespace, slot_of(subject, attribute), limit=ALL_MARKS)])
+    marks = [item.value for item in items if item.value["what"] == HOLDS and is_visible(timeline, item.value, before)]
+    holders = [_holder(mark) for mark in sorted(marks, key=position_of)]
+    records = await read_records(store, namespace, [holder.key for holder in holders])
+    stored = [StoredFact(namespace, key, value) for key, value in records.items()]
+    judgements = await find_judgements(store, stored, timeline=timeline, before=before)
+    periods = []
+    for holder, successor in zip(holders, [*holders, None][1:], strict=True):
+        if holder.key in records:
+            ends = [successor.turn if successor else None, judgements.get((namespace, holder.key))]
+            until = min((turn for turn in ends if turn is not None), default=None)
+            periods.append(FactPeriod(holder.key, records[holder.key], holder.turn, until))
+    return periods
 
 
-async def strengths(
+async def count_repetitions(
     store: BaseStore,
     namespace: Namespace,
     keys: Iterable[str],
@@ -124,120 +195,155 @@ async def strengths(
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> dict[str, int]:
-    """Count how often each record has been said again, as far as a timeline sees it; 0 where it was not.
+    """Count how often each record was said again.
 
     Args:
         store: Any store.
-        namespace: Where the facts are.
+        namespace: Namespace of the facts.
         keys: Keys of the records.
-        timeline: What can be seen; None: everything.
-        before: Count only what was said before this turn.
+        timeline: The timeline that asks; None: everything is visible.
+        before: Count only repetitions from before this turn.
+
+    Returns:
+        The count of each key; 0 if it was not said again.
     """
-    asked = list(dict.fromkeys(keys))
-    results = await search_all(store, [marks.search(namespace, marks.digest(key), limit=_ALL) for key in asked])
+    unique = list(dict.fromkeys(keys))
+    results = await search_all(store, [mark_search(namespace, key, limit=ALL_MARKS) for key in unique])
     return {
-        key: sum(item.value["what"] == "again" and marks.seen(timeline, item.value, before) for item in items)
-        for key, items in zip(asked, results, strict=True)
+        key: sum(item.value["what"] == AGAIN and is_visible(timeline, item.value, before) for item in items)
+        for key, items in zip(unique, results, strict=True)
     }
 
 
-async def holders(
-    store: BaseStore,
-    namespace: Namespace,
-    slots: Sequence[str],
-    *,
-    timeline: Sequence[Segment] | None = None,
-    before: int | None = None,
-) -> list[list[JSON]]:
-    """Return for each slot the marks of the facts that held it and can be seen, the oldest first."""
-    results = await search_all(store, [marks.search(namespace, marks.digest(slot), limit=_ALL) for slot in slots])
-    found = [
-        [i.value for i in items if i.value["what"] == "holds" and marks.seen(timeline, i.value, before)]
-        for items in results
-    ]
-    return [sorted(held, key=_at) for held in found]
-
-
-async def holding(
+async def find_holders(
     store: BaseStore,
     namespace: Namespace,
     slots: Iterable[str],
     *,
     timeline: Sequence[Segment] | None = None,
-    at: str | None = None,
-    without: Collection[str] = (),
-) -> dict[str, JSON]:
-    """Return for each slot that is held the mark of the fact that holds it, as far as it can be seen.
+    position: str | None = None,
+    ignore: Collection[str] = (),
+) -> dict[str, SlotHolder]:
+    """Find the fact that holds each slot; slots that no fact holds are left out.
 
-    A slot that changes every turn has a mark for each. The newest are looked for first, in spans that grow, so that
-    what this costs does not grow with the campaign.
+    A slot that changes every turn has a mark for each turn. The newest are searched first, in spans that grow, so that
+    the cost does not grow with the campaign. Judgements are not asked for.
 
     Args:
         store: Any store.
-        namespace: Where the facts are.
+        namespace: Namespace of the facts.
         slots: The slots.
-        timeline: What can be seen; None: everything.
-        at: Only what was noted by then, as `questbook.memory.facts.marks.at` says it; None: until now.
-        without: Keys of facts that do not count.
+        timeline: The timeline that asks; None: everything is visible.
+        position: Answer as of this place in the order of facts (see `turn_position`); None: as of now.
+        ignore: Keys of facts that do not count.
     """
 
-    def last(items: Iterable[SearchItem]) -> JSON | None:
-        held = (item.value for item in items if item.value["what"] == "holds" and item.value["fact"] not in without)
-        known = (mark for mark in held if (at is None or mark["at"] <= at) and marks.seen(timeline, mark))
-        return max(known, key=_at, default=None)
+    def newest_holder(items: Iterable[SearchItem]) -> SlotHolder | None:
+        marks = (item.value for item in items if item.value["what"] == HOLDS and item.value["fact"] not in ignore)
+        visible_marks = (
+            mark for mark in marks if (position is None or mark["at"] <= position) and is_visible(timeline, mark)
+        )
+        newest = max(visible_marks, key=position_of, default=None)
+        return _holder(newest) if newest else None
 
-    found: dict[str, JSON | None] = {}
-    left = {slot: marks.digest(slot) for slot in slots}
-    results = await search_all(store, [marks.search(namespace, about) for about in left.values()])
-    found |= {slot: last(items) for slot, items in zip(left, results, strict=True) if len(items) < marks.MOST}
-    newest = int(at.partition(".")[0]) if at else timeline[-1][1] if timeline else 0
-    span = _SPAN if timeline is not None else newest
-    while left := {slot: about for slot, about in left.items() if slot not in found}:
-        whole = span >= newest
-        since = {} if whole else {"at": {"$gt": marks.at(newest - span, 0)}}
-        results = await search_all(store, [marks.search(namespace, about, since, _ALL) for about in left.values()])
-        held = {slot: last(items) for slot, items in zip(left, results, strict=True)}
-        found |= {slot: mark for slot, mark in held.items() if mark or whole}
-        span *= 8
-    return {slot: mark for slot, mark in found.items() if mark}
+    open_slots = list(slots)
+    results = await search_all(store, [mark_search(namespace, slot) for slot in open_slots])
+    holders = {
+        slot: newest_holder(items) for slot, items in zip(open_slots, results, strict=True) if len(items) < FIRST_MARKS
+    }
+    last = int(position.partition(".")[0]) if position else timeline[-1][1] if timeline else 0
+    span = _FIRST_SPAN if timeline is not None else last
+    while open_slots := [slot for slot in open_slots if slot not in holders]:
+        complete = span >= last
+        since = {} if complete else {"at": {"$gt": turn_position(last - span, 0)}}
+        results = await search_all(store, [mark_search(namespace, slot, since, ALL_MARKS) for slot in open_slots])
+        for slot, items in zip(open_slots, results, strict=True):
+            holder = newest_holder(items)
+            if holder or complete:
+                holders[slot] = holder
+        span *= _SPAN_GROWTH
+    return {slot: holder for slot, holder in holders.items() if holder}
 
 
-async def records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -> dict[str, JSON]:
-    """Read records by their keys; those that are gone are left out."""
-    asked = list(dict.fromkeys(keys))
-    if not asked:
-        return {}
-    items = await get_all(store, [GetOp(namespace, key) for key in asked])
+async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -> dict[str, JSON]:
+    """Read records by their keys in one batch; leave out those that the store does not have."""
+    items = await get_all(store, [GetOp(namespace, key) for key in dict.fromkeys(keys)])
     return {item.key: item.value for item in items if item is not None}
 
 
-async def _ended(
-    store: BaseStore, newest: Mapping[_Place, str], timeline: Sequence[Segment] | None, before: int | None
-) -> set[_Place]:
-    """Return the slots that something newer holds than what is given."""
+async def _superseded_slots(
+    store: BaseStore, newest: Mapping[_SlotId, str], timeline: Sequence[Segment] | None, before: int | None
+) -> set[_SlotId]:
+    """Return the slots that a fact holds which is newer than the position given for the slot."""
 
-    def asked(place: _Place, only: JSON, limit: int = marks.MOST) -> SearchOp:
-        after = {"what": "holds", "at": {"$gt": newest[place]}}
-        return marks.search(place.namespace, marks.digest(place.slot), after | only, limit)
+    def search_newer(slot: _SlotId, only: JSON, limit: int) -> SearchOp:
+        newer = {"what": HOLDS, "at": {"$gt": newest[slot]}}
+        return mark_search(slot.namespace, slot.slot, newer | only, limit)
 
-    ended, crowded = set[_Place](), list[_Place]()
-    for place, items in zip(newest, await search_all(store, [asked(place, {}) for place in newest]), strict=True):
-        mine = timeline if place.rewinds else None
-        if any(marks.seen(mine, item.value, before if place.rewinds else None) for item in items):
-            ended.add(place)
-        elif mine is not None and len(items) >= marks.MOST:
-            crowded.append(place)
-    segments = visible(timeline, before) if timeline is not None else []
-    narrow = [(place, asked(place, only, 1)) for place in crowded for only in segments]
-    results = await search_all(store, [search for _, search in narrow])
-    return ended | {place for (place, _), items in zip(narrow, results, strict=True) if items}
+    superseded, crowded = set[_SlotId](), list[_SlotId]()
+    results = await search_all(store, [search_newer(slot, {}, FIRST_MARKS) for slot in newest])
+    for slot, items in zip(newest, results, strict=True):
+        line, turn = (timeline, before) if slot.rewinds else (None, None)
+        if any(is_visible(line, item.value, turn) for item in items):
+            superseded.add(slot)
+        elif line is not None and len(items) >= FIRST_MARKS:
+            crowded.append(slot)
+    filters = visible(timeline, before) if timeline is not None else []
+    searches = [(slot, search_newer(slot, only, 1)) for slot in crowded for only in filters]
+    results = await search_all(store, [search for _, search in searches])
+    return superseded | {slot for (slot, _), items in zip(searches, results, strict=True) if items}
 
 
-def _place(record: AnyItem) -> _Place | None:
+async def _facts_of_exchanges(
+    store: BaseStore, exchanges: Sequence[Recalled], facts: Namespace
+) -> dict[str, list[StoredFact]]:
+    """Return the facts that exchanges taught, by the exchange's key."""
+    exchange_of = {
+        record_key(str(exchange.value["branch"]), int(exchange.value["turn"]), "fact", ordinal): exchange.key
+        for exchange in exchanges
+        for ordinal in range(_FACTS_OF_EXCHANGE)
+    }
+    items = await get_all(store, [GetOp(facts, key, refresh_ttl=False) for key in exchange_of])
+    taught: dict[str, list[StoredFact]] = defaultdict(list)
+    for (key, exchange), item in zip(exchange_of.items(), items, strict=True):
+        if item is not None:
+            taught[exchange].append(StoredFact(facts, key, item.value))
+    return taught
+
+
+async def _successors(
+    store: BaseStore, ended: Sequence[AnyItem], timeline: Sequence[Segment]
+) -> dict[tuple[Namespace, str], StoredFact]:
+    """Return the valid facts that hold the slots of records which hold no more, by namespace and slot."""
+    slots: dict[tuple[Namespace, bool], list[str]] = defaultdict(list)
+    for slot_id in filter(None, map(_slot_id, ended)):
+        slots[slot_id.namespace, slot_id.rewinds].append(slot_id.slot)
+    successors: dict[tuple[Namespace, str], StoredFact] = {}
+    for (namespace, rewinds), names in slots.items():
+        line = timeline if rewinds else None
+        holders = await find_holders(store, namespace, dict.fromkeys(names), timeline=line)
+        records = await read_records(store, namespace, [holder.key for holder in holders.values()])
+        for slot, holder in holders.items():
+            if holder.key in records:
+                successors[namespace, slot] = StoredFact(namespace, holder.key, records[holder.key])
+    valid = await keep_valid(store, list(successors.values()), timeline=timeline)
+    keys = {_record_id(fact) for fact in valid}
+    return {slot: fact for slot, fact in successors.items() if _record_id(fact) in keys}
+
+
+def _is_exchange(record: AnyItem) -> bool:
+    value = record.value
+    return value.get("kind") == "exchange" and "branch" in value and isinstance(value.get("turn"), int)
+
+
+def _holder(mark: JSON) -> SlotHolder:
+    return SlotHolder(mark["fact"], mark["turn"], position_of(mark))
+
+
+def _record_id(record: AnyItem) -> RecordId:
+    return tuple(record.namespace), record.key
+
+
+def _slot_id(record: AnyItem) -> _SlotId | None:
     slot = record.value.get("slot")
-    return _Place(tuple(record.namespace), str(slot), "branch" in record.value) if slot else None
-
-
-def _at(value: Mapping[str, Any]) -> str:
-    """Return when a record was noted; one that was written without saying so counts by its turn."""
-    return str(value.get("at") or marks.at(int(value.get("turn") or 0), 0))
+    return _SlotId(tuple(record.namespace), str(slot), "branch" in record.value) if slot else None

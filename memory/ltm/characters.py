@@ -178,7 +178,7 @@ async def memories_for(
     shown = {essence(text) for text in (*besides, message)}
 
     def visible(value: Mapping[str, Any]) -> bool:
-        if not marks.seen(timeline, value):
+        if not marks.is_visible(timeline, value):
             return False
         if reads.visible == "next_session" and session is not None and value.get("session") == session:
             return False

@@ -13,7 +13,7 @@ from langgraph.store.base import BaseStore, Item, PutOp, SearchItem
 
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
 from questbook.memory.facts import marks
-from questbook.memory.facts.validity import valid
+from questbook.memory.facts.validity import keep_valid
 from questbook.memory.ltm.characters import EVERYONE, MEMORIES, memory_key, memory_record
 from questbook.memory.ltm.greeting import SESSIONS
 from questbook.memory.store.any_store import items_under
@@ -70,8 +70,11 @@ async def grouped(store: BaseStore, namespace: tuple[str, ...], timeline: Sequen
         timeline: On which they hold or not; None: all branches together.
     """
     items = await listed(store, namespace)
-    here = [item for item in items if marks.seen(timeline, item.value)]
-    known, holding = {item.key for item in here}, {item.key for item in await valid(store, here, timeline=timeline)}
+    here = [item for item in items if marks.is_visible(timeline, item.value)]
+    known, holding = (
+        {item.key for item in here},
+        {item.key for item in await keep_valid(store, here, timeline=timeline)},
+    )
     insights = {item.key for item in here if item.value.get("cites")}
     return Grouped(
         [item for item in here if item.key in holding - insights],

@@ -91,7 +91,7 @@ async def last_talk(
         if memory is None:  # deleted since
             continue
         value = memory.value
-        if marks.seen(timeline, value):
+        if marks.is_visible(timeline, value):
             return talk._replace(speaker=str(value["speaker"]), text=str(value["text"]))
     return talk
 

@@ -31,7 +31,7 @@ from questbook.graphs.forgetting.phrase import FORGOTTEN, Phrase
 from questbook.graphs.forgetting.prompt_history import entries_that, remove_entries
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.session import PASTS
-from questbook.memory.facts.sources import SOURCES, Fallen, fall
+from questbook.memory.facts.sources import SOURCES, Dependents, find_dependents
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.store.faiss_store import FaissStore
 from questbook.memory.timeline.namespaces import (
@@ -106,7 +106,7 @@ class Forgetting:
         items = [item async for item in self._items()]
         fallen = self._fallen(items, phrase)
         # First, for when the cited records are gone nothing tells any more what was drawn from them.
-        await self._write([*fallen.instead, *(PutOp(item.namespace, item.key, None) for item in fallen.items)])
+        await self._write([*fallen.replacements, *(PutOp(item.namespace, item.key, None) for item in fallen.items)])
         items = [item async for item in self._items()]
         cuts = [writes for item in items if (writes := self._without(item, phrase))]
         await self._write([write for writes in cuts for write in writes])
@@ -226,11 +226,11 @@ class Forgetting:
         value = kept if (cut := phrase.cut(kept)) is kept else cut
         return [PutOp(gaps, item.key, value | {"player": FORGOTTEN, "reply": FORGOTTEN}, index=False)]
 
-    def _fallen(self, known: Sequence[Item], phrase: Phrase) -> Fallen:
+    def _fallen(self, known: Sequence[Item], phrase: Phrase) -> Dependents:
         """Return what was drawn from the records that say a phrase, whatever words it has."""
         facts = campaign_namespace(self.context.user, self.context.campaign, FACTS)
         cited = {item.key for item in known if self._says(item, phrase)}
-        return fall(facts, cited, known)
+        return find_dependents(facts, cited, known)
 
     @staticmethod
     def _says(item: Item, phrase: Phrase) -> bool:

@@ -20,9 +20,9 @@ from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.player_view import is_secret
 from questbook.memory.facts import marks
-from questbook.memory.facts.facts import hidden
-from questbook.memory.facts.sources import sources
-from questbook.memory.facts.validity import valid
+from questbook.memory.facts.fact import is_secret_record
+from questbook.memory.facts.sources import find_sources
+from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import Segment, record_key, sees
@@ -110,14 +110,18 @@ async def _facts_that_say(
     store: Any = graph.store
     told = {(record["branch"], record["turn"]): record for record in records}
     by_message = {message: record for record in records for message in record["messages"]}
-    known = [one for one in await facts_of(store, context) if not hidden(one.value) and marks.seen(timeline, one.value)]
+    known = [
+        one
+        for one in await facts_of(store, context)
+        if not is_secret_record(one.value) and marks.is_visible(timeline, one.value)
+    ]
     seen = [item for item in known if phrase.is_in(str(item.value.get("text", "")))]
     texts = {record_key(record["branch"], record["turn"], "exchange"): str(record.get("text")) for record in records}
     texts |= {item.key: str(item.value.get("text")) for item in known}
     insights = [item for item in seen if item.value.get("cites")]
     place = campaign_namespace(context.user, context.campaign, FACTS)
-    grounds = await sources(store, place, insights, timeline=timeline)
-    holding = {item.key for item in await valid(store, seen, timeline=timeline)}
+    grounds = await find_sources(store, place, insights, timeline=timeline)
+    holding = {item.key for item in await keep_valid(store, seen, timeline=timeline)}
     causes = []
     for item in sorted(seen, key=lambda item: (item.value["turn"], str(item.value.get("at"))), reverse=True):
         fact = item.value

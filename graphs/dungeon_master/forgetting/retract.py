@@ -30,9 +30,8 @@ from questbook.graphs.turn.withheld import on_record
 from questbook.memory.buffer.summary import extend_summary
 from questbook.memory.buffer.turns import ASIDE
 from questbook.memory.facts import marks
-from questbook.memory.facts.marks import MARKS
-from questbook.memory.facts.settled import SETTLED
-from questbook.memory.facts.sources import SOURCES, fall
+from questbook.memory.facts.marks import JUDGEMENTS, MARKS
+from questbook.memory.facts.sources import SOURCES, find_dependents
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import Segment, record_key
@@ -225,7 +224,7 @@ async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequ
     place, further = (campaign_namespace(context.user, context.campaign, name) for name in (FACTS, SOURCES))
     known += [item async for item in items_under(store, further)]
     exchange = record_key(record["branch"], record["turn"], "exchange")
-    fallen = fall(place, {exchange, *(item.key for item in facts)}, known)
+    fallen = find_dependents(place, {exchange, *(item.key for item in facts)}, known)
     facts += fallen.items
     writes = [PutOp(aside, item.key, item.value, index=False) for item in facts if "branch" in item.value]
     writes += [PutOp(item.namespace, item.key, None) for item in facts]
@@ -234,16 +233,16 @@ async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequ
         async for item in items_under(store, place):
             if item.value["fact"] in gone or _taught(item.value, record, timeline):
                 writes.append(PutOp(item.namespace, item.key, None))
-    async for item in items_under(store, campaign_namespace(context.user, context.campaign, SETTLED)):
+    async for item in items_under(store, campaign_namespace(context.user, context.campaign, JUDGEMENTS)):
         if gone & {item.value["fact"], item.value["ended"]}:
             writes.append(PutOp(item.namespace, item.key, None))
-    await put_all(store, [*writes, *fallen.instead])
+    await put_all(store, [*writes, *fallen.replacements])
     return sum(item.namespace[-1] != SOURCES for item in facts)
 
 
 def _taught(fact: JSON, record: JSON, timeline: Sequence[Segment] = ()) -> bool:
     """Whether a turn, alone or with others, taught a fact, or left a mark, that can be seen from here."""
-    if not marks.seen(timeline, fact):
+    if not marks.is_visible(timeline, fact):
         return False
     if "messages" in fact:
         return bool(set(fact["messages"]) & set(record["messages"]))

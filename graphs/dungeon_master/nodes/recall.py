@@ -18,7 +18,7 @@ from questbook.graphs.turn.present import present_of
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.buffer.turns import split_turns, turn_text
-from questbook.memory.facts.successors import with_successors
+from questbook.memory.facts.validity import replace_superseded
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
@@ -82,7 +82,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[d
     shown = {memory["key"] for memory in hidden}
 
     async def holding(records: list[Recalled]) -> list[Recalled]:
-        held = await with_successors(store, records, facts, timeline=written)
+        held = await replace_superseded(store, records, facts, timeline=written)
         return [record for record in held if record.key not in shown]
 
     query = Query(

@@ -20,7 +20,7 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.graph import build_graph
 from questbook.graphs.reflect.places import places_of
 from questbook.graphs.turn.turn import notice
-from questbook.memory.facts.reflected import waiting
+from questbook.memory.facts.reflection import find_backlog
 
 JSON = dict[str, Any]
 
@@ -88,7 +88,9 @@ async def _in_background(given: JSON, state: DungeonState, runtime: Runtime[Cont
         new = last != state.reflection_told
         notices = _told_by(await client.threads.get(thread), state.turn) if new else []
         if runtime.store is not None:
-            found = await waiting(runtime.store, places.facts, places.reflections, state.timeline, given["through"])
+            found = await find_backlog(
+                runtime.store, places.facts, places.reflections, state.timeline, given["through"]
+            )
             if found.importance < runtime.context.reflection_importance:
                 return {"unreflected": found.importance, "reflection_told": last, "notices": notices}
         await client.runs.create(

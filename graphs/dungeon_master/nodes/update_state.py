@@ -17,7 +17,7 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.noting import note, within
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.withheld import on_record
-from questbook.memory.facts.facts import facts_tool
+from questbook.memory.facts.fact import facts_tool
 from questbook.notebooks import NotebookError, StateNotebook
 
 _log = logging.getLogger(__name__)

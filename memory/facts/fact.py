@@ -1,0 +1,153 @@
+"""Fact: one sentence that a turn taught, with who, what, when, how much it matters and who says so."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from questbook.memory.text.wording import content_stems, normalize
+from questbook.types import JSON
+
+Kind = Literal["event", "trait", "promise", "secret", "preference", "rumour"]
+KINDS: tuple[str, ...] = get_args(Kind)
+TOOL = "Facts"
+"""Name of the tool by which a model hands over facts."""
+
+MAX_TEXT = 1000
+"""Characters of a fact's text."""
+MAX_FIELD = 200
+"""Characters of each of its other fields."""
+MAX_KNOWERS = 20
+DEFAULT_IMPORTANCE = 5
+
+# Other words for an attribute, so that "home" and "lives in" are one slot.
+_SYNONYMS = {
+    "location": "place|whereabouts|position|where|hiding place|hidden|hideout|current location",
+    "home": "residence|lives in|lives at|lives|dwelling|address",
+    "fate": "death|cause of death|how he died|how she died|manner of death|died",
+    "debt": "owes|debts|owed",
+    "occupation": "job|role|profession|trade|work|works as",
+    "attitude": "feelings|disposition|attitude to the player|opinion",
+    "goal": "aim|wants|objective|ambition|desire",
+    "fear": "afraid of|fears|phobia",
+    "state": "status|condition",
+    "name": "called|full name",
+}
+_ATTRIBUTES = {normalize(synonym): name for name, synonyms in _SYNONYMS.items() for synonym in synonyms.split("|")}
+# Word stems that name no attribute: the slot "Mira: promise" would let her second promise supersede her first.
+_GENERIC = frozenset(
+    {"promis", "vow", "oath", "pledg", "event", "action", "act", "did", "deed", "happen", "fact", "info", "detail"}
+    | {"trait", "not", "rumour", "secret", "preferenc", "history", "past"}
+)
+
+
+class Fact(BaseModel):
+    """One fact.
+
+    Attributes:
+        kind: "secret" is what only the dungeon master knows; "rumour" is hearsay, or what is not certain.
+        text: A sentence that can be understood by itself.
+        subject: Whom or what it is about.
+        attribute: Which property of the subject, if the subject has one value of it at a time: "home", "age".
+        value: The value of that property: "the mill".
+        importance: From 1, a trifle, to 10, what the story turns on.
+        story_time: When it happened in the story, in the speaker's words; "" if unknown.
+        real_time: When it happened in the real world, an ISO 8601 date or date and time; "" if unknown.
+        known_by: Names of those who know it; empty: everybody who was there, the player too.
+        claimed_by: The speaker, if it rests on their word alone; "" if it is so.
+        of_player: Whether it is about the person who plays, not about the story.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Kind = "event"
+    text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+    subject: Annotated[str, Field(max_length=MAX_FIELD)] = ""
+    attribute: Annotated[str, Field(max_length=MAX_FIELD)] = ""
+    value: Annotated[str, Field(max_length=MAX_FIELD)] = ""
+    importance: Annotated[int, Field(ge=1, le=10)] = DEFAULT_IMPORTANCE
+    story_time: Annotated[str, Field(max_length=MAX_FIELD)] = ""
+    real_time: str = ""
+    known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []
+    claimed_by: Annotated[str, Field(max_length=MAX_FIELD)] = ""
+    of_player: bool = False
+
+    @property
+    def slot(self) -> str:
+        """The slot that the fact fills; see `slot_of`."""
+        return slot_of(self.subject, self.attribute, self.kind, self.claimed_by)
+
+    def record(self) -> JSON:
+        """Return the fields of the fact's record in a store, without its stamp and provenance."""
+        return self.model_dump(mode="json", exclude={"of_player"}) | {"slot": self.slot}
+
+
+def slot_of(subject: str, attribute: str, kind: str = "trait", claimed_by: str = "") -> str:
+    """Return the slot of a fact: "subject|attribute", normalised. Of two facts in one slot the later one supersedes.
+
+    A claim has a slot of its own for each speaker, so that a lie never supersedes a fact; so have rumours and secrets.
+
+    Returns:
+        "" if there is no subject, or the attribute says nothing ("promise", "event").
+    """
+    about = " ".join(word for word in normalize(subject).split() if word not in ("the", "a", "an"))
+    name = normalize(attribute)
+    name = _ATTRIBUTES.get(name, name)
+    if not about or not content_stems(name) - _GENERIC:
+        return ""
+    if claimed_by:
+        return f"{about}|{name}|claimed by {normalize(claimed_by)}"
+    return f"{about}|{name}" + (f"|{kind}" if kind in ("rumour", "secret") else "")
+
+
+def is_secret_record(record: Any) -> bool:
+    """Whether a stored record is for the dungeon master alone, so that no view for the player may hold it."""
+    return isinstance(record, dict) and record.get("kind") == "secret"
+
+
+def facts_tool() -> JSON:
+    """Return the tool by which a model hands over facts, in the OpenAI function format."""
+    string = {"type": "string"}
+    fields: JSON = {
+        "text": string | {"description": "One sentence that can be understood by itself, with names, not pronouns."},
+        "subject": string | {"description": "Whom or what it is about: one name."},
+        "attribute": string
+        | {
+            "description": "What of the subject, in a word or two, where only one value holds at a time: home, "
+            "attitude, whereabouts. A newer fact of the same subject and attribute ends the older one, so leave it "
+            "empty where several can hold side by side."
+        },
+        "value": string | {"description": "The attribute's value, in a few words."},
+        "importance": {"type": "integer", "description": "1, a trifle, to 10, what the story turns on."},
+        "kind": {
+            "type": "string",
+            "enum": list(KINDS),
+            "description": "event: happened. trait: is so. promise: somebody owes it. secret: the player's character "
+            "does not know it. preference: somebody likes or wants it so. rumour: hearsay, a claim, a lie, a dream, "
+            "an if.",
+        },
+        "story_time": string | {"description": "When in the story, if it was said: day 3, dusk."},
+        "real_time": string
+        | {
+            "description": "ISO 8601 date, or as it was said (yesterday, three days ago), only if a real date was said."
+        },
+        "known_by": {"type": "array", "items": string, "description": "Who knows it; empty: everybody who was there."},
+        "claimed_by": string | {"description": "Who says so, if nothing but their word stands for it."},
+        "about": {
+            "type": "string",
+            "enum": ["story", "player"],
+            "description": "player: about the real person who plays (their name, likes, limits), not their character.",
+        },
+    }
+    entry = {"type": "object", "properties": fields, "required": ["text"], "additionalProperties": False}
+    parameters = {"type": "object", "properties": {"facts": {"type": "array", "items": entry}}, "required": ["facts"]}
+    return {
+        "type": "function",
+        "function": {
+            "name": TOOL,
+            "description": "Hand over what these turns newly taught and what will matter later: a few facts, each "
+            "once. Do not call it when there is nothing new.",
+            "parameters": parameters,
+        },
+    }

@@ -1,0 +1,401 @@
+"""Writing facts: each fact once, in any number of wordings, on any timeline.
+
+A fact that says what a valid record says becomes a mark that it was said again. A fact that says something else of the
+same slot becomes a record of its own, which supersedes the older one from then on. Existing records are never changed,
+and keys follow from where a fact was said, so that writing twice is writing once.
+
+Apps call `note_facts`. `write_facts` takes records whose keys and stamps the caller has made. `find_slots` tells a
+prompt which subjects and attributes are known, so that a model words them alike: a second wording of an attribute
+("lair" for "den") makes a second slot, and what is known of the first would go on to hold beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count, groupby
+from typing import Any, NamedTuple
+
+from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
+
+from questbook.memory.facts.fact import Fact
+from questbook.memory.facts.likeness import is_same_fact
+from questbook.memory.facts.marks import (
+    Namespace,
+    StoredFact,
+    find_judgements,
+    is_visible,
+    position_of,
+    repetition_mark_op,
+    slot_mark_op,
+    text_digest,
+    turn_position,
+)
+from questbook.memory.facts.validity import find_holders, keep_valid, read_records
+from questbook.memory.recall.candidates import Scope, candidates
+from questbook.memory.store.any_store import items_under, newest_items, put_all, search_all
+from questbook.memory.text.wording import content_stems, is_negated, names_in, normalize, numbers_in
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key, visible
+from questbook.types import JSON
+
+_MIN_CANDIDATES = 8  # records that each fact is compared with at least, if the store has so many
+_WIDE_SEARCH = 32  # records that are searched on all branches before each branch is searched by itself
+_MAX_SUBJECTS = 6  # subjects whose facts `find_slots` searches one by one
+_SLOT_SEARCH = 32  # facts that `find_slots` reads for their slots
+_MAX_QUERY = 2000  # characters of a text that the store is searched with
+_NAME = re.compile(r"[^\W\d_a-z][^\W_]+(?:[ ](?:of[ ]|the[ ])?[^\W\d_a-z][^\W_]+)*")
+
+
+class FactDraft(NamedTuple):
+    """A fact that is to be written.
+
+    Attributes:
+        key: Its key, the same whenever the same turn writes it.
+        value: Its record, with `slot`, stamp and `at`.
+        repeats: Key of a record that was recalled for the turn and says the same; "" if there is none.
+    """
+
+    key: str
+    value: JSON
+    repeats: str = ""
+
+
+class FactChanges(NamedTuple):
+    """What was written.
+
+    Attributes:
+        new: Keys of the new records.
+        repetitions: The key of each fact that says what a record says, and the key of that record.
+        superseded: Keys of the records that hold no more.
+    """
+
+    new: list[str]
+    repetitions: dict[str, str]
+    superseded: list[str]
+
+
+class Slot(NamedTuple):
+    """A slot that facts have held.
+
+    Attributes:
+        slot: As `questbook.memory.facts.fact.slot_of` makes it.
+        subject: The subject, as it was written.
+        attribute: The attribute, as it was written.
+        key: Key of a fact that held it.
+    """
+
+    slot: str
+    subject: str
+    attribute: str
+    key: str
+
+
+async def note_facts(
+    store: BaseStore,
+    namespace: Namespace,
+    facts: Iterable[Fact | Mapping[str, Any] | str],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    turn: int | None = None,
+    noted_at: datetime | None = None,
+    provenance: Mapping[str, Any] | None = None,
+) -> FactChanges:
+    """Write facts to any store, each once; a newer fact supersedes the older one in its slot.
+
+        await note_facts(
+            store,
+            ("ann", "isle", "facts"),
+            [
+                {"text": "Goran lives at the mill.", "subject": "Goran", "attribute": "home", "value": "the mill"},
+                {"text": "Goran is a spy.", "subject": "Goran", "claimed_by": "Oda"},
+                "The bridge has fallen.",
+            ],
+            timeline=[("main", 7)],
+        )
+
+    A fact with a subject and an attribute has a slot: of two facts in one slot the later one holds. A fact with a
+    speaker (`claimed_by`) is a claim, with a slot of its own, so that it never supersedes what is so. A fact that an
+    existing one says already, in other words too, is counted as a repetition. `keep_valid`, `slot_history` and
+    `count_repetitions` in `questbook.memory.facts.validity` read the result.
+
+    Args:
+        store: Any store that indexes the field `text`, or makes no vectors.
+        namespace: Where the facts go: `(…, "facts")`. Marks go beside it, under `(…, "marks")`.
+        facts: Facts in the order in which they were said: `Fact`, its fields as a JSON object, or a sentence.
+        timeline: The checkpoint's timeline: another fork does not see the facts. None: the facts do not rewind; that
+            suits what is known of a person.
+        turn: The turn that taught them; None: the last one of the timeline. Calling again with the same facts of a turn
+            writes nothing.
+        noted_at: Without a timeline, when they were said, with an offset; None: now. The later fact of a slot holds.
+        provenance: Further fields of every record, such as `said_at` (ISO 8601), `thread` or `messages`.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ValueError: A fact is not valid, or the timeline does not reach the turn. Nothing was written.
+    """
+    checked = [_checked(fact) for fact in facts]
+    common: JSON = {"cites": []} | dict(provenance or {})
+    if timeline is None:
+        now = noted_at or datetime.now(UTC)
+        drafts = [
+            _lasting_draft(fact, common | {"turn": turn or 0}, now + timedelta(microseconds=ordinal))
+            for ordinal, fact in enumerate(checked)
+        ]
+    else:
+        drafts = await _turn_drafts(store, namespace, checked, common, timeline, turn)
+    return await write_facts(store, namespace, drafts, timeline=timeline)
+
+
+async def write_facts(
+    store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], *, timeline: Sequence[Segment] | None = None
+) -> FactChanges:
+    """Write facts whose keys and stamps the caller has made, each once.
+
+    Args:
+        store: Any store; it should index the field `text`.
+        namespace: Where the facts go: `(…, "facts")`. Marks go beside it.
+        drafts: The facts, in the order in which they were said. A draft whose key exists is skipped.
+        timeline: The timeline that writes; None: everything is visible.
+
+    Returns:
+        What was written. All writes of a turn are one batch (`questbook.memory.store.any_store.put_all`). If the store
+        or its embedder fails, a store that writes a batch as a whole has written nothing of that turn; with any store
+        the same call completes it.
+    """
+    existing = await read_records(store, namespace, [draft.key for draft in drafts])
+    missing = sorted((draft for draft in drafts if draft.key not in existing), key=lambda draft: str(draft.value["at"]))
+    changes = FactChanges([], {}, [])
+    # Facts of several turns come together only after failures. Each is compared with what held at its own turn.
+    for _, of_turn in groupby(missing, key=lambda draft: draft.value.get("turn")):
+        await _write_turn(store, namespace, list(of_turn), timeline, changes)
+    return changes
+
+
+async def find_slots(
+    store: BaseStore,
+    namespace: Namespace,
+    text: str,
+    *,
+    subjects: Iterable[str] = (),
+    keys: Sequence[str] = (),
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> list[Slot]:
+    """Find the slots that may matter to a text, whether or not their facts still hold.
+
+    Args:
+        store: Any store; it should index the field `text`.
+        namespace: Namespace of the facts.
+        text: The text that facts are to be drawn from.
+        subjects: Subjects whose facts are searched by themselves, in addition to those that the text names.
+        keys: Keys of facts whose slots come first: what was recalled for the text.
+        timeline: The timeline that asks; None: everything is visible.
+        before: Only facts from before this turn.
+
+    Returns:
+        Each slot once: those of `keys`, then by how well a fact of theirs fits the text.
+    """
+    searched = list(dict.fromkeys([*subjects, *_names_by_frequency(text)]))[:_MAX_SUBJECTS]
+    scope = Scope(namespace, timeline, before, [{"subject": subject} for subject in searched])
+    [[items]] = await candidates(store, [scope], [text[:_MAX_QUERY]], [_SLOT_SEARCH]) if text.strip() else [[[]]]
+    records = await read_records(store, namespace, keys)
+    slots: dict[str, Slot] = {}
+    for key, value in [*records.items(), *((item.key, item.value) for item in items)]:
+        slot, subject, attribute = (str(value.get(name) or "") for name in ("slot", "subject", "attribute"))
+        if slot:
+            slots.setdefault(slot, Slot(slot, subject, attribute, key))
+    return list(slots.values())
+
+
+def subjects_in(text: str, subjects: Iterable[str]) -> frozenset[str]:
+    """Return the subjects that a text names: by all of their words, or by a word that both write like a name."""
+    words, names = content_stems(text), set(names_in(text))
+    return frozenset(
+        subject
+        for subject in set(subjects)
+        if (own := content_stems(subject)) and (own <= words or names & set(names_in(subject)))
+    )
+
+
+def _checked(fact: Fact | Mapping[str, Any] | str) -> Fact:
+    if isinstance(fact, Fact):
+        return fact
+    return Fact.model_validate({"text": fact} if isinstance(fact, str) else dict(fact))
+
+
+def _lasting_draft(fact: Fact, fields: JSON, moment: datetime) -> FactDraft:
+    """Make the draft of a fact that does not rewind; it is told from its repetitions by when it was said."""
+    at = f"{max(0.0, moment.timestamp()):018.6f}"
+    return FactDraft(f"{at}-{text_digest(normalize(fact.text))}", fact.record() | fields | {"at": at})
+
+
+async def _turn_drafts(
+    store: BaseStore,
+    namespace: Namespace,
+    facts: Sequence[Fact],
+    fields: JSON,
+    timeline: Sequence[Segment],
+    turn: int | None,
+) -> list[FactDraft]:
+    """Make drafts of a turn's facts. An earlier call may have written facts of the turn: those keep their keys."""
+    number = turn if turn is not None else timeline[-1][1] if timeline else 0
+    branch = branch_of(timeline, number)
+    stamps = Stamp(branch, number).to_json()
+    own = {name: stamps[name] for name in ("branch", "order")}
+    existing = {item.key: item.value async for item in items_under(store, namespace, own, refresh_ttl=False)}
+    keys_by_fact = {_identity(value): key for key, value in existing.items()}
+    ordinals = (ordinal for ordinal in count() if record_key(branch, number, "fact", ordinal) not in existing)
+    drafts = []
+    for fact in facts:
+        record = fact.record()
+        key = keys_by_fact.get(_identity(record))
+        if key is None:
+            ordinal = next(ordinals)
+            key = record_key(branch, number, "fact", ordinal)
+            record |= fields | stamps | {"at": turn_position(number, ordinal), "turns": [number, number]}
+            drafts.append(FactDraft(key, record))
+    return drafts
+
+
+def _identity(record: Mapping[str, Any]) -> tuple[str, str, str]:
+    return normalize(str(record.get("text"))), str(record.get("claimed_by")), str(record.get("kind"))
+
+
+async def _write_turn(
+    store: BaseStore,
+    namespace: Namespace,
+    drafts: Sequence[FactDraft],
+    timeline: Sequence[Segment] | None,
+    changes: FactChanges,
+) -> None:
+    """Write the facts of one turn, compared with what held then, and add them to the changes."""
+    same_as = await _valid_duplicates(store, namespace, drafts, timeline)
+    holders = await _current_holders(store, namespace, drafts, timeline)
+    new, marks, writes = dict[str, JSON](), list[PutOp](), list[PutOp]()
+    for draft, duplicates in zip(drafts, same_as, strict=True):
+        slot = draft.value["slot"]
+        holder = holders.get(slot)
+        originals = _originals(draft, holder, duplicates, new)
+        original = next((key for key in originals if key not in changes.superseded), "")
+        if original:
+            changes.repetitions[draft.key] = original
+            marks.append(repetition_mark_op(namespace, original, draft.key, draft.value))
+            continue
+        changes.new.append(draft.key)
+        new[draft.key] = draft.value
+        writes.append(PutOp(namespace, draft.key, draft.value))
+        if slot:
+            marks.append(slot_mark_op(namespace, slot, draft.key, draft.value))
+            if holder is not None:
+                changes.superseded.append(holder.key)
+            holders[slot] = FactDraft(draft.key, draft.value)
+    # Marks first: a later call skips a fact that exists, so its mark must exist by then.
+    await put_all(store, [*marks, *writes])
+
+
+def _originals(
+    draft: FactDraft, holder: FactDraft | None, duplicates: Iterable[str], new: Mapping[str, JSON]
+) -> Iterator[str]:
+    """Go through the keys of records that a fact repeats, the best first."""
+    if holder is not None and _adds_nothing(draft.value, holder.value):
+        yield holder.key
+    yield from duplicates
+    yield from (key for key, value in new.items() if is_same_fact(draft.value, value))
+    if draft.repeats and holder is None:
+        yield draft.repeats
+
+
+def _adds_nothing(new: JSON, old: JSON) -> bool:
+    """Whether a fact says of its slot only what is known of it. A fact that says more supersedes the old one."""
+    if is_same_fact(new, old):
+        return True
+    new_value, old_value = new["value"], str(old.get("value", ""))
+    words = content_stems(new_value)
+    same_numbers = numbers_in(new_value) == numbers_in(old_value)
+    same_polarity = is_negated(new["text"]) == is_negated(old["text"])
+    return bool(words) and words <= content_stems(old_value) and same_numbers and same_polarity
+
+
+async def _current_holders(
+    store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Sequence[Segment] | None
+) -> dict[str, FactDraft]:
+    """Return what held each slot before. A fact that was forgotten or judged to be wrong leaves its slot empty."""
+    slots = dict.fromkeys(draft.value["slot"] for draft in drafts if draft.value["slot"])
+    holders = await find_holders(
+        store,
+        namespace,
+        slots,
+        timeline=timeline,
+        position=str(drafts[0].value["at"]),
+        ignore={draft.key for draft in drafts},
+    )
+    records = await read_records(store, namespace, [holder.key for holder in holders.values()])
+    stored = [StoredFact(namespace, key, value) for key, value in records.items()]
+    judgements = await find_judgements(store, stored, timeline=timeline)
+    return {
+        slot: FactDraft(holder.key, records[holder.key])
+        for slot, holder in holders.items()
+        if holder.key in records and (namespace, holder.key) not in judgements
+    }
+
+
+async def _valid_duplicates(
+    store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Sequence[Segment] | None
+) -> list[list[str]]:
+    """Return for each draft the keys of the valid records that say the same, the nearest first."""
+    found = await _similar_records(store, namespace, [str(draft.value["text"]) for draft in drafts], timeline)
+    duplicates = [
+        [
+            item
+            for item in items
+            if item.key != draft.key
+            and position_of(item.value) <= str(draft.value["at"])
+            and is_same_fact(draft.value, item.value, item.score)
+        ]
+        for draft, items in zip(drafts, found, strict=True)
+    ]
+    unique = {item.key: item for items in duplicates for item in items}
+    # A late fact is compared with what held at its turn. Facts that do not rewind are ordered by time alone.
+    before = None if timeline is None else int(drafts[0].value["turn"]) + 1
+    valid = {item.key for item in await keep_valid(store, list(unique.values()), timeline=timeline, before=before)}
+    return [[item.key for item in items if item.key in valid] for items in duplicates]
+
+
+async def _similar_records(
+    store: BaseStore, namespace: Namespace, texts: Sequence[str], timeline: Sequence[Segment] | None
+) -> list[list[SearchItem]]:
+    """Return for each text the visible records that sound like it, the nearest first."""
+    # Without a filter first: that costs a store least, as long as most records are visible.
+    wide = await _search_texts(store, namespace, texts, [{}], _WIDE_SEARCH)
+    similar = [[item for item in items if is_visible(timeline, item.value)] for items in wide]
+    filters: list[JSON] = [{}] if timeline is None else visible(timeline)
+    short = [n for n, items in enumerate(similar) if len(items) < _MIN_CANDIDATES and len(wide[n]) >= _WIDE_SEARCH]
+    narrow = await _search_texts(store, namespace, [texts[n] for n in short], filters, _MIN_CANDIDATES)
+    for n, items in zip(short, narrow, strict=True):
+        similar[n] = items
+    ranks = getattr(store, "ranks_words", False) or any(item.score is not None for items in similar for item in items)
+    if any(similar) and not ranks:  # the store's order says nothing, so the newest records are compared too
+        newest = await newest_items(store, namespace, filters)
+        similar = [list({item.key: item for item in [*items, *newest]}.values()) for items in similar]
+    return similar
+
+
+async def _search_texts(
+    store: BaseStore, namespace: Namespace, texts: Sequence[str], filters: Sequence[JSON], limit: int
+) -> list[list[SearchItem]]:
+    searches = [SearchOp(namespace, filter=only or None, limit=limit, query=text) for text in texts for only in filters]
+    results = await search_all(store, searches)
+    width = len(filters)
+    joined = [[item for items in results[n : n + width] for item in items] for n in range(0, len(results), width)]
+    return [sorted(items, key=lambda item: (-(item.score or 0.0), item.key)) for items in joined]
+
+
+def _names_by_frequency(text: str) -> list[str]:
+    """Return what is written like a name, the most frequent first: "Goran", "Tower of Ash"."""
+    counts = Counter(match[0] for match in _NAME.finditer(text) if names_in(match[0]))
+    return [name for name, _ in counts.most_common()]
