@@ -1,0 +1,72 @@
+"""Every code block of README and docs does what it shows: Python runs, commands are understood, JSON is read."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+LANGUAGES = {"python", "console", "json", "mermaid", "text"}
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return [code for _, found, code in BLOCK.findall(path.read_text("utf-8")) if found == language]
+
+
+def commands(path: Path) -> list[list[str]]:
+    """Words of each command after a `$`, without comments, prompts and what is set before it."""
+    lines = "".join(blocks(path, "console")).replace("\\\n", " ").splitlines()
+    words = [shlex.split(line[2:].replace("…", "x"), comments=True) for line in lines if line.startswith("$ ")]
+    return [[word for n, word in enumerate(line) if "=" not in word or n > 3] for line in words]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_each_block_says_what_it_is(path):
+    text = path.read_text("utf-8")
+    assert text.count("```") % 2 == 0
+    assert {language for _, language, _ in BLOCK.findall(text)} <= LANGUAGES
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path, "python")], ids=lambda path: path.name)
+async def test_python_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": path.stem}
+    for code in blocks(path, "python"):
+        compiled = compile(code, f"{path.name}", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        done = eval(compiled, names)
+        if inspect.iscoroutine(done):
+            await asyncio.wait_for(done, 60)
+        else:
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_json_is_read(path):
+    for code in blocks(path, "json"):
+        json.loads(code)
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if commands(path)], ids=lambda path: path.name)
+def test_commands_are_understood(path):
+    from questbook.graphs.terminal.cli import parser
+
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    for words in commands(path):
+        program = words[0].removeprefix(".venv/bin/")
+        if program == "questbook":
+            parser().parse_args(words[1:])
+        elif program == "make":
+            assert words[1] in targets, words
+        elif program in ("python", ".venv/bin/python"):
+            assert (ROOT / words[1]).exists() or words[1] == "desk.py", words
+        else:
+            assert program in {"pip", "git", "langgraph"}, words
