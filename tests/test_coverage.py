@@ -14,7 +14,9 @@ def test_every_feature_of_the_extension_has_its_row():
     assert re.findall(r"^\| (L\d+) \|", TEXT, re.MULTILINE) == [f"L{number}" for number in range(1, 28)]
 
 
-@pytest.mark.parametrize(("letters", "last"), [("D", 16), ("E", 15), ("N", 7), ("MS", 24), ("G", 7), ("M", 6), ("A", 6)])
+@pytest.mark.parametrize(
+    ("letters", "last"), [("D", 16), ("E", 15), ("N", 7), ("MS", 24), ("G", 7), ("M", 6), ("A", 6)]
+)
 def test_every_feature_of_the_others_has_its_row(letters, last):
     rows = re.findall(rf"^\| ({letters}\d+) \|", TEXT, re.MULTILINE)
     assert rows == [f"{letters}{number}" for number in range(1, last + 1)]

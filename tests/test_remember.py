@@ -29,13 +29,13 @@ async def test_a_foreign_conversation_in_three_lines(store):
 
 async def test_writing_twice_is_writing_once(store):
     for _ in range(2):
-        line = await remember(store, HERE, ["one", "two"], claims=CLAIMS, timeline=[("a", 2)])
+        line = await remember(store, HERE, ["one", "two"], turn=1, claims=CLAIMS, timeline=[("a", 2)])
     assert line == [("a", 2)]
     assert await written(store) == [(1, "one"), (2, "two")]
 
 
 async def test_another_future_goes_on_a_branch_of_its_own(store):
-    await remember(store, HERE, ["one", "two"], claims=CLAIMS, timeline=[("a", 2)])
+    await remember(store, HERE, ["one", "two"], turn=1, claims=CLAIMS, timeline=[("a", 2)])
     line = await remember(store, HERE, "another two", turn=2, claims=CLAIMS, timeline=[("a", 2)])
     assert line[0] == ("a", 1)
     assert line[1][1] == 2 != "a"
@@ -87,3 +87,24 @@ async def test_records_say_when_and_in_which_session(store):
 )
 def test_a_new_thread_or_a_long_pause_begins_a_session(past, now, number):
     assert session_of(past, now) == number
+
+
+async def test_a_timeline_is_carried_on_turn_by_turn_and_a_fork_parts_from_it(store):
+    one = await remember(store, HERE, "My lamp is red.", claims=CLAIMS)
+    two = await remember(store, HERE, "I painted my lamp blue.", timeline=one, claims=CLAIMS)
+    other = await remember(store, HERE, "I sold my lamp.", timeline=one, claims=CLAIMS)
+    assert one == [("main", 1)]
+    assert two == [("main", 2)]
+    assert other[0] == ("main", 1)
+    assert other[1][0] != "main"
+    texts = [
+        {record.text for record in await recall(store, HERE, Query("lamp", timeline=line))} for line in (two, other)
+    ]
+    assert texts[0] == {"My lamp is red.", "I painted my lamp blue."}
+    assert texts[1] == {"My lamp is red.", "I sold my lamp."}
+
+
+async def test_a_gap_before_the_turn_is_refused(store):
+    with pytest.raises(ValueError, match="Turn 3 lies beyond"):
+        await remember(store, HERE, "three", turn=3, timeline=[("main", 1)])
+    assert await store.asearch(HERE) == []

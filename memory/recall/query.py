@@ -161,6 +161,11 @@ class Recalled(NamedTuple):
     folded: tuple[str, ...] = ()
 
     @property
+    def text(self) -> str:
+        """What the record says."""
+        return self.record.text
+
+    @property
     def record(self) -> Record:
         """The record as a type: an `Exchange` if it is one."""
         kind = Exchange if self.value.get("kind") == "exchange" else Record

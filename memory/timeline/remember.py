@@ -28,7 +28,7 @@ async def remember(
     namespace: tuple[str, ...],
     exchange: Exchange | Sequence[Exchange],
     *,
-    turn: int = 1,
+    turn: int | None = None,
     timeline: Sequence[Segment] | None = None,
     claims: tuple[str, ...] | None = None,
     provenance: Mapping[str, Any] | None = None,
@@ -47,8 +47,9 @@ async def remember(
         exchange: One exchange or several in a row. Useful fields: `text` (or `player` and `reply`), `speaker`,
             `said_at` (ISO 8601), `session` (from 1), `day` (of the story), `taught` (what else is written of the turn:
             a text that differs wherever that does).
-        turn: Number of the first one, from 1.
-        timeline: The timeline of who writes; it reaches the last turn. None: one branch, without forks.
+        turn: Number of the first one, from 1; None: the turn after the timeline's last one.
+        timeline: The timeline of the checkpoint that writes; it is carried on to the last turn that is written. None
+            or empty: a new one.
         claims: Where turns are claimed; a turn that another future has taken goes on a branch of its own.
         provenance: Fields of every record that tell where and when it was written, and not what it says.
         also: Makes further writes of the same batch, given the timeline after the claims.
@@ -57,12 +58,15 @@ async def remember(
         The timeline, forked where a turn was taken.
 
     Raises:
-        ValueError: An exchange has no text, or the timeline does not reach a turn. Nothing was written.
+        ValueError: An exchange has no text, or turns between the timeline's last one and `turn` are missing. Nothing
+            was written.
     """
     several = [exchange] if isinstance(exchange, str | Mapping) else exchange
     contents = [_content(one) for one in several]
+    line = list(timeline or [])
+    turn = turn if turn is not None else line[-1][1] + 1 if line else 1
     last = turn + len(contents) - 1
-    line = list(timeline) if timeline is not None else [(_BRANCH, last)]
+    line = _carried_on(line, turn, last)
     writes: list[PutOp] = []
     past: Mapping[str, Any] | None = None
     for number, content in enumerate(contents, turn):
@@ -88,6 +92,14 @@ async def remember(
         past = record
     await put_all(store, [*writes, *also(line)])
     return line
+
+
+def _carried_on(timeline: list[Segment], turn: int, last: int) -> list[Segment]:
+    """Return a timeline that reaches the last turn, if it reaches the turn before the first."""
+    if not timeline:
+        return [(_BRANCH, last)]
+    branch, through = timeline[-1]
+    return [*timeline[:-1], (branch, max(through, last))] if through >= turn - 1 else timeline
 
 
 def digest(content: Mapping[str, Any]) -> str:
