@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from questbook.memory.facts.fact import Fact
     from questbook.memory.facts.validity import FactPeriod, keep_valid, slot_history
     from questbook.memory.facts.writing import FactChanges, note_facts
-    from questbook.memory.lore.lore import add_lore, list_lore, remove_lore
+    from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
     from questbook.memory.ltm.characters import memories_for, remember_message
     from questbook.memory.ltm.config import LtmConfig
     from questbook.memory.ltm.greeting import greeting_line, last_talk, note_session
@@ -163,7 +163,7 @@ _HOMES = {
     "questbook.memory.facts.fact": ("Fact",),
     "questbook.memory.facts.validity": ("FactPeriod", "keep_valid", "slot_history"),
     "questbook.memory.facts.writing": ("FactChanges", "note_facts"),
-    "questbook.memory.lore.lore": ("add_lore", "list_lore", "remove_lore"),
+    "questbook.memory.lore.collection": ("add_lore", "list_lore", "remove_lore"),
     "questbook.memory.ltm.characters": ("memories_for", "remember_message"),
     "questbook.memory.ltm.config": ("LtmConfig",),
     "questbook.memory.ltm.greeting": ("greeting_line", "last_talk", "note_session"),

@@ -7,7 +7,7 @@ from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
 from questbook import FaissStore, HashEmbeddings
-from questbook.memory.lore.lore import add_lore
+from questbook.memory.lore.collection import add_lore
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.remember import remember

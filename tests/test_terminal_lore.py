@@ -13,7 +13,7 @@ from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.lore import lore
-from questbook.memory.lore.lore import list_lore
+from questbook.memory.lore.collection import list_lore
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_files_go_in_and_those_that_cannot_are_named_with_the_reason(home, books
         "Passed over, of other kinds: 1 (cover.png)",
     ]
     assert run.stderr.decode().splitlines() == [
-        f"questbook: {books}/broken.pdf: not added: it is no PDF file, though its name says so.",
+        f"questbook: {books}/broken.pdf: not added: it is not a PDF file, although its name says so.",
         f"questbook: {books}/none.txt: not added: there is no such file.",
     ]
     listed = out(start(home, "lore", "list"))
@@ -66,7 +66,7 @@ def test_added_again_removed_and_listed(home, books):
     assert run.returncode == 2
     assert out(run) == ["gods.md: removed, 1 piece"]
     assert (
-        one_line_of(run) == "questbook: There is no lore of the name 'gods.md' in campaign 'default'. There is: none."
+        one_line_of(run) == "questbook: There is no lore named 'gods.md' in campaign 'default'. There is: none."
     )
     assert out(start(home, "lore", "list")) == ["No lore in campaign 'default'. Add files: questbook lore add FILE…"]
 

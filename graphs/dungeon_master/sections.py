@@ -15,7 +15,7 @@ from questbook.graphs.turn.prompt_stack import Prompt, Section, escaped, stack, 
 from questbook.graphs.turn.summarize import policy_of
 from questbook.graphs.turn.turn import spoken_turns
 from questbook.memory.buffer.policies import Buffer
-from questbook.memory.lore.citation import citation, lore_text
+from questbook.memory.lore.documents import LorePiece
 from questbook.notebooks import render_value
 
 JSON = dict[str, Any]
@@ -70,8 +70,9 @@ def memory_line(memory: JSON) -> str:
 
     An exchange as it was, lore with its source and page, anything else under the name of its kind.
     """
-    if source := citation(memory):
-        return render_value({"source": source, "text": lore_text(memory)})
+    lore = LorePiece.from_json(memory)
+    if lore.citation:
+        return render_value({"source": lore.citation, "text": lore.body})
     told = dict(memory)
     if (kind := told.get("kind", "exchange")) != "exchange":
         told[kind] = told.pop("text", None)

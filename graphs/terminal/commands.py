@@ -12,7 +12,7 @@ from questbook.graphs.terminal.keeping import KEEPING
 from questbook.graphs.terminal.table import Command, Outcome, Table, Then
 from questbook.graphs.terminal.text import one_line
 from questbook.graphs.terminal.travel import TRAVEL
-from questbook.memory.lore.citation import citation, lore_text
+from questbook.memory.lore.documents import LorePiece
 
 _REPLY_SHOWN = 160
 
@@ -143,9 +143,9 @@ async def _quit(table: Table, rest: str) -> Then:  # noqa: ARG001
 
 
 def _told(memory: dict[str, Any]) -> str:
-    source = citation(memory)
-    if source:
-        return f"[{source}] {lore_text(memory)}"
+    lore = LorePiece.from_json(memory)
+    if lore.citation:
+        return f"[{lore.citation}] {lore.body}"
     said = str(memory.get("player") or memory.get("text") or "")
     return f"{memory['speaker']}: {said}" if memory.get("speaker") else said
 

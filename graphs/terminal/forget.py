@@ -21,7 +21,7 @@ from questbook.graphs.terminal.campaigns import hold_campaign
 from questbook.graphs.terminal.text import one_line, quoted
 from questbook.graphs.turn.player_view import shown_fields
 from questbook.memory.facts.fact import is_secret_record
-from questbook.memory.lore.citation import citation
+from questbook.memory.lore.documents import LorePiece
 
 Confirm = Callable[[Sequence[str]], Awaitable[bool]]
 """Shows lines to a person and asks whether to go on."""
@@ -198,7 +198,7 @@ def _lines(found: Found, campaign: str) -> list[str]:
 def _told(value: dict[str, Any]) -> str:
     text = UNSAID if is_secret_record(value) else one_line(str(value.get("text", "")), _WIDTH)
     where = f"turn {value.get('turn', '?')} ({one_line(str(value.get('line') or 'main'), 40)})"
-    return f"{one_line(citation(value), _WIDTH) or where}: {text}"
+    return f"{one_line(LorePiece.from_json(value).citation, _WIDTH) or where}: {text}"
 
 
 def _counted(found: Found) -> str:

@@ -15,8 +15,8 @@ from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.terminal.campaigns import hold
 from questbook.graphs.terminal.text import one_line
 from questbook.memory.errors import UnknownLoreError
-from questbook.memory.lore.documents import documents_in
-from questbook.memory.lore.lore import Added, LoreFile, add_lore, list_lore, printable, remove_lore
+from questbook.memory.lore.collection import AddResult, LoreFile, add_lore, list_lore, printable, remove_lore
+from questbook.memory.lore.documents import find_documents
 from questbook.memory.store.faiss_store import FaissStore
 
 _NAMED = 5  # files of other kinds that are named; of more, their number
@@ -55,7 +55,7 @@ async def _added(store: FaissStore, context: Context, paths: Sequence[str]) -> b
             _complain(f"{_path(done)}: not added: {done.reason}.")
         elif done.file:
             _say(f"{done.file.name}: {done.outcome}, {_pieces(done.file)}")
-    _, others = await asyncio.to_thread(documents_in, paths)
+    _, others = await asyncio.to_thread(find_documents, paths)
     if others:
         named = ", ".join(printable(path.name) for path in others[:_NAMED]) + (", …" if len(others) > _NAMED else "")
         _say(f"Passed over, of other kinds: {len(others):,} ({named})")
@@ -92,7 +92,7 @@ def _pieces(file: LoreFile) -> str:
     return f"{file.pieces:,} {'piece' if file.pieces == 1 else 'pieces'}"
 
 
-def _path(done: Added) -> str:
+def _path(done: AddResult) -> str:
     return printable(str(Path(done.path)))
 
 

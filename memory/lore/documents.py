@@ -1,7 +1,7 @@
-"""Documents: files of text, Markdown, HTML, CSV and PDF, read into pieces that know where they stood.
+"""Documents: files of text, Markdown, HTML, CSV and PDF, read into pieces that can be cited.
 
-LangChain's loaders read and its splitters cut. What they cannot tell is told here: why a file cannot be read, in words
-for the person who gave it.
+LangChain's loaders read them and its splitters cut them. This module adds where each piece is from, and why a file
+cannot be read, in words for the person who chose it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import importlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from questbook.memory.errors import UnreadableDocumentError
+from questbook.memory.timeline.records import Record
+from questbook.types import JSON
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -21,53 +24,77 @@ if TYPE_CHECKING:
 PIECE_CHARS = 800
 """Longest piece: about 200 tokens, so that four of them fill the prompt's default share for memories."""
 
-LARGEST = 64 * 1024 * 1024
-"""Bytes of the largest file that is read."""
+MAX_BYTES = 64 * 1024 * 1024
+"""Size of the largest file that is read."""
 
-_ENDS = ["\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ", ""]  # where to cut, the best first
+_SEPARATORS = ["\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ", ""]  # where to cut, the best first
 _HEADINGS = [("#" * level, str(level)) for level in range(1, 7)]
 _LEVELS = [level for _, level in _HEADINGS]
-_WORDS_ONLY = ["a", "b", "em", "i", "img", "strong"]  # tags of which the text stays
+_INLINE_TAGS = ["a", "b", "em", "i", "img", "strong"]  # only their text is kept
 _INSTALL = "Install the extra `lore`, in the project's directory: pip install -c constraints.txt -e '.[lore]'"
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
-class Piece(NamedTuple):
-    """A piece of a document.
+@dataclass(frozen=True, kw_only=True)
+class LorePiece(Record):
+    """A piece of a document, as a record in the store.
 
     Attributes:
         text: What it says; at most `PIECE_CHARS` characters and its headings.
-        place: Where it stood: {"page": number from 1} in a PDF, {"row": number from 1, below the header} in a CSV
-            file, {"section": its headings} in Markdown and HTML, nothing in plain text.
+        source: Name of the file.
+        digest: SHA-256 of the file, in hexadecimal digits.
+        page: Page of a PDF file, from 1; 0 in other files.
+        row: Row of a CSV file below the header, from 1; 0 in other files.
+        section: Headings of a piece of Markdown or HTML, "Gods › Ash"; "" above the first and in other files.
     """
 
-    text: str
-    place: dict[str, Any]
+    kind: str = "lore"
+    source: str = ""
+    digest: str = ""
+    page: int = 0
+    row: int = 0
+    section: str = ""
+
+    @property
+    def citation(self) -> str:
+        """Where it is found: "bestiary.pdf, page 12"; "people.csv, row 4"; "gods.md, The Old Ones › Ash".
+
+        "" for a record of another kind, which has no source.
+        """
+        if not self.source:
+            return ""
+        page, row = f"page {self.page}" if self.page else "", f"row {self.row}" if self.row else ""
+        return ", ".join(part for part in (self.source, page, row, self.section) if part)
+
+    @property
+    def body(self) -> str:
+        """The text without the headings that `citation` names."""
+        return self.text.removeprefix(f"{self.section}\n") if self.section else self.text
 
 
-def read_document(path: Path, data: bytes) -> list[Piece]:
-    """Read a document.
+def read_document(path: Path, data: bytes) -> list[LorePiece]:
+    """Read a document into pieces, without source and digest.
 
     Args:
-        path: The file; its suffix says what kind it is.
-        data: Its bytes, as `read_bytes` gives them.
+        path: The file; its suffix says of which kind it is.
+        data: Its bytes, as `read_bytes` returns them.
 
     Raises:
-        UnreadableDocumentError: It is of a kind that is not known, broken, encrypted, without text, in another
-            encoding than it should be, or a library is missing that reads it.
+        UnreadableDocumentError: Its kind is not supported; it is broken, encrypted, empty, or in a wrong encoding; or
+            the library that reads it is missing.
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise UnreadableDocumentError(f"{_kind(path)}; what can be read: {', '.join(_READERS)}")
+        raise UnreadableDocumentError(f"{_kind(path)}; supported: {', '.join(_READERS)}")
     if not data.strip():
         raise UnreadableDocumentError("the file is empty")
     try:
-        pieces = [_cleaned(piece) for piece in reader(path, data)]
+        pieces = [_clean(piece) for piece in reader(path, data)]
     except UnreadableDocumentError:
         raise
     except ImportError as error:
         raise UnreadableDocumentError(f"{error.name or 'a library'} is not installed. {_INSTALL}") from error
-    except Exception as error:  # parsers of broken files raise anything
+    except Exception as error:  # on a broken file, parsers raise errors of any class
         raise UnreadableDocumentError(_reason(error)) from error
     pieces = [piece for piece in pieces if piece.text]
     if not pieces:
@@ -80,18 +107,18 @@ def read_bytes(path: Path) -> bytes:
     """Return a file's bytes.
 
     Raises:
-        UnreadableDocumentError: There is no such file, it is no regular file, too large, or may not be read.
+        UnreadableDocumentError: There is no such file, it is not a regular file, is too large, or may not be read.
     """
     try:
         if not path.exists():
             raise UnreadableDocumentError("there is no such file")
         if path.is_dir():
-            raise UnreadableDocumentError("there is no file in it that can be read")
+            raise UnreadableDocumentError("it has no file that can be read")
         if not path.is_file():
-            raise UnreadableDocumentError("it is no regular file")
-        if (size := path.stat().st_size) > LARGEST:
+            raise UnreadableDocumentError("it is not a regular file")
+        if (size := path.stat().st_size) > MAX_BYTES:
             raise UnreadableDocumentError(
-                f"it has {size / 2**20:,.0f} MiB; at most {LARGEST >> 20} MiB can be read. Split it"
+                f"it has {size / 2**20:,.0f} MiB; at most {MAX_BYTES >> 20} MiB can be read. Split it"
             )
         return path.read_bytes()
     except (OSError, ValueError) as error:
@@ -100,13 +127,14 @@ def read_bytes(path: Path) -> bytes:
         raise UnreadableDocumentError(getattr(error, "strerror", None) or str(error)) from error
 
 
-def documents_in(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], list[Path]]:
-    """Say which files are meant: those given, and of a directory all of kinds that can be read, however deep.
+def find_documents(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], list[Path]]:
+    """Find files to read: those in `paths`, and in its directories, however deep, all whose kind is supported.
 
-    Hidden files and directories are left out, and links to directories are not followed.
+    Hidden files and directories are left out, and links to directories are not followed. A directory without a
+    supported file is returned as if it were a file, to be refused by its name.
 
     Returns:
-        The files, each once; and those in the directories that are of another kind.
+        The files, each once; and the files in directories whose kind is not supported.
     """
     files, others = dict[Path, None](), dict[Path, None]()
     for path in map(Path, paths):
@@ -114,18 +142,16 @@ def documents_in(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], l
             files[path] = None
             continue
         inside = list(_walk(path))
-        known = [file for file in inside if file.suffix.lower() in _READERS]
-        files |= dict.fromkeys(known)
+        supported = [file for file in inside if file.suffix.lower() in _READERS]
+        files |= dict.fromkeys(supported or [path])
         others |= dict.fromkeys(file for file in inside if file.suffix.lower() not in _READERS)
-        if not known:
-            files[path] = None  # to be refused by name: there was nothing in it
     return list(files), list(others)
 
 
 def _is_directory(path: Path) -> bool:
     try:
         return path.is_dir()
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # no file can have such a name
         return False
 
 
@@ -136,52 +162,51 @@ def _walk(directory: Path) -> Iterator[Path]:
 
 
 def _kind(path: Path) -> str:
-    return f"{path.suffix} files are of no kind that is known" if path.suffix else "its name has no suffix"
+    return f"{path.suffix} files are not supported" if path.suffix else "its name has no suffix"
 
 
-def _text(path: Path, data: bytes) -> Iterator[Piece]:
-    yield from _pieces(_loaded(path, _encoding(data)), {})
+def _text(path: Path, data: bytes) -> Iterator[LorePiece]:
+    yield from _pieces(_load(path, _encoding(data)))
 
 
-def _markdown(path: Path, data: bytes) -> Iterator[Piece]:
-    yield from _sections(_loaded(path, _encoding(data)))
+def _markdown(path: Path, data: bytes) -> Iterator[LorePiece]:
+    yield from _sections(_load(path, _encoding(data)))
 
 
-def _html(path: Path, data: bytes) -> Iterator[Piece]:
+def _html(path: Path, data: bytes) -> Iterator[LorePiece]:
     from langchain_community.document_transformers import MarkdownifyTransformer
     from langchain_core.documents import Document
 
-    _needed("bs4", "markdownify")
-    html = _loaded(path, _encoding(data, declared=True))
-    html = re.sub(r"(?is)<title\b.*?</title\s*>", "", html)  # stands in the page as a heading, if it is one
-    (told,) = MarkdownifyTransformer(strip=_WORDS_ONLY, escape_misc=False, escape_asterisks=False).transform_documents(
-        [Document(html)]
-    )
-    yield from _sections(told.page_content.replace("\\_", "_"))
+    _require("bs4", "markdownify")
+    html = _load(path, _encoding(data, declared=True))
+    html = re.sub(r"(?is)<title\b.*?</title\s*>", "", html)  # a title that is a heading is in the page too
+    markdownify = MarkdownifyTransformer(strip=_INLINE_TAGS, escape_misc=False, escape_asterisks=False)
+    (page,) = markdownify.transform_documents([Document(html)])
+    yield from _sections(page.page_content.replace("\\_", "_"))
 
 
-def _csv(path: Path, data: bytes) -> Iterator[Piece]:
+def _csv(path: Path, data: bytes) -> Iterator[LorePiece]:
     from langchain_community.document_loaders.csv_loader import CSVLoader
 
     encoding = _encoding(data)
     header = data.decode(encoding, "replace").lstrip().partition("\n")[0]
-    given: dict[str, Any] = {"delimiter": max(",;\t|", key=header.count), "restkey": "more", "restval": ""}
-    for row in CSVLoader(path, csv_args=given, encoding=encoding).lazy_load():
+    csv_args: JSON = {"delimiter": max(",;\t|", key=header.count), "restkey": "more", "restval": ""}
+    for row in CSVLoader(path, csv_args=csv_args, encoding=encoding).lazy_load():
         if any(line.partition(": ")[2] for line in row.page_content.splitlines()):
-            yield from _pieces(row.page_content, {"row": row.metadata["row"] + 1})
+            yield from _pieces(row.page_content, row=row.metadata["row"] + 1)
 
 
-def _pdf(path: Path, data: bytes) -> Iterator[Piece]:
-    _needed("pypdf")
+def _pdf(path: Path, data: bytes) -> Iterator[LorePiece]:
+    _require("pypdf")
     from langchain_community.document_loaders.pdf import PyPDFLoader
 
     if b"%PDF-" not in data[:1024]:
-        raise UnreadableDocumentError("it is no PDF file, though its name says so")
+        raise UnreadableDocumentError("it is not a PDF file, although its name says so")
     for page in PyPDFLoader(path, mode="page").lazy_load():
-        yield from _pieces(page.page_content, {"page": page.metadata["page"] + 1})
+        yield from _pieces(page.page_content, page=page.metadata["page"] + 1)
 
 
-_READERS: dict[str, Callable[[Path, bytes], Iterator[Piece]]] = {
+_READERS: dict[str, Callable[[Path, bytes], Iterator[LorePiece]]] = {
     ".txt": _text,
     ".text": _text,
     ".md": _markdown,
@@ -193,49 +218,49 @@ _READERS: dict[str, Callable[[Path, bytes], Iterator[Piece]]] = {
 }
 
 
-def _needed(*libraries: str) -> None:
+def _require(*libraries: str) -> None:
     for library in libraries:
         importlib.import_module(library)
 
 
-def _loaded(path: Path, encoding: str) -> str:
+def _load(path: Path, encoding: str) -> str:
     from langchain_community.document_loaders.text import TextLoader
 
     documents: Sequence[Document] = TextLoader(path, encoding=encoding).load()
     return documents[0].page_content
 
 
-def _sections(markdown: str) -> Iterator[Piece]:
+def _sections(markdown: str) -> Iterator[LorePiece]:
     from langchain_text_splitters import MarkdownHeaderTextSplitter
 
-    found = False
+    empty = True
     for section in MarkdownHeaderTextSplitter(_HEADINGS).split_text(markdown):
         headings = " › ".join(str(section.metadata[level]) for level in _LEVELS if section.metadata.get(level))
         # The splitter puts two spaces and a line break where there was a blank line.
-        for piece in _pieces(section.page_content.replace("  \n", "\n\n"), {"section": headings} if headings else {}):
-            found = True
-            # A piece is found by its headings too.
-            yield piece._replace(text=f"{headings}\n{piece.text}") if headings else piece
-    if not found:  # headings alone
-        yield from _pieces(markdown, {})
+        for piece in _pieces(section.page_content.replace("  \n", "\n\n"), section=headings):
+            empty = False
+            # A search finds a piece by its headings too.
+            yield replace(piece, text=f"{headings}\n{piece.text}") if headings else piece
+    if empty:  # there are only headings
+        yield from _pieces(markdown)
 
 
-def _pieces(text: str, place: dict[str, Any]) -> Iterator[Piece]:
+def _pieces(text: str, **place: Any) -> Iterator[LorePiece]:
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     if len(text) <= PIECE_CHARS:
-        yield Piece(text, place)
+        yield LorePiece(text=text, **place)
         return
     splitter = RecursiveCharacterTextSplitter(
-        chunk_size=PIECE_CHARS, chunk_overlap=0, separators=_ENDS, keep_separator="end"
+        chunk_size=PIECE_CHARS, chunk_overlap=0, separators=_SEPARATORS, keep_separator="end"
     )
     for piece in splitter.split_text(text):
-        yield Piece(piece, place)
+        yield LorePiece(text=piece, **place)
 
 
-def _cleaned(piece: Piece) -> Piece:
-    text = piece.text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates, as PDF files give them
-    return piece._replace(text="".join(c for c in text if c in "\n\t" or c.isprintable() or c.isspace()).strip())
+def _clean(piece: LorePiece) -> LorePiece:
+    text = piece.text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates, which PDF files may have
+    return replace(piece, text="".join(c for c in text if c in "\n\t" or c.isprintable() or c.isspace()).strip())
 
 
 def _encoding(data: bytes, *, declared: bool = False) -> str:
@@ -247,8 +272,8 @@ def _encoding(data: bytes, *, declared: bool = False) -> str:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
-        if declared and (named := _declared(data)):
-            return named
+        if declared and (html_encoding := _declared(data)):
+            return html_encoding
         raise UnreadableDocumentError(
             f"it is not in UTF-8: byte 0x{data[error.start]:02x} at {error.start:,}. "
             "Save it as UTF-8, or convert it with iconv"
@@ -257,20 +282,20 @@ def _encoding(data: bytes, *, declared: bool = False) -> str:
 
 
 def _declared(data: bytes) -> str | None:
-    """Return the encoding that an HTML file says it is in, if it can be read so."""
-    _needed("bs4")
+    """Return the encoding that an HTML file declares, if the file can be read in it."""
+    _require("bs4")
     from bs4.dammit import EncodingDetector
 
-    named = EncodingDetector.find_declared_encoding(data, is_html=True)
+    encoding = EncodingDetector.find_declared_encoding(data, is_html=True)
     try:
-        data.decode(named or "utf-8")
+        data.decode(encoding or "utf-8")
     except (LookupError, UnicodeDecodeError):
         return None
-    return named
+    return encoding
 
 
 def _reason(error: Exception) -> str:
-    cause = error.__cause__ or error  # loaders wrap what went wrong
+    cause = error.__cause__ or error  # loaders wrap the real error
     kind = type(cause).__name__
     if kind in ("FileNotDecryptedError", "WrongPasswordError"):
         return "it is encrypted; save a copy without a password"

@@ -179,6 +179,7 @@ def _number(value: object) -> float:
 _BY_DEFAULT: dict[type, Callable[[object], Any]] = {
     str: _text,
     bool: bool,
+    int: lambda value: _whole(value) or 0,
     float: _number,
     tuple: _texts,
     type(None): _text_or_none,

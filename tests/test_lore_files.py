@@ -12,9 +12,8 @@ from questbook import FaissStore
 from questbook.graphs.dungeon_master.sections import memory_line
 from questbook.graphs.terminal.commands import COMMANDS
 from questbook.memory.errors import StoreError, UnknownLoreError
-from questbook.memory.lore.citation import citation
-from questbook.memory.lore.documents import PIECE_CHARS, documents_in
-from questbook.memory.lore.lore import add_lore, list_lore, remove_lore
+from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
+from questbook.memory.lore.documents import PIECE_CHARS, LorePiece, find_documents
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.namespaces import campaign_namespace
 
@@ -66,8 +65,8 @@ async def test_a_page_of_a_pdf_is_cited_by_its_number(store, tmp_path):
     assert (done.outcome, done.file.pieces) == ("added", 2)
     owlbear, troll = await records(store)
     assert troll["text"] == "The troll (under) the bridge reads."
-    assert citation(troll) == "bestiary.pdf, page 3"
-    assert citation(owlbear) == "bestiary.pdf, page 1"
+    assert LorePiece.from_json(troll).citation == "bestiary.pdf, page 3"
+    assert LorePiece.from_json(owlbear).citation == "bestiary.pdf, page 1"
     assert troll["kind"] == "lore"
     assert troll["digest"] == done.file.digest
 
@@ -75,7 +74,7 @@ async def test_a_page_of_a_pdf_is_cited_by_its_number(store, tmp_path):
 async def test_markdown_is_cut_at_headings_and_each_piece_is_found_by_them(store, tmp_path):
     text = "before\n# Gods\n\nThey are old.\n\nAnd many.\n## Ash\nShe sleeps.\n# Inns\n```\n# no heading\n```\n"
     await add(store, *files(tmp_path, world_md=text))
-    found = {citation(record): record["text"] for record in await records(store)}
+    found = {LorePiece.from_json(record).citation: record["text"] for record in await records(store)}
     assert found == {
         "world.md": "before",
         "world.md, Gods": "Gods\nThey are old.\n\nAnd many.",
@@ -97,7 +96,7 @@ async def test_html_keeps_words_together_and_drops_scripts(store, tmp_path):
     await add(store, *files(tmp_path, inn_html=html))
     (record,) = await records(store)
     assert record["text"] == "The Bent Nail\nAn old inn & a well_house*.\n\nNext."
-    assert citation(record) == "inn.html, The Bent Nail"
+    assert LorePiece.from_json(record).citation == "inn.html, The Bent Nail"
 
 
 async def test_html_is_read_in_the_encoding_that_it_declares(store, tmp_path):
@@ -110,7 +109,11 @@ async def test_rows_of_a_csv_file_are_cited(store, tmp_path, sign):
     rows = ["name,craft,town", "Ada,smith,Ford", "Bo,,Ford,extra,more", ",,", "Cy,baker,Ash"]
     await add(store, *files(tmp_path, people_csv="\n".join(rows).replace(",", sign)))
     found = await records(store)
-    assert [citation(record) for record in found] == ["people.csv, row 1", "people.csv, row 2", "people.csv, row 4"]
+    assert [LorePiece.from_json(record).citation for record in found] == [
+        "people.csv, row 1",
+        "people.csv, row 2",
+        "people.csv, row 4",
+    ]
     assert found[0]["text"] == "name: Ada\ncraft: smith\ntown: Ford"
     assert found[1]["text"] == "name: Bo\ncraft: \ntown: Ford\nmore: extra,more"
 
@@ -134,12 +137,12 @@ async def test_a_byte_order_mark_says_the_encoding(store, tmp_path, encoding):
         ("a_html", b"<p></p>", "there is no text in it"),
         ("a_csv", b"name,craft\n", "there is no text in it"),
         ("a_csv", b'a,b\n"' + b"x" * 200_000 + b'",y', "it is broken: field larger than field limit (131072)"),
-        ("a_pdf", b"not one", "it is no PDF file, though its name says so"),
+        ("a_pdf", b"not one", "it is not a PDF file, although its name says so"),
         ("a_pdf", b"%PDF-1.4\n garbage", "it is broken: "),
         ("a_pdf", pdf("Hello there")[:200], "it is broken: "),
         ("a_pdf", pdf(""), "there is no text in it; scanned pages need text recognition (OCR) first"),
         ("a_pdf", pdf("Hidden", password="x"), "it is encrypted; save a copy without a password"),
-        ("a_docx", b"PK", ".docx files are of no kind that is known; what can be read: .txt, .text, .md, "),
+        ("a_docx", b"PK", ".docx files are not supported; supported: .txt, .text, .md, "),
     ],
 )
 async def test_a_file_that_cannot_be_read_is_refused_with_the_reason(store, tmp_path, name, data, expected):
@@ -151,11 +154,11 @@ async def test_what_is_no_file_is_refused_with_the_reason(store, tmp_path):
     assert await reason(store, tmp_path / "none.md") == "there is no such file"
     assert await reason(store, "a\0b.md") == "there is no such file"
     assert await reason(store, "x" * 5000 + ".md") in ("there is no such file", "File name too long")
-    assert (await reason(store, tmp_path)).endswith("there is no file in it that can be read")
+    assert (await reason(store, tmp_path)).endswith("it has no file that can be read")
     (tmp_path / "ring.md").symlink_to(tmp_path / "ring.md")
     assert await reason(store, tmp_path / "ring.md")
     assert (await reason(store, "/dev/null.md")) == "there is no such file"
-    assert (await reason(store, "/dev/null")) == "it is no regular file"
+    assert (await reason(store, "/dev/null")) == "it is not a regular file"
 
 
 async def test_a_missing_library_is_named_with_how_to_get_it(store, tmp_path, monkeypatch):
@@ -238,7 +241,7 @@ async def test_removed_by_name_or_path_and_unknown_names_are_refused(store, tmp_
     assert (await remove_lore(store, "u", "c", "a.md")).pieces == 2
     assert (await remove_lore(store, "u", "c", str(two))).name == "b.md"
     assert await texts(store) == []
-    with pytest.raises(UnknownLoreError, match=r"There is no lore of the name 'a.md' in campaign 'c'. There is: none"):
+    with pytest.raises(UnknownLoreError, match=r"There is no lore named 'a.md' in campaign 'c'. There is: none"):
         await remove_lore(store, "u", "c", "a.md")
 
 
@@ -250,7 +253,7 @@ async def test_of_a_directory_what_can_be_read_is_taken(store, tmp_path):
     files(tmp_path / ".git", d_txt="d")
     (tmp_path / "deep" / "up").symlink_to(tmp_path)
     assert [done.path.name for done in await add(store, tmp_path, tmp_path / "b.md")] == ["b.md", "c.txt"]
-    assert [path.name for path in documents_in([tmp_path])[1]] == ["a.png"]
+    assert [path.name for path in find_documents([tmp_path])[1]] == ["a.png"]
 
 
 async def test_names_that_are_no_text_are_shown_and_kept(store, tmp_path):

@@ -1,0 +1,204 @@
+"""The lore of a campaign: files added, listed and removed.
+
+A file is cut into pieces, each a record in `(user, campaign, "lore")`; a note about the file itself is in
+`(user, campaign, "lore_files")`. A record's key is made from the file's path and the number of the piece, so adding a
+file again replaces it in one batch: all the new pieces, none of the old. Lore belongs to no timeline: it stays when a
+campaign is rewound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from langgraph.store.base import BaseStore, PutOp
+
+from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError
+from questbook.memory.lore.documents import LorePiece, find_documents, read_bytes, read_document
+from questbook.memory.store.any_store import items_under, put_all
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.types import JSON
+
+LORE = "lore"
+"""Last label of the namespace of a campaign's lore."""
+
+_FILES = "lore_files"
+_READER_VERSION = b"questbook lore 1\n"  # part of each digest: with another number, unchanged files are read again
+
+Outcome = Literal["added", "replaced", "unchanged", "unreadable"]
+
+
+class LoreFile(NamedTuple):
+    """A file whose text is kept as lore.
+
+    Attributes:
+        key: Key of its note; the keys of its records begin with it.
+        name: Its name in citations: the file's name, with as much of its path as no other file has.
+        path: Its whole path when it was read.
+        pieces: How many records it became.
+        digest: SHA-256 of its content, in 64 hexadecimal digits.
+        added_at: When it was read, ISO 8601 in UTC.
+    """
+
+    key: str
+    name: str
+    path: str
+    pieces: int
+    digest: str
+    added_at: str
+
+
+class AddResult(NamedTuple):
+    """The outcome of adding one file.
+
+    Attributes:
+        path: The file, as the caller named it.
+        outcome: "added", "replaced", "unchanged" (nothing was written), or "unreadable" (earlier lore of it stays).
+        reason: Why it could not be read; "" if it could.
+        file: The file as it is kept now; None if it could not be read.
+    """
+
+    path: Path
+    outcome: Outcome
+    reason: str = ""
+    file: LoreFile | None = None
+
+
+async def add_lore(
+    store: BaseStore, user: str, campaign: str, paths: Iterable[str | os.PathLike[str]]
+) -> AsyncGenerator[AddResult]:
+    """Read files into a campaign's lore, one after the other; yield the outcome of each.
+
+    A file that is lore already is replaced if its content has changed. If one cannot be read, its outcome says why and
+    the others are added. In a directory, all files of supported kinds are read (`find_documents`).
+    The caller must not add the same file twice at the same time.
+
+    Args:
+        store: Any store; each file is one batch.
+        user: The user.
+        campaign: The campaign.
+        paths: Files and directories.
+
+    Raises:
+        StoreError: The store failed; the files yielded before are kept.
+    """
+    files, _ = await asyncio.to_thread(find_documents, paths)
+    kept = {file.key: file for file in await list_lore(store, user, campaign)}
+    resolved = await asyncio.to_thread(lambda: {file: _resolve(file) for file in files})
+    names = _choose_names(
+        {_file_key(path): path for path in resolved.values()}, {key: file.name for key, file in kept.items()}
+    )
+    for file, path in resolved.items():
+        key = _file_key(path)
+        before = kept.get(key)
+        try:
+            digest, pieces = await asyncio.to_thread(_read, Path(path), before)
+        except UnreadableDocumentError as error:
+            yield AddResult(file, "unreadable", str(error))
+            continue
+        if before and pieces is None:
+            yield AddResult(file, "unchanged", file=before)
+            continue
+        pieces = pieces or []
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        kept[key] = LoreFile(key, names[key], printable(path), len(pieces), digest, now)
+        await put_all(store, _writes(user, campaign, kept[key], pieces, before.pieces if before else 0))
+        yield AddResult(file, "replaced" if before else "added", file=kept[key])
+
+
+async def list_lore(store: BaseStore, user: str, campaign: str) -> list[LoreFile]:
+    """Return the files that are a campaign's lore, by name."""
+    namespace = campaign_namespace(user, campaign, _FILES)
+    files = [LoreFile(item.key, **item.value) async for item in items_under(store, namespace)]
+    return sorted(files, key=lambda file: file.name)
+
+
+async def remove_lore(store: BaseStore, user: str, campaign: str, name: str) -> LoreFile:
+    """Remove a file's lore; return the file.
+
+    Args:
+        store: The store.
+        user: The user.
+        campaign: The campaign.
+        name: Its name, as `list_lore` returns it, or its path; the file itself need not exist any more.
+
+    Raises:
+        UnknownLoreError: There is no lore with that name.
+    """
+    files = await list_lore(store, user, campaign)
+    key = _file_key(await asyncio.to_thread(_resolve, Path(name)))
+    file = next((f for f in files if f.name == name), None) or next((f for f in files if f.key == key), None)
+    if file is None:
+        names = ", ".join(repr(f.name) for f in files[:10]) + (", …" if len(files) > 10 else "") or "none"
+        raise UnknownLoreError(f"There is no lore named {name!r} in campaign {campaign!r}. There is: {names}.")
+    records, notes = campaign_namespace(user, campaign, LORE), campaign_namespace(user, campaign, _FILES)
+    deletes = [PutOp(records, _piece_key(file.key, number), None) for number in range(file.pieces)]
+    await store.abatch([*deletes, PutOp(notes, file.key, None)])
+    return file
+
+
+def _read(path: Path, before: LoreFile | None) -> tuple[str, list[LorePiece] | None]:
+    """Return a file's digest and its pieces; None instead of the pieces if it has not changed."""
+    data = read_bytes(path)
+    digest = hashlib.sha256(_READER_VERSION + data).hexdigest()
+    if before and before.digest == digest:
+        return digest, None
+    return digest, read_document(path, data)
+
+
+def _writes(user: str, campaign: str, file: LoreFile, pieces: Sequence[LorePiece], old_pieces: int) -> list[PutOp]:
+    """Return the writes of a file's pieces and of its note, and the deletes of old pieces beyond the new ones."""
+    records, notes = campaign_namespace(user, campaign, LORE), campaign_namespace(user, campaign, _FILES)
+    values: list[JSON | None] = [replace(piece, source=file.name, digest=file.digest).to_json() for piece in pieces]
+    values += [None] * (old_pieces - len(pieces))
+    note = {name: value for name, value in file._asdict().items() if name != "key"}
+    return [
+        *(PutOp(records, _piece_key(file.key, number), value) for number, value in enumerate(values)),
+        PutOp(notes, file.key, note, index=False),
+    ]
+
+
+def _resolve(path: Path) -> str:
+    try:
+        return str(path.resolve())
+    except (OSError, ValueError, RuntimeError):  # an impossible name, or a ring of links: refused when it is read
+        return os.path.abspath(path)
+
+
+def _file_key(path: str) -> str:
+    return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+def _piece_key(key: str, number: int) -> str:
+    return f"{key}-{number}"
+
+
+def _choose_names(paths: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+    """Name new files by the shortest end of their path that no other file has; a file that has a name keeps it.
+
+    Args:
+        paths: Paths of the files that are added, by key.
+        names: Names of the files that are lore already, by key.
+    """
+    names = dict(names)
+    new = {key: Path(path).parts for key, path in paths.items() if key not in names}
+    for key, parts in new.items():
+        others = [other_parts for other, other_parts in new.items() if other != key]
+        for length in range(1, len(parts) + 1):
+            name = printable("/".join(parts[-length:]))
+            if name not in names.values() and all(other[-length:] != parts[-length:] for other in others):
+                break
+        names[key] = name
+    return names
+
+
+def printable(name: str) -> str:
+    """Return a file's name or path as text that can be shown and stored."""
+    name = name.encode("utf-8", "replace").decode("utf-8")  # a file's name may have bytes that are not text
+    return "".join(c if c.isprintable() else "?" for c in name)
