@@ -6,7 +6,7 @@ import pytest
 
 from questbook import FaissStore
 from questbook.memory.store import shards
-from questbook.memory.store.shards import snapshot_path
+from questbook.memory.store.snapshots import snapshot_path
 
 ROOT = Path(__file__).parent.parent
 

@@ -1,9 +1,14 @@
-"""What a file is indexed with: bringing it and the settings together, and noticing when they part."""
+"""What a file is indexed with: keep the file's vectors and words in step with the store's settings.
+
+A file written with another embedder gets new vectors from its texts, a file with other word columns a new word index.
+"""
 
 import json
+import logging
 import sqlite3
+import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
@@ -13,66 +18,80 @@ from questbook.memory.embeddings.embedding_batch import EmbeddingBatch
 from questbook.memory.errors import EmbedderChangedError
 from questbook.memory.store.database import Database
 from questbook.memory.store.index_config import IndexSettings
-from questbook.memory.store.lexical import Lexical, texts_at
-from questbook.memory.store.reembedding import Progress, embed_again, index_words_again, meta
+from questbook.memory.store.rows import SHIFT
+from questbook.memory.store.word_index import WordColumns, texts_at, write_words
+
+Progress = Callable[[int, int], None]
+"""Called with the number of items that are done and the number of all items."""
+
+_log = logging.getLogger(__name__)
+_AT_ONCE = 256  # items that are embedded in one call and written in one transaction
+_LOG_EVERY = 5.0  # seconds
+
+# Items without new vectors, or changed since they got them.
+_LEFT = (
+    "SELECT items.id, items.value, items.paths, items.updated_at FROM items "
+    "LEFT JOIN next_items ON next_items.item = items.id AND next_items.updated_at = items.updated_at "
+    "WHERE next_items.item IS NULL AND items.id > ? ORDER BY items.id LIMIT ?"
+)
+_ITEMS_AFTER = "SELECT id, value, paths FROM items WHERE id > ? ORDER BY id LIMIT ?"
 
 
 class FileIndex:
-    """The embedder and the word columns of a store, as its file knows them.
+    """The embedder and the word columns of a store, compared with those of its file.
 
     Args:
         database: The file.
         settings: What the store was opened with; None for no index.
-        reembed: Whether vectors of another embedder may be made anew.
-        progress: Told while that lasts.
+        reembed: Whether vectors of another embedder may be replaced.
+        progress: Called while that lasts; None: it is logged every few seconds.
     """
 
     def __init__(
         self, database: Database, settings: IndexSettings | None, *, reembed: bool, progress: Progress | None
     ) -> None:
         self.batch: EmbeddingBatch | None = None
-        self.lexical = Lexical(settings.columns) if settings and settings.columns else None
+        self.word_columns = WordColumns(settings.columns) if settings and settings.columns else None
         self._database = database
         self._settings = settings
         self._reembed = reembed
         self._progress = progress
-        self._stamps: dict[str, str] = {}
+        self._names: dict[str, str] = {}  # of the embedder and the columns, as the file keeps them
 
-    def settle(self) -> str:
+    def update(self) -> str:
         """Make the indexes in the file what the settings say.
 
         Returns:
             A name for the file with this embedder, which no other has.
 
         Raises:
-            EmbedderChangedError: If the dimension is wrong, or the file has another embedder and may not
-                change.
+            EmbedderChangedError: If the dimension is wrong, or the file has another embedder and may not change.
             EmbeddingError: If the embedder fails.
         """
         if self._settings is not None and self._settings.embeddings is not None:
-            self.batch = self._measured(self._settings.embeddings, self._settings.dims)
-            self._stamps["embedder"] = _stamp(self.batch)
-        if self.lexical is not None:
-            self._stamps["lexical"] = json.dumps(list(self.lexical.columns))
-        known = self._claim()
-        if self.batch is not None and known.get("embedder") != self._stamps["embedder"]:
-            if known.get("embedder") and not self._reembed:
+            self.batch = self._measure(self._settings.embeddings, self._settings.dims)
+            self._names["embedder"] = _name(self.batch)
+        if self.word_columns is not None:
+            self._names["lexical"] = json.dumps(list(self.word_columns.columns))
+        old = self._register()
+        if self.batch is not None and old.get("embedder") != self._names["embedder"]:
+            if old.get("embedder") and not self._reembed:
                 raise EmbedderChangedError(
-                    f"{self._database.path} holds vectors of {known['embedder']}, but was opened with "
-                    f"{self._stamps['embedder']}: open it with the former, or allow reembed=True"
+                    f"{self._database.path} holds vectors of {old['embedder']}, but was opened with "
+                    f"{self._names['embedder']}: open it with the former, or allow reembed=True"
                 )
-            embed_again(self._database, self.batch, self._stamps["embedder"], self.texts, self._progress)
-        if self.lexical is not None and known.get("lexical") != self._stamps["lexical"]:
-            index_words_again(self._database, self.lexical, self._stamps["lexical"])
-        return f"{known['store']} {self._stamps.get('embedder')}"
+            self._embed_all(self.batch, self._names["embedder"])
+        if self.word_columns is not None and old.get("lexical") != self._names["lexical"]:
+            self._index_all_words(self.word_columns, self._names["lexical"])
+        return f"{old['store']} {self._names.get('embedder')}"
 
-    def _measured(self, embeddings: Embeddings, dims: int | None) -> EmbeddingBatch:
-        """The embedder with its dimension, which is measured if it neither says it nor was ever seen here."""
+    def _measure(self, embeddings: Embeddings, dims: int | None) -> EmbeddingBatch:
+        """Return the embedder with its dimension; measure it if neither the embedder nor the file says it."""
         if dims is not None:
             batch = EmbeddingBatch(embeddings, dims)
             with self._database.reading() as connection:
-                seen = meta(connection, "embedder")
-            if announced_dims(embeddings) or seen == _stamp(batch):
+                in_file = _read_meta(connection, "embedder")
+            if announced_dims(embeddings) or in_file == _name(batch):
                 return batch
         measured = EmbeddingBatch.probed(embeddings)
         if dims not in (None, measured.dims):
@@ -82,21 +101,21 @@ class FileIndex:
             )
         return measured
 
-    def _claim(self) -> dict[str, str]:
-        """What the file says of itself; a file without items takes on whatever the settings say."""
+    def _register(self) -> dict[str, str]:
+        """Return what the file says of itself; a file without items takes on the settings."""
         with self._database.reading() as connection:
-            known = dict(connection.execute("SELECT key, value FROM meta").fetchall())
-        if "store" in known and known == known | self._stamps:
-            return known  # so that opening does not write
+            meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+        if "store" in meta and meta == meta | self._names:
+            return meta  # so that opening does not write
         with self._database.writing() as connection:
             connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?)", (uuid.uuid4().hex,))
-            known = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+            meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
             if connection.execute("SELECT 1 FROM items LIMIT 1").fetchone() is not None:
-                return known
-            if self.lexical is not None and known.get("lexical") != self._stamps["lexical"]:
-                self.lexical.create(connection)
-            connection.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", self._stamps.items())
-            return known | self._stamps
+                return meta
+            if self.word_columns is not None and meta.get("lexical") != self._names["lexical"]:
+                self.word_columns.create_table(connection)
+            connection.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", self._names.items())
+            return meta | self._names
 
     def check(self, connection: sqlite3.Connection) -> None:
         """Make sure that the file is still indexed as it was when it was opened.
@@ -107,23 +126,20 @@ class FileIndex:
         Raises:
             EmbedderChangedError: If another process has opened it with other settings meanwhile.
         """
-        found = dict(connection.execute("SELECT key, value FROM meta").fetchall())
-        for name, mine in self._stamps.items():
-            if found.get(name) != mine:
+        meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+        for key, mine in self._names.items():
+            if meta.get(key) != mine:
                 raise EmbedderChangedError(
                     f"another process has changed what {self._database.path} is indexed with from {mine} to "
-                    f"{found.get(name)}: open it anew, with the same index in every process"
+                    f"{meta.get(key)}: open it again, with the same index in every process"
                 )
 
     def texts(self, value: Mapping[str, Any], index: Any) -> list[str]:
-        """What is embedded of a value.
+        """Return the texts of a value that are embedded, each as a vector of its own.
 
         Args:
             value: An item's value.
             index: `PutOp.index`.
-
-        Returns:
-            Texts, each of which becomes a vector.
         """
         if index is False or self._settings is None or self._settings.embeddings is None:
             return []
@@ -131,17 +147,143 @@ class FileIndex:
         return [text for path in paths for text in texts_at(value, path)]
 
     def words(self, value: Mapping[str, Any], index: Any) -> Sequence[str]:
-        """What of a value goes into the word index.
+        """Return the words of a value for each column of the word index, or () for none.
 
         Args:
             value: An item's value.
             index: `PutOp.index`.
-
-        Returns:
-            The words of each column, or () for none.
         """
-        return () if index is False or self.lexical is None else self.lexical.texts(value, index)
+        return () if index is False or self.word_columns is None else self.word_columns.words(value, index)
+
+    def _embed_all(self, batch: EmbeddingBatch, target: str) -> None:
+        """Replace every vector by one of another embedder.
+
+        The old vectors stay in use until all new ones are there; then one transaction exchanges them. Each batch is
+        committed at once, so that an interrupted run goes on where it stopped, and two processes share the work.
+
+        Args:
+            batch: The new embedder.
+            target: Its name, as the file will keep it.
+
+        Raises:
+            EmbeddingError: If embedding fails; the file still has the old vectors, and the new ones made so far.
+        """
+        with self._database.writing() as connection:
+            if not _begin_reembedding(connection, target):
+                return
+        logged, position = time.monotonic(), 0
+        while True:
+            with self._database.reading() as connection:
+                if _read_meta(connection, "reembedding") != target:
+                    return  # another process has finished it
+                left = connection.execute(_LEFT, (position, _AT_ONCE)).fetchall()
+                (done,) = connection.execute("SELECT count(*) FROM next_items").fetchone()
+                (total,) = connection.execute("SELECT count(*) FROM items").fetchone()
+            if self._progress is not None:
+                self._progress(min(done, total), total)
+            elif time.monotonic() - logged > _LOG_EVERY:
+                logged = time.monotonic()
+                _log.info("re-embedding %s with %s: %d of %d items", self._database.path, target, done, total)
+            if left:
+                position = left[-1][0]
+                texts = [
+                    self.texts(json.loads(value), json.loads(paths) if paths else None) for _, value, paths, _ in left
+                ]
+                vectors = batch.units(batch.embed([text for own in texts for text in own], ())[0])
+            with self._database.writing() as connection:
+                if _read_meta(connection, "reembedding") != target:
+                    return
+                if left:
+                    for (item, _, _, updated), own in zip(left, texts, strict=True):
+                        blobs = [vectors[text].astype("<f4").tobytes() for text in own]
+                        _write_next_vectors(connection, item, updated, blobs)
+                elif connection.execute(_LEFT, (0, 1)).fetchone() is None:
+                    _exchange_vectors(connection, target)
+                    return
+                else:
+                    position = 0  # something was written meanwhile
+
+    def _index_all_words(self, columns: WordColumns, target: str) -> None:
+        """Make the word index again, in one transaction.
+
+        Args:
+            columns: The columns that it is to have.
+            target: Their names, as the file will keep them.
+        """
+        with self._database.writing() as connection:
+            if _read_meta(connection, "lexical") == target:
+                return
+            columns.create_table(connection)
+            last = 0
+            while items := connection.execute(_ITEMS_AFTER, (last, _AT_ONCE)).fetchall():
+                for last, value, paths in items:
+                    words = self.words(json.loads(value), json.loads(paths) if paths else None)
+                    write_words(connection, last, last >> SHIFT, words, had=False)
+                    connection.execute("UPDATE items SET texts = ? WHERE id = ?", (bool(words), last))
+            connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('lexical', ?)", (target,))
 
 
-def _stamp(batch: EmbeddingBatch) -> str:
+def _name(batch: EmbeddingBatch) -> str:
+    """Return the name of an embedder, as the file keeps it."""
     return f"{identify(batch.embeddings)} with {batch.dims} dimensions"
+
+
+def _read_meta(connection: sqlite3.Connection, key: str) -> str | None:
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return row[0] if row else None
+
+
+def _begin_reembedding(connection: sqlite3.Connection, target: str) -> bool:
+    """Make room for the new vectors; return False if the file already has them."""
+    if _read_meta(connection, "embedder") == target:
+        return False
+    if _read_meta(connection, "reembedding") != target:
+        connection.execute("DROP TABLE IF EXISTS next_vectors")
+        connection.execute("DROP TABLE IF EXISTS next_items")
+        connection.execute(
+            "CREATE TABLE next_vectors (id INTEGER PRIMARY KEY, item INTEGER NOT NULL, vector BLOB NOT NULL)"
+        )
+        connection.execute(
+            "CREATE TABLE next_items (item INTEGER PRIMARY KEY, updated_at INTEGER NOT NULL, "
+            "first_vector INTEGER NOT NULL, vectors INTEGER NOT NULL)"
+        )
+        connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('reembedding', ?)", (target,))
+    return True
+
+
+def _write_next_vectors(connection: sqlite3.Connection, item: int, updated: int, vectors: Sequence[bytes]) -> None:
+    """Keep the new vectors of an item until all items have theirs."""
+    row = connection.execute("SELECT updated_at, first_vector, vectors FROM next_items WHERE item = ?", (item,))
+    old = row.fetchone()
+    if old is not None and old[0] == updated:
+        return  # another process was faster
+    if old is not None:
+        connection.execute("DELETE FROM next_vectors WHERE id >= ? AND id < ?", (old[1], old[1] + old[2]))
+    namespace = item >> SHIFT
+    (number,) = connection.execute("SELECT next_vector FROM namespaces WHERE id = ?", (namespace,)).fetchone()
+    first = (namespace << SHIFT | number) if vectors else 0
+    connection.execute("UPDATE namespaces SET next_vector = next_vector + ? WHERE id = ?", (len(vectors), namespace))
+    connection.executemany(
+        "INSERT INTO next_vectors (id, item, vector) VALUES (?, ?, ?)",
+        ((first + ordinal, item, vector) for ordinal, vector in enumerate(vectors)),
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO next_items (item, updated_at, first_vector, vectors) VALUES (?, ?, ?, ?)",
+        (item, updated, first, len(vectors)),
+    )
+
+
+def _exchange_vectors(connection: sqlite3.Connection, target: str) -> None:
+    """Put the new vectors in the place of the old ones."""
+    connection.execute("DELETE FROM next_vectors WHERE item NOT IN (SELECT id FROM items)")
+    connection.execute("DROP TABLE vectors")
+    connection.execute("ALTER TABLE next_vectors RENAME TO vectors")
+    connection.execute(
+        "UPDATE items SET (first_vector, vectors) = "
+        "(SELECT first_vector, vectors FROM next_items WHERE next_items.item = items.id)"
+    )
+    connection.execute("DROP TABLE next_items")
+    connection.execute("DELETE FROM removed")
+    connection.execute("UPDATE namespaces SET epoch = epoch + 1, version = version + 1")
+    connection.execute("DELETE FROM meta WHERE key = 'reembedding'")
+    connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('embedder', ?)", (target,))

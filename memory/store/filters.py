@@ -1,17 +1,31 @@
-"""Filters of a search: exact values, nested values, comparison operators and alternatives."""
+"""Filters of a search: exact values, nested values, comparison operators, and alternatives (`$or`).
+
+`check_filter` refuses a wrong filter, `matches` asks one value, `filter_index` asks all items of a namespace at once
+and answers with a `FilterMask`.
+"""
 
 from collections.abc import Callable, Mapping
 from operator import ge, gt, le, lt
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
-_OPERATORS = frozenset({"$eq", "$ne", *_ORDER})
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ids = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
 EITHER = "$or"
-"""In the place of a key: a list of filters, one of which must hold. LangGraph's own stores do not know it."""
+"""In the place of a key: a list of filters, of which one must hold. LangGraph's own stores do not know it."""
+
+ORDER: Mapping[str, Callable[[Any, Any], Any]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+"""The operators that compare by order."""
+
+_OPERATORS = frozenset({"$eq", "$ne", *ORDER})
 
 
 def check_filter(wanted: Mapping[str, Any]) -> None:
-    """Refuse a filter with an unknown operator before anything is searched.
+    """Refuse a wrong filter before anything is searched.
 
     Args:
         wanted: `SearchOp.filter`.
@@ -23,16 +37,16 @@ def check_filter(wanted: Mapping[str, Any]) -> None:
         if key != EITHER:
             _check_condition(condition)
             continue
-        if not isinstance(condition, list | tuple) or not all(isinstance(one, Mapping) for one in condition):
+        if not isinstance(condition, list | tuple) or not all(isinstance(branch, Mapping) for branch in condition):
             raise ValueError(f"{EITHER} takes a list of filters, got {condition!r:.80}")
-        for one in condition:
-            check_filter(one)
+        for alternative in condition:
+            check_filter(alternative)
 
 
 def _check_condition(condition: object) -> None:
     if not isinstance(condition, Mapping):
         return
-    if any(str(name).startswith("$") for name in condition):
+    if _has_operators(condition):
         for name in condition:
             if name not in _OPERATORS:
                 raise ValueError(f"Unsupported operator: {name}; expected one of {', '.join(sorted(_OPERATORS))}")
@@ -41,69 +55,66 @@ def _check_condition(condition: object) -> None:
             _check_condition(nested)
 
 
-def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether a stored value meets every condition of a filter.
+def _has_operators(condition: Mapping[str, Any]) -> bool:
+    return any(str(name).startswith("$") for name in condition)
 
-    A key is looked up as it is written; if the value has no such key, dots in it lead into nested objects. A
-    missing key counts as None. Values are compared as LangGraph's stores do: objects by the keys that the
-    filter names, lists element by element. Order operators compare numbers as numbers (also a number in a
-    string, if the other side is a number) and strings by code point; what cannot be ordered does not match.
+
+def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Return whether a stored value meets every condition of a filter.
+
+    A key is looked up as it is written; if the value has no such key, its dots lead into nested objects. A missing
+    key counts as None. Values are compared as LangGraph's stores compare them: objects by the keys that the filter
+    names, lists element by element. Order operators compare numbers as numbers (also a number in a string, if the
+    other side is a number) and strings by code point; other pairs do not match.
 
     Args:
         value: The item's value.
         wanted: A filter that passed `check_filter`.
-
-    Returns:
-        True if all conditions hold.
     """
     return not wanted or all(
-        any(matches(value, one) for one in condition) if key == EITHER else meets(look_up(value, key), condition)
+        any(matches(value, alternative) for alternative in condition)
+        if key == EITHER
+        else meets(look_up(value, key), condition)
         for key, condition in wanted.items()
     )
 
 
 def look_up(value: Mapping[str, Any], key: str) -> Any:
-    """What a value has under a key; None if nothing."""
+    """Return what a value has under a key; None if it has nothing there."""
     if key in value or "." not in key:
         return value.get(key)
-    found: Any = value
+    inner: Any = value
     for step in key.split("."):
-        if not isinstance(found, Mapping):
+        if not isinstance(inner, Mapping):
             return None
-        found = found.get(step)
-    return found
+        inner = inner.get(step)
+    return inner
 
 
 def meets(have: Any, condition: Any) -> bool:
-    """Whether what a value has under a key is as a condition wants it."""
+    """Return whether the value under one key meets its condition."""
     if isinstance(condition, Mapping):
-        if any(str(name).startswith("$") for name in condition):
+        if _has_operators(condition):
             return all(_compare(have, name, operand) for name, operand in condition.items())
         return isinstance(have, Mapping) and all(meets(have.get(key), want) for key, want in condition.items())
     if isinstance(condition, list | tuple):
         return (
             isinstance(have, list | tuple)
             and len(have) == len(condition)
-            and all(meets(one, other) for one, other in zip(have, condition, strict=True))
+            and all(meets(element, want) for element, want in zip(have, condition, strict=True))
         )
     return bool(have == condition)
 
 
 def _compare(have: Any, operator: str, operand: Any) -> bool:
-    if operator == "$eq":
-        return bool(have == _as_json(operand))
-    if operator == "$ne":
-        return bool(have != _as_json(operand))
-    compare = _ORDER[operator]
+    if operator in ("$eq", "$ne"):
+        stored = list(operand) if isinstance(operand, tuple) else operand  # JSON has no tuples
+        return bool(have == stored) == (operator == "$eq")
+    compare = ORDER[operator]
     if isinstance(have, str) and isinstance(operand, str):
-        return compare(have, operand)
+        return bool(compare(have, operand))
     left, right = _number(have), _number(operand)
-    return left is not None and right is not None and compare(left, right)
-
-
-def _as_json(operand: Any) -> Any:
-    # A tuple is stored as a list.
-    return list(operand) if isinstance(operand, tuple) else operand
+    return left is not None and right is not None and bool(compare(left, right))
 
 
 def _number(value: Any) -> int | float | None:
@@ -115,3 +126,32 @@ def _number(value: Any) -> int | float | None:
         except ValueError:
             return None
     return None
+
+
+class FilterMask(NamedTuple):
+    """The items of one namespace that a filter allows.
+
+    Attributes:
+        ids: Ids of all its items, ascending.
+        mask: Which of them are allowed.
+    """
+
+    ids: "Ids"
+    mask: "Mask"
+
+    def of(self, items: "Ids") -> "Mask":
+        """Return which of some items are allowed."""
+        import numpy as np
+
+        if np.array_equal(items, self.ids):
+            return self.mask
+        if not len(self.ids):
+            return np.zeros(len(items), np.bool_)
+        places = np.minimum(np.searchsorted(self.ids, items), len(self.ids) - 1)
+        inside: Mask = self.mask[places] & (self.ids[places] == items)
+        return inside
+
+    def allowed_ids(self) -> list[int]:
+        """Return the ids of the allowed items, ascending."""
+        ids: list[int] = self.ids[self.mask].tolist()
+        return ids

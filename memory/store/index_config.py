@@ -1,14 +1,15 @@
-"""What of a value is made findable, and how: the `index` that a store is opened with."""
+"""The `index` that a store is opened with: what of a value is embedded and what words are indexed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
 from questbook.memory.embeddings.embedders import HashEmbeddings, announced_dims, load_embeddings
 from questbook.memory.errors import EmbedderChangedError, StoreConfigError
+from questbook.types import JSON
 
 if TYPE_CHECKING:
     from langgraph.store.base.embed import AEmbeddingsFunc, EmbeddingsFunc
@@ -22,31 +23,37 @@ class StoreIndex(TypedDict, total=False):
     embed: "Embeddings | EmbeddingsFunc | AEmbeddingsFunc | str | None"
     """An embedder, a function, or a name for `load_embeddings`; None for no vectors."""
     dims: int
-    """Length of the vectors; asked of the embedder if left out."""
+    """Length of the vectors; if left out, the embedder says it."""
     fields: list[str] | None
-    """Paths in the value whose texts are embedded, each as a vector of its own; default `["$"]`, all of
-    it."""
+    """Paths in the value whose texts are embedded, each as a vector of its own; default `["$"]`, the whole value."""
     lexical: Mapping[str, float] | Literal[False] | None
-    """Paths whose words are indexed, with their weights; default: the fields, each with weight 1. False:
-    none.
+    """Paths whose words are indexed, with their weights; default: the fields, each with weight 1. False: none.
 
-    A record that carries its neighbours' text is found by it: `{"text": 1.0, "before": 0.6, "after":
-    0.5}`."""
+    If a record has its neighbours' texts, it can be found by them: `{"text": 1.0, "before": 0.6, "after": 0.5}`."""
     weights: Mapping[str, float]
     """Weights of "dense" and "lexical" in the order of the hits; 0 turns one off.
 
-    Default: 1.0 each, unless the embedder says by its `fusion_weight` what its cosine is worth."""
+    Default: 1.0 each; an embedder may give its cosine another weight by its attribute `fusion_weight`."""
 
 
 DEFAULT_INDEX: StoreIndex = {"embed": HashEmbeddings(), "fields": ["text"]}
+"""`HashEmbeddings` and the words of the field `text`."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """An index configuration that has been read and found sensible."""
+    """A valid index configuration.
 
-    described: dict[str, Any]
-    """What `FaissStore.index_config` shows, as LangGraph's stores show theirs."""
+    Attributes:
+        described: What `FaissStore.index_config` shows, as LangGraph's stores show theirs.
+        embeddings: The embedder; None for no vectors.
+        dims: Length of the vectors, if it is known before the embedder was asked.
+        fields: Paths whose texts are embedded.
+        columns: Weights of the paths whose words are indexed; empty for no word index.
+        weights: Weights of "dense" and "lexical" in the order of the hits.
+    """
+
+    described: JSON
     embeddings: Embeddings | None
     dims: int | None
     fields: tuple[str, ...]
@@ -60,27 +67,24 @@ def read_index(index: StoreIndex | IndexConfig) -> IndexSettings:
     Args:
         index: What the store was opened with.
 
-    Returns:
-        The settings.
-
     Raises:
-        StoreConfigError: If a setting makes no sense; the message names it.
+        StoreConfigError: If a setting is wrong; the message names it.
         EmbedderChangedError: If `dims` is not what the embedder makes.
         EmbeddingError: If the embedder cannot be loaded.
     """
-    given = cast("StoreIndex", index)
-    if unknown := set(given) - set(StoreIndex.__annotations__) - {"__tokenized_fields"}:
+    settings = cast("StoreIndex", index)
+    if unknown := set(settings) - set(StoreIndex.__annotations__) - {"__tokenized_fields"}:
         raise StoreConfigError(
             f"index has no setting {sorted(unknown)}; it has {', '.join(StoreIndex.__annotations__)}"
         )
-    fields = _fields(given.get("fields"))
-    embed = given.get("embed")
+    fields = _fields(settings.get("fields"))
+    embed = settings.get("embed")
     embeddings = load_embeddings(embed) if isinstance(embed, str) else embed and ensure_embeddings(embed)
-    dims = _dims(given.get("dims"), announced_dims(embeddings))
-    columns = _columns(given.get("lexical"), fields)
+    dims = _dims(settings.get("dims"), announced_dims(embeddings))
+    columns = _columns(settings.get("lexical"), fields)
     defaults = {"dense": float(getattr(embeddings, "fusion_weight", 1.0)), "lexical": 1.0}
-    weights = _weights(given.get("weights") or {}, defaults)
-    described: dict[str, Any] = {**given, "fields": list(fields)}
+    weights = _weights(settings.get("weights") or {}, defaults)
+    described: JSON = {**settings, "fields": list(fields)}
     if dims is not None:
         described["dims"] = dims
     return IndexSettings(described, embeddings or None, dims, tuple(fields), columns, weights)

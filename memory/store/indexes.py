@@ -1,7 +1,7 @@
 """FAISS indexes: an exact one, and an approximate one for large namespaces.
 
 Why an inverted file and not a graph: it reaches the recall that is promised, is built several times faster,
-and takes new vectors without slowing down (docs/store.md has the figures).
+and takes new vectors without becoming slower (docs/store.md has the figures).
 """
 
 import logging
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
-from questbook.memory.store import rows
+from questbook.memory.store.rows import vectors_after
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
 
 _log = logging.getLogger(__name__)
-_NEAR = 512  # vectors that a core's own cache holds, of 384 dimensions
+_BLOCK_IN_CACHE = 512  # vectors of 384 dimensions that a core's own cache holds
 _BLOCK = 64  # vectors read from the database at a time
 _SAMPLE_PER_LIST = 40  # training vectors for each list; FAISS asks for 39 or more
 _ROUNDS = 8  # of k-means; more changed recall by less than a thousandth
-_JUDGES = 100  # vectors by whose nearest neighbours the width of the search is set
+_TRIALS = 100  # vectors whose nearest neighbours say how many lists a search must visit
 _WANTED_RECALL = 0.995  # of their ten nearest
-_LOOKED_AT = 64  # of what the index finds for a judge
+_TRIAL_DEPTH = 64  # neighbours that the index returns in a trial
 _MARGIN = 2.0  # with it, recall on sentences was 1.000 (docs/store.md)
-_LISTS_FOR_A_PAGE = 2
+_LISTS_FOR_A_PAGE = 2  # times as many vectors as a page asks for must lie in the visited lists
 _OUTGROWN = 3  # an index is trained anew when it holds this many times what it was trained for
 
 
@@ -39,10 +39,11 @@ class ExactIndex:
 
     Args:
         dims: Length of the vectors.
+        index: A FAISS index of that length; None: a new one.
     """
 
     def __init__(self, dims: int, index: Any = None) -> None:
-        import faiss  # a tenth of a second that a program should not pay before its first search
+        import faiss  # takes a tenth of a second; a program pays it at its first search
 
         self.dims = dims
         self.faiss = index if index is not None else faiss.IndexFlatIP(dims)
@@ -65,40 +66,35 @@ class ExactIndex:
         """Append vectors, shape (n, dims)."""
         self.faiss.add(block)
 
-    def nearest(self, query: "Vector", count: int) -> "tuple[Ids, Vector]":
-        """Places and cosines of the nearest vectors, best first; `count` may not be more than it holds."""
-        cosines, places = self.faiss.search(query[None, :], count)
-        return places[0], cosines[0]
-
-    def scores(self, queries: "Sequence[Vector]") -> "list[Vector]":
-        """Cosines of all vectors to some unit queries, in the order in which they were added."""
+    def cosines(self, queries: "Sequence[Vector]") -> "list[Vector]":
+        """Return the cosines of all vectors to each of some unit queries, in the order of the vectors."""
         import faiss
         import numpy as np
 
-        # The sum with the word scores needs every score. One pass of FAISS over its own memory, on one thread, takes
-        # less than a search for the best ten, and less than numpy's product, whose threads wait for each other.
+        # The sum with the word scores needs every cosine. One pass of FAISS over its own memory, on one thread, takes
+        # less time than a search for the best ten, and less than numpy's product, whose threads wait for each other.
         inner_products: Any = faiss.fvec_inner_products_ny  # type: ignore[attr-defined]  # not in its stubs
         pointer: Any = faiss.swig_ptr
         count, vectors = self.count, self.faiss.get_xb()
-        asked = [np.ascontiguousarray(query, np.float32) for query in queries]
-        found = [np.empty(count, np.float32) for _ in asked]
-        if len(asked) == 1 and count:
-            inner_products(pointer(found[0]), pointer(asked[0]), vectors, self.dims, count)
+        aligned = [np.ascontiguousarray(query, np.float32) for query in queries]
+        cosines = [np.empty(count, np.float32) for _ in aligned]
+        if len(aligned) == 1 and count:
+            inner_products(pointer(cosines[0]), pointer(aligned[0]), vectors, self.dims, count)
         elif count:
-            every = faiss.rev_swig_ptr(vectors, count * self.dims)
-            for first in range(0, count, _NEAR):  # what one query has read is still near for the next
-                some = every[first * self.dims : (first + _NEAR) * self.dims]
-                for query, scores in zip(asked, found, strict=True):
-                    part = scores[first : first + _NEAR]
-                    inner_products(pointer(part), pointer(query), pointer(some), self.dims, len(part))
-        return found
+            numbers = faiss.rev_swig_ptr(vectors, count * self.dims)
+            for first in range(0, count, _BLOCK_IN_CACHE):  # what one query has read is still near for the next
+                block = numbers[first * self.dims : (first + _BLOCK_IN_CACHE) * self.dims]
+                for query, row in zip(aligned, cosines, strict=True):
+                    part = row[first : first + _BLOCK_IN_CACHE]
+                    inner_products(pointer(part), pointer(query), pointer(block), self.dims, len(part))
+        return cosines
 
 
 class InvertedIndex:
     """`IndexIVFScalarQuantizer`: compares a query with the vectors of the lists nearest to it.
 
-    It holds a byte for each dimension, a quarter of the vector, and is several times faster for it. Its cosines
-    are near the truth; those that count are reckoned again from the rows.
+    It holds a byte for each dimension, a quarter of the vector, which makes it several times faster. Its cosines are
+    approximate; the caller computes those that count again from the rows.
 
     Args:
         index: A trained FAISS index whose `nprobe` has been set.
@@ -140,16 +136,16 @@ class InvertedIndex:
         index.train(vectors)
         # How many lists must be visited is measured, on the sample: it differs from embedder to embedder.
         index.add(vectors)
-        judges = np.ascontiguousarray(vectors[:: max(1, len(vectors) // _JUDGES)][:_JUDGES])
-        exact = faiss.knn(judges, vectors, 10, metric=faiss.METRIC_INNER_PRODUCT)[1]
+        trials = np.ascontiguousarray(vectors[:: max(1, len(vectors) // _TRIALS)][:_TRIALS])
+        exact = faiss.knn(trials, vectors, 10, metric=faiss.METRIC_INNER_PRODUCT)[1]
         index.nprobe = 4
         while index.nprobe < lists:
-            found = index.search(judges, _LOOKED_AT)[1]  # more than ten, because rows will put them in order
-            same = sum(len(np.intersect1d(a, b)) for a, b in zip(found, exact, strict=True))
+            nearest = index.search(trials, _TRIAL_DEPTH)[1]  # more than ten, because rows will put them in order
+            same = sum(len(np.intersect1d(a, b)) for a, b in zip(nearest, exact, strict=True))
             if same >= _WANTED_RECALL * exact.size:
                 break
             index.nprobe = min(lists, max(index.nprobe + 4, round(index.nprobe * 1.25)))
-        # More than that, because questions lie further from what is stored than what is stored from itself.
+        # More than that, because questions are further from stored texts than stored texts from each other.
         index.nprobe = min(lists, math.ceil(_MARGIN * index.nprobe))
         index.reset()
         return cls(index, count)
@@ -168,7 +164,7 @@ class InvertedIndex:
         self.faiss.add(block)
 
     def nearest(self, query: "Vector", count: int, alive: "NDArray[np.bool_]") -> "tuple[NDArray[np.int64], Vector]":
-        """The nearest of the living vectors, as far as the visited lists hold them.
+        """Find the nearest of the living vectors, as far as the visited lists hold them.
 
         Args:
             query: Unit vector.
@@ -176,7 +172,7 @@ class InvertedIndex:
             alive: Which places count.
 
         Returns:
-            Places and cosines, nearly right, best first.
+            Places and approximate cosines, best first.
         """
         import faiss
         import numpy as np
@@ -195,8 +191,8 @@ class InvertedIndex:
         if not living:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         scores, places = self.faiss.search(query[None, :], min(count, living), params=settings)
-        found = places[0] >= 0
-        return places[0][found], scores[0][found]
+        filled = places[0] >= 0
+        return places[0][filled], scores[0][filled]
 
 
 def vectors_in_blocks(
@@ -207,21 +203,21 @@ def vectors_in_blocks(
     Args:
         connection: In a read transaction.
         namespace: Its id.
-        after: The id of the last vector that is not wanted, or 0.
+        after: Only vectors with a higher id are read; 0: all.
         dims: Length of the vectors.
 
     Yields:
-        Vector ids, item ids and vectors of shape (n, dims), oldest first. A vector that is damaged is left
-        out and logged, so that one bad row stops no search.
+        Vector ids, item ids and vectors of shape (n, dims), oldest first. A damaged vector is left out and logged, so
+        that one bad row stops no search.
     """
     import numpy as np
 
-    found = rows.vectors_after(connection, namespace, after)
-    while chunk := list(islice(found, _BLOCK)):
+    rows = vectors_after(connection, namespace, after)
+    while chunk := list(islice(rows, _BLOCK)):
         sound = [row for row in chunk if isinstance(row[2], bytes) and len(row[2]) == 4 * dims]
         if len(sound) < len(chunk):
-            bad = sorted({item for _, item, _ in chunk} - {item for _, item, _ in sound})
-            _log.error("the vectors of items %s are damaged and left out: put those items again", bad)
+            damaged = sorted({item for _, item, _ in chunk} - {item for _, item, _ in sound})
+            _log.error("the vectors of items %s are damaged and left out: put those items again", damaged)
             if not sound:
                 continue
         ids, items, blobs = zip(*sound, strict=True)

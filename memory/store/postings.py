@@ -1,19 +1,18 @@
-"""The word index of one namespace in RAM: which items have a word, and how often. A cache of what FTS5 holds.
+"""The word index in RAM: which items of a namespace have a word, how often, and what that scores (BM25).
 
-`bm25` makes scores of it. A word is read when it is first asked for; once a small namespace is asked often, all are.
+A cache of what FTS5 holds: the postings of a word are read at its first search, and new items are added to them.
 """
 
 import json
 import sqlite3
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from questbook.memory.store.changes import changed_after, last_removed
-from questbook.memory.store.row_cache import OFTEN
-from questbook.memory.store.rows import SHIFT, NamespaceRow
-from questbook.memory.store.word_table import WordTable
-from questbook.memory.text.bm25 import Having, Matches
+from questbook.memory.store.filters import FilterMask
+from questbook.memory.store.rows import SHIFT, NamespaceRow, changed_items, last_removal
+from questbook.memory.store.word_index import namespace_mark
+from questbook.memory.text.bm25 import word_rarity, word_weight
 from questbook.memory.text.stems import stem_words
 
 if TYPE_CHECKING:
@@ -23,18 +22,46 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
     Scores = NDArray[np.float32]
 
-# A word that occurs more often than this in one namespace costs much and tells nothing; it is passed over.
+# A word that occurs more often than this in one namespace costs much and tells nothing; it does not count.
 _TOO_COMMON = 50_000
 _MOST_WORDS = 8_192  # whose postings are kept
-_SMALL = 16_384  # words in all its texts
-_FEW_NEW = 256  # items that are read to bring the kept postings up to date; with more, they are read anew
+_FEW_NEW = 256  # new items that are added to the kept postings; with more, the postings are read again
+_ENTRY_BYTES = 350  # of a kept word: a dictionary's entry, two arrays, the word
 
 _INSTANCES = "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?"
-_ALL_INSTANCES = "SELECT term, doc, col FROM temp.words WHERE term >= ? AND term <= ?"
+_SIZES_AFTER = "SELECT id, sz FROM texts_docsize WHERE id > ? AND id < ? ORDER BY id"
+_SIZES_OF = "SELECT id, sz FROM texts_docsize WHERE id IN (SELECT value FROM json_each(?))"
+_TEXTS_AFTER = "SELECT * FROM texts WHERE rowid > ? AND rowid < ? ORDER BY rowid"
+
+
+class Posting(NamedTuple):
+    """The items that have a word.
+
+    Attributes:
+        places: Their places in `WordMatches.ids`.
+        counts: How often each has it, with the weights of the columns.
+    """
+
+    places: "NDArray[np.int32]"
+    counts: "Scores"
+
+
+class WordMatches(NamedTuple):
+    """The items of one namespace that have some words.
+
+    Attributes:
+        ids: Ids of all its items that are in the word index, ascending.
+        sizes: How many words each of them has.
+        postings: The items of each word; None for a word that is too common to count.
+    """
+
+    ids: "Ids"
+    sizes: "Scores"
+    postings: list[Posting | None]
 
 
 class Postings:
-    """Which items of a namespace have a word.
+    """The postings of one namespace.
 
     Args:
         namespace: Its id.
@@ -44,51 +71,28 @@ class Postings:
     def __init__(self, namespace: int, weights: Sequence[float]) -> None:
         self._namespace = namespace
         self._weights = {f"c{number}": weight for number, weight in enumerate(weights)}
-        self._found: OrderedDict[str, Having | None] = OrderedDict()  # None: passed over
+        self._kept: OrderedDict[str, Posting | None] = OrderedDict()  # by stem, least recently used first
         self._version = self._epoch = -1
-        self._mark = 0
+        self._removal = 0  # the last entry in the list of removals that was read
         self._bytes = 0
-        self._asked = 0
-        self._table: WordTable | None = None  # all words, but for what `_found` has of some of them
 
     @property
     def size(self) -> int:
-        """Bytes that it holds."""
-        table = 0 if self._table is None else self._table.size
-        return (12 * len(self.ids) if self._version >= 0 else 0) + self._bytes + table
+        """Bytes that it holds, about."""
+        return (12 * len(self._ids) if self._version >= 0 else 0) + self._bytes
 
-    def matches(self, connection: sqlite3.Connection, space: NamespaceRow, words: Sequence[str]) -> Matches:
-        """Look up stems.
+    def find(self, connection: sqlite3.Connection, space: NamespaceRow, stems: Sequence[str]) -> WordMatches:
+        """Find the items that have some stems.
 
         Args:
             connection: In a read transaction.
             space: The namespace as that transaction sees it.
-            words: Stems, as `stems` makes them.
+            stems: As `stem_words` makes them.
         """
-        if space.version < self._version:  # another thread has seen what this transaction does not
-            return Postings(self._namespace, list(self._weights.values())).matches(connection, space, words)
+        if space.version < self._version:  # another thread has read a newer version than this transaction sees
+            return Postings(self._namespace, list(self._weights.values())).find(connection, space, stems)
         self._refresh(connection, space)
-        self._asked += 1
-        if self._asked == OFTEN and float(self.sizes.sum()) <= _SMALL:
-            sign = f"{self._namespace}x"
-            instances = connection.execute(_ALL_INSTANCES, (sign, f"{self._namespace}y")).fetchall()
-            self._table = WordTable(instances, len(sign), self.ids, self._weights)
-        return Matches(self.ids, self.sizes, [self._having(connection, word) for word in words])
-
-    def current(self, space: NamespaceRow) -> bool:
-        """Whether this is of the namespace's very version."""
-        return space.version == self._version
-
-    def known(self, words: Sequence[str]) -> Matches | None:
-        """Look up stems in RAM alone; None if they are not all there."""
-        if self._table is None and any(word not in self._found for word in words):
-            return None
-        return Matches(self.ids, self.sizes, [self._kept(word) for word in words])
-
-    def _kept(self, word: str) -> Having | None:
-        if word in self._found or self._table is None:
-            return self._found[word]
-        return self._table.having(word)
+        return WordMatches(self._ids, self._sizes, [self._posting(connection, stem) for stem in stems])
 
     def _refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
         import numpy as np
@@ -96,145 +100,172 @@ class Postings:
         if space.version <= self._version:
             return
         if self._version < 0 or space.epoch != self._epoch:
-            self.ids, self.sizes = np.empty(0, np.int64), np.empty(0, np.float32)
-            self._mark = last_removed(connection)
-            self._forget()
+            self._ids, self._sizes = np.empty(0, np.int64), np.empty(0, np.float32)
+            self._removal = last_removal(connection)
+            self._clear()
         else:
-            last = int(self.ids[-1]) if len(self.ids) else 0
-            self._mark, changed = changed_after(connection, self._namespace, self._mark, last)
-            self._replace(connection, changed)
+            last = int(self._ids[-1]) if len(self._ids) else 0
+            self._removal, changed = changed_items(connection, self._namespace, self._removal, last)
+            self._read_again(connection, changed)
         self._append(connection)
         self._version, self._epoch = space.version, space.epoch
 
-    def _forget(self) -> None:
-        self._found.clear()
-        self._bytes = self._asked = 0
-        self._table = None
+    def _clear(self) -> None:
+        self._kept.clear()
+        self._bytes = 0
 
-    def _replace(self, connection: sqlite3.Connection, changed: Sequence[int]) -> None:
+    def _read_again(self, connection: sqlite3.Connection, items: Sequence[int]) -> None:
+        """Take over items that were updated or deleted."""
         import numpy as np
 
-        if not changed:
+        if not items:
             return
-        kept = ~np.isin(self.ids, changed)
-        ids, sizes = _sizes(_text_sizes(connection, changed))
-        ids, sizes = np.concatenate([self.ids[kept], ids]), np.concatenate([self.sizes[kept], sizes])
+        unchanged = ~np.isin(self._ids, items)
+        ids, sizes = _sizes(connection.execute(_SIZES_OF, (json.dumps(list(items)),)).fetchall())
+        ids, sizes = np.concatenate([self._ids[unchanged], ids]), np.concatenate([self._sizes[unchanged], sizes])
         order = np.argsort(ids, kind="stable")
-        self.ids, self.sizes = ids[order], sizes[order]
-        self._forget()
+        self._ids, self._sizes = ids[order], sizes[order]
+        self._clear()
 
     def _append(self, connection: sqlite3.Connection) -> None:
+        """Take over items that are newer than all that are here."""
         import numpy as np
 
-        low = self._namespace << SHIFT
-        after = int(self.ids[-1]) if len(self.ids) else low
-        ids, sizes = _sizes(_text_sizes_after(connection, self._namespace, after))
-        if not len(ids):
-            return
-        first = len(self.ids)
-        self.ids, self.sizes = np.concatenate([self.ids, ids]), np.concatenate([self.sizes, sizes])
-        if not self._found and self._table is None:
-            return
+        after = int(self._ids[-1]) if len(self._ids) else self._namespace << SHIFT
+        newer = (after, (self._namespace + 1) << SHIFT)
+        ids, sizes = _sizes(connection.execute(_SIZES_AFTER, newer).fetchall())
+        first = len(self._ids)
+        self._ids, self._sizes = np.concatenate([self._ids, ids]), np.concatenate([self._sizes, sizes])
         if len(ids) > _FEW_NEW:
-            self._forget()
+            self._clear()
+        if not len(ids) or not self._kept:
             return
         new: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-        texts = _texts_after(connection, self._namespace, after)
-        for place, columns in enumerate(texts, first):
-            for word, often in self._counted(columns).items():
-                if self._table is not None or word in self._found:
-                    new[word].append((place, often))
-        for word, more in new.items():
-            found = self._kept(word)
-            if found is not None:
-                places, often_ = zip(*more, strict=True)
-                self._bytes += 8 * len(more) + (0 if word in self._found else _bytes(found))
-                self._found[word] = Having(
-                    np.concatenate([found.places, np.array(places, np.int32)]),
-                    np.concatenate([found.often, np.array(often_, np.float32)]),
+        for place, columns in enumerate(connection.execute(_TEXTS_AFTER, newer), first):
+            for stem, count in self._count_stems(columns).items():
+                if stem in self._kept:
+                    new[stem].append((place, count))
+        for stem, added in new.items():
+            posting = self._kept[stem]
+            if posting is not None:
+                places, counts = zip(*added, strict=True)
+                self._bytes += 8 * len(added)
+                self._kept[stem] = Posting(
+                    np.concatenate([posting.places, np.array(places, np.int32)]),
+                    np.concatenate([posting.counts, np.array(counts, np.float32)]),
                 )
-        if len(self._found) > _MOST_WORDS:
-            self._table = None
 
-    def _counted(self, columns: Sequence[str]) -> Counter[str]:
-        sign = len(f"{self._namespace}x")
-        counted: Counter[str] = Counter()
+    def _count_stems(self, columns: Sequence[str | None]) -> dict[str, float]:
+        """Count the stems of one item, with the weights of the columns."""
+        mark = len(namespace_mark(self._namespace))
+        counts: defaultdict[str, float] = defaultdict(float)
         for weight, text in zip(self._weights.values(), columns, strict=True):
-            for word in stem_words([signed[sign:] for signed in text.split()]):
-                counted[word] += weight  # type: ignore[assignment]  # a counter of weights
-        return counted
+            for stem in stem_words([marked[mark:] for marked in (text or "").split()]):
+                counts[stem] += weight
+        return counts
 
-    def _having(self, connection: sqlite3.Connection, stem: str) -> Having | None:
-        """The items that have a word; None if too many have it."""
-        if stem in self._found:
-            self._found.move_to_end(stem)
-        if stem in self._found or self._table is not None:
-            return self._kept(stem)
-        term = f"{self._namespace}x{stem}"
+    def _posting(self, connection: sqlite3.Connection, stem: str) -> Posting | None:
+        """Return the items that have a stem; None if it is too common."""
+        if stem in self._kept:
+            self._kept.move_to_end(stem)
+            return self._kept[stem]
+        term = namespace_mark(self._namespace) + stem
         instances = connection.execute(_INSTANCES, (term, _TOO_COMMON + 1)).fetchall()
-        found = self._having_of(instances) if len(instances) <= _TOO_COMMON else None
-        self._found[stem] = found
-        self._bytes += _bytes(found)
-        while len(self._found) > _MOST_WORDS:
-            self._bytes -= _bytes(self._found.popitem(last=False)[1])
-        return found
+        posting = self._read_posting(instances) if len(instances) <= _TOO_COMMON else None
+        self._kept[stem] = posting
+        self._bytes += _bytes(posting)
+        while len(self._kept) > _MOST_WORDS:
+            self._bytes -= _bytes(self._kept.popitem(last=False)[1])
+        return posting
 
-    def _having_of(self, instances: Sequence[tuple[int, str]]) -> Having:
-        """Count a word's instances, which FTS5 lists by document."""
+    def _read_posting(self, instances: Sequence[tuple[int, str]]) -> Posting:
+        """Make a posting of a word's instances: (item, column), once for each time that the word occurs."""
         import numpy as np
 
         counted: dict[int, float] = {}
-        for document, column in instances:
-            counted[document] = counted.get(document, 0.0) + self._weights[column]
+        for item, column in instances:
+            counted[item] = counted.get(item, 0.0) + self._weights[column]
         items = np.fromiter(counted, np.int64, len(counted))
-        often = np.fromiter(counted.values(), np.float32, len(counted))
-        places = np.searchsorted(self.ids, items)
-        if len(items) and (places[-1] >= len(self.ids) or (self.ids[places] != items).any()):
-            inside = np.isin(items, self.ids)
-            places, often = places[inside], often[inside]
-        return Having(places.astype(np.int32), often)
+        counts = np.fromiter(counted.values(), np.float32, len(counted))
+        places = np.searchsorted(self._ids, items)
+        if len(items) and (places[-1] >= len(self._ids) or (self._ids[places] != items).any()):
+            known = np.isin(items, self._ids)
+            places, counts = places[known], counts[known]
+        return Posting(places.astype(np.int32), counts)
 
 
-def _bytes(found: Having | None) -> int:
-    return 350 + (0 if found is None else 8 * len(found.places))  # a dictionary's entry, two arrays, a word
+def score_words(namespaces: "Sequence[tuple[WordMatches, FilterMask | None]]") -> "list[Scores]":
+    """Score the items of several namespaces as one collection, with BM25.
+
+    How rare a word is and how long a text usually is are computed from the items that the filter allows, so that
+    hidden items change nothing.
+
+    Args:
+        namespaces: For each the matches of the same words, and what the filter allows; None: everything.
+
+    Returns:
+        For each namespace an array aligned to `WordMatches.ids`: 0 where no word occurs and where the filter allows
+        nothing.
+    """
+    import numpy as np
+
+    masks = [None if allowed is None else allowed.of(matches.ids) for matches, allowed in namespaces]
+    sizes = [
+        matches.sizes if mask is None else matches.sizes[mask]
+        for (matches, _), mask in zip(namespaces, masks, strict=True)
+    ]
+    total = sum(map(len, sizes))
+    average = sum(float(part.sum(dtype=np.float64)) for part in sizes) / max(total, 1)
+    by_word = [
+        postings
+        for word in zip(*(matches.postings for matches, _ in namespaces), strict=True)
+        if len(postings := [posting for posting in word if posting is not None]) == len(word)
+    ]
+    occurrences = [_occurrences([word[n] for word in by_word], mask) for n, mask in enumerate(masks)]
+    having = np.zeros(len(by_word))
+    for words, _, _ in occurrences:
+        having += np.bincount(words, minlength=len(by_word))
+    rarity = word_rarity(total, having)
+    scores = []
+    for (matches, _), (words, places, counts) in zip(namespaces, occurrences, strict=True):
+        weights = word_weight(rarity[words], counts, matches.sizes[places], average)
+        scores.append(np.bincount(places, weights, len(matches.ids)).astype(np.float32))
+    return scores
 
 
-def _sizes(found: "list[tuple[int, bytes]]") -> "tuple[Ids, Scores]":
+def _occurrences(
+    postings: "Sequence[Posting]", mask: "NDArray[np.bool_] | None"
+) -> "tuple[NDArray[np.intp], NDArray[np.int32], Scores]":
+    """Join the postings of several words: the word's number, the item's place and the count of each."""
+    import numpy as np
+
+    words = np.arange(len(postings)).repeat([len(posting.places) for posting in postings])
+    places = np.concatenate([np.empty(0, np.int32), *(posting.places for posting in postings)])
+    counts = np.concatenate([np.empty(0, np.float32), *(posting.counts for posting in postings)])
+    if mask is None:
+        return words, places, counts
+    inside = mask[places]
+    return words[inside], places[inside], counts[inside]
+
+
+def _bytes(posting: Posting | None) -> int:
+    return _ENTRY_BYTES + (0 if posting is None else 8 * len(posting.places))
+
+
+def _sizes(rows: "Sequence[tuple[int, bytes]]") -> "tuple[Ids, Scores]":
     """Read the lengths that FTS5 keeps of its texts: a blob with one number for each column."""
     import numpy as np
 
-    ids = np.array([item for item, _ in found], np.int64)
-    sizes = np.array([sum(blob) if max(blob, default=0) < 0x80 else _decoded(blob) for _, blob in found], np.float32)
+    ids = np.array([item for item, _ in rows], np.int64)
+    sizes = np.array([sum(blob) if max(blob, default=0) < 0x80 else _decode_sum(blob) for _, blob in rows], np.float32)
     return ids, sizes
 
 
-def _decoded(blob: bytes) -> int:
-    # SQLite's variable-length integers: seven bits a byte, the highest first, the top bit saying that more follow.
+def _decode_sum(blob: bytes) -> int:
+    # SQLite's variable-length integers: seven bits in a byte, the highest first; the top bit says that more follow.
     total = number = 0
     for byte in blob:
         number = number << 7 | byte & 0x7F
         if byte < 0x80:
             total, number = total + number, 0
     return total
-
-
-def _text_sizes_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, bytes]]:
-    """Item ids and FTS5's record of their length, of a namespace's indexed items newer than a given one."""
-    return connection.execute(
-        "SELECT id, sz FROM texts_docsize WHERE id > ? AND id < ? ORDER BY id", (after, (namespace + 1) << SHIFT)
-    ).fetchall()
-
-
-def _text_sizes(connection: sqlite3.Connection, items: Sequence[int]) -> list[tuple[int, bytes]]:
-    """Item ids and FTS5's record of their length, of those of some items that are in the word index."""
-    return connection.execute(
-        "SELECT id, sz FROM texts_docsize WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(items)),)
-    ).fetchall()
-
-
-def _texts_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[str, ...]]:
-    """What the word index holds of a namespace's items newer than a given one: its columns, oldest first."""
-    for row in connection.execute(
-        "SELECT * FROM texts WHERE rowid > ? AND rowid < ? ORDER BY rowid", (after, (namespace + 1) << SHIFT)
-    ):
-        yield tuple(text or "" for text in row)

@@ -1,9 +1,11 @@
-"""Putting cosines and word scores into one order."""
+"""Cosines and word scores in one order: the sum of both, each divided by its maximum."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from questbook.memory.store.scored import Allowed, Scored
+from questbook.memory.store.filters import FilterMask
+from questbook.memory.store.vectors import ItemCosines
+from questbook.memory.text.bm25 import divide_by_maximum
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,29 +14,42 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
     Scores = NDArray[np.float32]
 
-_FIRST = 64  # so many are put in order first; most searches look no further
-_BLOCK = 128  # scores of which the highest stands for all, where many are looked through for a few
+_FIRST = 64  # so many items are put in order first; most searches look no further
+_BLOCK = 128  # scores that are represented by their highest, where a few are sought among many
 
 
-class Part(NamedTuple):
+class WordScores(NamedTuple):
+    """The word scores of one namespace.
+
+    Attributes:
+        items: Ids of its items that are in the word index, ascending.
+        scores: Their scores; 0 without a word of the query.
+    """
+
+    items: "Ids"
+    scores: "Scores"
+
+
+class NamespaceScores(NamedTuple):
     """What one namespace adds to an order.
 
     Attributes:
-        scored: Cosines of its items that have a vector; each item once.
-        worded: Ids of its items with words, ascending, and their word scores; None if words do not count.
+        cosines: Of its items that have a vector.
+        words: Of its items that have words; None if words do not count.
         allowed: What a filter allows; None: everything.
     """
 
-    scored: Scored
-    worded: "tuple[Ids, Scores] | None"
-    allowed: Allowed | None
+    cosines: ItemCosines
+    words: WordScores | None
+    allowed: FilterMask | None
 
 
 class Ranking:
-    """Items in their fused order: the sum of both scores, each divided by its maximum.
+    """Items of one or several namespaces in their order.
 
-    Maxima are those of the items that the filter allows. The sum found 3 to 4 points more than reciprocal rank fusion
-    did (docs/store.md). The order is total: ties go to the older item, so that pages neither repeat nor lose one.
+    The maxima are those of the items that the filter allows. The sum found 3 to 4 points more than reciprocal rank
+    fusion did (docs/store.md). The order is total: of two items with the same score the older comes first, so that
+    pages neither repeat nor lose one.
 
     Args:
         parts: One for each namespace.
@@ -42,31 +57,30 @@ class Ranking:
         lexical: Weight of the word score.
     """
 
-    def __init__(self, parts: Sequence[Part], dense: float, lexical: float) -> None:
+    def __init__(self, parts: Sequence[NamespaceScores], dense: float, lexical: float) -> None:
         import numpy as np
 
-        merged = [_merged(part) for part in parts]
-        items, cosines, words = merged[0] if len(merged) == 1 else (np.concatenate(one) for one in zip(*merged))  # noqa: B905
+        merged = [_merge(part) for part in parts]
+        items, cosines, words = merged[0] if len(merged) == 1 else map(np.concatenate, zip(*merged, strict=True))
         self._items: Ids = items
         self._cosines: Scores = cosines
-        self._sound = not np.isnan(cosines).any()  # whether each has a cosine
-        if lexical and any(part.worded is not None for part in parts):
-            meaning = np.float32(dense) * _by_maximum(cosines)
-            if not self._sound:
+        self._all_have_cosines = not np.isnan(cosines).any()
+        if lexical and any(part.words is not None for part in parts):
+            meaning = np.float32(dense) * divide_by_maximum(cosines)
+            if not self._all_have_cosines:
                 np.nan_to_num(meaning, copy=False)
-            fused = meaning + np.float32(lexical) * _by_maximum(words)
+            self._scores: Scores = meaning + np.float32(lexical) * divide_by_maximum(words)
         else:
-            fused = cosines if dense else np.zeros_like(cosines)
-        self._fused: Scores = fused
+            self._scores = cosines if dense else np.zeros_like(cosines)
 
     def ordered(self, first: int = _FIRST) -> Iterator[tuple[int, float | None]]:
-        """The items, best first, put in order only as far as they are asked for.
+        """Put the items in order, best first, as far as the caller reads them.
 
         Args:
-            first: How many will probably be asked for.
+            first: How many the caller will probably read.
 
         Yields:
-            (item id, cosine), the cosine being None if the item has no vector.
+            (item id, cosine); the cosine is None if the item has no vector.
         """
         done, width, total = 0, max(1, first), len(self._items)
         while done < total:
@@ -74,92 +88,62 @@ class Ranking:
             yield from best[done:]
             done, width = len(best), width * 8
 
-    def best(self, count: int) -> list[tuple[int, float | None]]:
-        """So many items, best first, with their cosines as `ordered` gives them; fewer if there are no more."""
-        return self._best(count)[:count] if count else []
-
     def _best(self, width: int) -> list[tuple[int, float | None]]:
-        """The first `width` and all that tie with the last of them, or pages would differ."""
+        """Return the first `width` items and all that have the last one's score, or pages would differ."""
         import numpy as np
 
         few = width < len(self._items)
-        chosen = (self._fused >= self._limit(width)).nonzero()[0] if few else np.arange(len(self._items))
+        chosen = (self._scores >= self._limit(width)).nonzero()[0] if few else np.arange(len(self._items))
         items = self._items[chosen]
-        order = np.lexsort((items, -self._fused[chosen]))
+        order = np.lexsort((items, -self._scores[chosen]))
         cosines = self._cosines[chosen[order]].tolist()
-        if not self._sound:
+        if not self._all_have_cosines:
             cosines = [None if cosine != cosine else cosine for cosine in cosines]  # NaN: no vector
         return list(zip(items[order].tolist(), cosines, strict=True))
 
     def _limit(self, width: int) -> float:
-        """A score that at least `width` items reach, and not many more."""
+        """Return a score that at least `width` items reach, and not many more."""
         import numpy as np
 
-        scores = self._fused
+        scores = self._scores
         if len(scores) >= 4 * _BLOCK * width:
             whole = len(scores) - len(scores) % _BLOCK
-            scores = (
-                scores[:whole].reshape(-1, _BLOCK).max(axis=1)
-            )  # as many blocks reach it, and so at least as many items
+            scores = scores[:whole].reshape(-1, _BLOCK).max(axis=1)  # at least as many items as blocks reach a score
         return float(np.partition(scores, len(scores) - width)[len(scores) - width])
 
 
-def _merged(part: Part) -> "tuple[Ids, Scores, Scores]":
-    """The items of one namespace with their cosine, NaN if they have none, and their word score."""
+def _merge(part: NamespaceScores) -> "tuple[Ids, Scores, Scores]":
+    """Return the allowed items of one namespace, their cosines (NaN: none) and their word scores (empty: none)."""
     import numpy as np
 
-    items, cosines = part.scored.items, part.scored.cosines
-    if part.worded is None:
-        words = np.zeros(1, np.float32).repeat(0)
-    elif len(items) == len(part.worded[0]) and (items == part.worded[0]).all():
-        words = part.worded[1]
+    items, cosines = part.cosines
+    if part.words is None:
+        words = np.empty(0, np.float32)
+    elif len(items) == len(part.words.items) and (items == part.words.items).all():
+        words = part.words.scores
     else:
         words = np.zeros(len(items), np.float32)
-        having = np.flatnonzero(part.worded[1])
-        found, scores = part.worded[0][having], part.worded[1][having]
-        places, known = _places(items, found)
-        words[places[known]] = scores[known]
-        alone = ~known
-        items = np.concatenate([items, found[alone]])
-        cosines = np.concatenate([cosines, np.full(int(alone.sum()), np.nan, np.float32)])
-        words = np.concatenate([words, scores[alone]])
+        having = np.flatnonzero(part.words.scores)
+        ids, scores = part.words.items[having], part.words.scores[having]
+        places, inside = _find_ids(items, ids)
+        words[places[inside]] = scores[inside]
+        items = np.concatenate([items, ids[~inside]])
+        cosines = np.concatenate([cosines, np.full(int((~inside).sum()), np.nan, np.float32)])
+        words = np.concatenate([words, scores[~inside]])
     if part.allowed is not None:
-        kept = part.allowed.of(items)
-        items, cosines, words = items[kept], cosines[kept], words[kept] if len(words) else words
+        mask = part.allowed.of(items)
+        items, cosines, words = items[mask], cosines[mask], words[mask] if len(words) else words
     return items, cosines, words
 
 
-def _places(ids: "Ids", wanted: "Ids") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
-    """Where wanted ids stand among ids, and whether they do at all."""
+def _find_ids(ids: "Ids", wanted: "Ids") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
+    """Return the places of wanted ids among ids, and which of them are there at all."""
     import numpy as np
 
-    # Ids ascend but for items that were updated; numpy sorts what is nearly sorted in nearly linear time.
+    # Ids ascend, except those of updated items; numpy sorts what is nearly sorted in nearly linear time.
     order = np.argsort(ids, kind="stable") if len(ids) > 1 and (np.diff(ids) < 0).any() else None
-    at = np.searchsorted(ids, wanted, sorter=order)
-    at = np.minimum(at, max(0, len(ids) - 1))
-    places = at if order is None else order[at]
-    known = ids[places] == wanted if len(ids) else np.zeros(len(wanted), np.bool_)
-    return places, known
-
-
-def _by_maximum(scores: "Scores") -> "Scores":
-    import numpy as np
-
-    highest = np.fmax.reduce(scores, initial=0.0)  # passes over NaN
-    return scores / highest if highest > 0 else scores.copy()
-
-
-def added(scored: Scored, more: Scored) -> Scored:
-    """Add items that an approximate search did not come across.
-
-    Args:
-        scored: What it came across.
-        more: Others, some of which may be the same.
-
-    Returns:
-        Both, each item once.
-    """
-    import numpy as np
-
-    items, first = np.unique(np.concatenate([scored.items, more.items]), return_index=True)
-    return Scored(items, np.concatenate([scored.cosines, more.cosines])[first])
+    ranks = np.searchsorted(ids, wanted, sorter=order)
+    ranks = np.minimum(ranks, max(0, len(ids) - 1))
+    places = ranks if order is None else order[ranks]
+    inside = ids[places] == wanted if len(ids) else np.zeros(len(wanted), np.bool_)
+    return places, inside

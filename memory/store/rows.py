@@ -1,4 +1,7 @@
-"""Items, vectors and namespaces as rows, read inside a transaction that the caller holds."""
+"""Items, vectors and namespaces as rows of the file: reading them inside a transaction that the caller holds.
+
+An item's id is `namespace << 32 | counter`, and a vector's likewise: a range of ids is a namespace.
+"""
 
 import json
 import logging
@@ -11,26 +14,46 @@ from typing import Any, NamedTuple
 from langgraph.store.base import InvalidNamespaceError
 
 from questbook.memory.errors import CorruptStoreError, UnstorableValueError
+from questbook.types import JSON
+
+Namespace = tuple[str, ...]
+RawItem = tuple[int, Any, Any, int, int, int | None]
+"""An item as SQLite returns it: id, key, value, and when it was created, was updated and expires."""
+
+SHIFT = 32  # an id is namespace << 32 | counter
 
 _log = logging.getLogger(__name__)
-Namespace = tuple[str, ...]
-SHIFT = 32  # an id is namespace << 32 | counter
-_decode = json.JSONDecoder().raw_decode  # looks for no blanks around a value, since none is written
+_decode = json.JSONDecoder().raw_decode  # does not look for blanks around a value, because none are written
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FEW_ITEMS = 64  # that a statement names one by one
 
+_COLUMNS = "SELECT id, key, value, created_at, updated_at, expires_at FROM items"
+_ITEMS_BETWEEN = f"{_COLUMNS} WHERE id >= ? AND id < ? ORDER BY id"
+_WITHOUT_VECTOR = f"{_COLUMNS} WHERE id >= ? AND id < ? AND vectors = 0 ORDER BY id"
+_VALUES_AFTER = "SELECT id, value FROM items WHERE id > ? AND id < ? ORDER BY id"
+_VALUES_OF = "SELECT id, value FROM items WHERE id IN (SELECT value FROM json_each(?))"
+_ANY_LIVING = "SELECT 1 FROM items WHERE namespace = ? AND (expires_at IS NULL OR expires_at > ?) LIMIT 1"
+_VECTORS_AFTER = "SELECT id, item, vector FROM vectors WHERE id > ? AND id < ? ORDER BY id"
 _VECTORS_BY_ID = "SELECT id, vector FROM vectors WHERE id IN (SELECT value FROM json_each(?))"
 _VECTORS_OF_ITEMS = (
     "SELECT items.id, vectors.vector FROM json_each(?) AS wanted CROSS JOIN items ON items.id = wanted.value "
     "CROSS JOIN vectors ON vectors.id >= items.first_vector AND vectors.id < items.first_vector + items.vectors"
 )
-_WITHOUT_VECTOR = (
-    "SELECT id, key, value, created_at, updated_at, expires_at FROM items "
-    "WHERE id >= ? AND id < ? AND vectors = 0 ORDER BY id"
-)
+_REMOVED_VECTORS = "SELECT id, vector FROM removed WHERE namespace = ? AND id > ? AND vector > 0 ORDER BY id"
+_CHANGED_ITEMS = "SELECT id, -vector FROM removed WHERE namespace = ? AND id > ? AND vector < 0 ORDER BY id"
 
 
 class NamespaceRow(NamedTuple):
-    """A namespace with the marks by which a cache knows whether it is stale."""
+    """A namespace, with the counters by which a cache knows whether it is stale.
+
+    Attributes:
+        id: Its number.
+        path: Its labels.
+        items: How many items it has.
+        texts: How many of them are in the word index.
+        version: Counts the writes.
+        epoch: Counts how often the list of removals was emptied; a cache of another epoch is read again.
+    """
 
     id: int
     path: Namespace
@@ -41,28 +64,24 @@ class NamespaceRow(NamedTuple):
 
 
 class ItemRow(NamedTuple):
-    """One item as it is kept."""
+    """One item."""
 
     id: int
     namespace: Namespace
     key: str
-    value: dict[str, Any]
+    value: JSON
     created_at: datetime
     updated_at: datetime
-    expires_at: int | None
-    size: int  # characters of its value as JSON
+    expires_at: int | None  # microseconds since 1970
 
 
 def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> str:
     """Write a value as JSON.
 
     Args:
-        value: What `put` was given.
+        value: The value of a put.
         namespace: For the message.
         key: For the message.
-
-    Returns:
-        JSON text.
 
     Raises:
         UnstorableValueError: If something in it is not JSON.
@@ -74,13 +93,7 @@ def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> st
 
 
 def encode_path(namespace: Namespace) -> str:
-    """Join labels for the database.
-
-    Args:
-        namespace: Validated labels.
-
-    Returns:
-        One string; () becomes "".
+    """Join valid labels for the database; () becomes "".
 
     Raises:
         InvalidNamespaceError: If a label is no valid unicode.
@@ -99,7 +112,7 @@ def decode_path(path: str) -> Namespace:
 
 
 def encode_key(key: str) -> str | bytes:
-    """A key as the database takes it: as bytes if it is no valid unicode."""
+    """Return a key as the database takes it: as bytes if it is no valid unicode."""
     try:
         key.encode()
     except UnicodeEncodeError:
@@ -107,142 +120,91 @@ def encode_key(key: str) -> str | bytes:
     return key
 
 
-def decode_key(key: str | bytes | bytearray) -> str:
+def decode_key(key: str | bytes) -> str:
     """Undo `encode_key`."""
     return key if isinstance(key, str) else key.decode("utf-8", "surrogatepass")
 
 
 def now() -> int:
-    """Microseconds since 1970, UTC."""
+    """Return the time in microseconds since 1970, UTC."""
     return (datetime.now(UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
-def _moment(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)
-
-
-def namespaces_with_living(connection: sqlite3.Connection, prefix: Namespace) -> list[NamespaceRow]:
-    """Like `namespaces_under`, without those in which everything has expired."""
-    living = "SELECT 1 FROM items WHERE namespace = ? AND (expires_at IS NULL OR expires_at > ?) LIMIT 1"
-    moment = now()
-    return [
-        space
-        for space in namespaces_under(connection, prefix)
-        if connection.execute(living, (space.id, moment)).fetchone()
-    ]
-
-
 def namespaces_under(connection: sqlite3.Connection, prefix: Namespace) -> list[NamespaceRow]:
-    """Namespaces that begin with a prefix and hold items, oldest first.
+    """Read the namespaces that begin with a prefix and hold items, oldest first.
 
     Args:
         connection: In a transaction.
         prefix: Whole labels; () for all.
-
-    Returns:
-        Rows ordered by id.
     """
     columns = "SELECT id, path, items, texts, version, epoch FROM namespaces WHERE items > 0"
     if not prefix:
-        found = connection.execute(f"{columns} ORDER BY id")
+        rows = connection.execute(f"{columns} ORDER BY id")
     else:
         path = encode_path(prefix)
-        # "." separates labels and "/" is the next character, so this range is what lies below the prefix.
+        # "." separates labels and "/" is the next character, so this range is everything below the prefix.
         below = (path, f"{path}.", f"{path}/")
-        found = connection.execute(f"{columns} AND (path = ? OR (path > ? AND path < ?)) ORDER BY id", below)
-    return [NamespaceRow(number, decode_path(path), *marks) for number, path, *marks in found]
+        rows = connection.execute(f"{columns} AND (path = ? OR (path > ? AND path < ?)) ORDER BY id", below)
+    return [NamespaceRow(number, decode_path(path), *counters) for number, path, *counters in rows]
 
 
-_FEW_ITEMS = 64  # that are named one by one in a statement
-
-
-@lru_cache(maxsize=_FEW_ITEMS + 1)
-def _items_by_id(count: int) -> str:
-    wanted = "SELECT value FROM json_each(?)" if count > _FEW_ITEMS else ", ".join("?" * count)
-    return f"SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id IN ({wanted})"  # noqa: S608
-
-
-@lru_cache(maxsize=_FEW_ITEMS + 1)
-def _items_by_key(count: int) -> str:
-    return (
-        "SELECT id, key, value, created_at, updated_at, expires_at FROM items "  # noqa: S608
-        f"WHERE namespace = (SELECT id FROM namespaces WHERE path = ?) AND key IN ({', '.join('?' * count)})"
-    )
-
-
-_ITEMS_BETWEEN = (
-    "SELECT id, key, value, created_at, updated_at, expires_at FROM items WHERE id >= ? AND id < ? ORDER BY id"
-)
-
-
-RawItem = tuple[int, Any, Any, int, int, int | None]
-"""An item as SQLite gives it: id, key, value, when it was created, updated, and expires."""
-
-
-def _item(row: RawItem, namespace: Namespace) -> ItemRow:
-    item, key, value, created_at, updated_at, expires = row
-    try:
-        content, end = _decode(value)
-        if end < len(value) or not isinstance(content, dict):
-            raise ValueError(f"{value[:20]!r} … {value[-20:]!r} is no object, or not it alone")
-    except (ValueError, TypeError) as error:
-        raise CorruptStoreError(
-            f"the item {key!r} in {namespace} is damaged: expected a JSON object, but {error}; put or delete it"
-        ) from error
-    created = _moment(created_at)
-    updated = created if updated_at == created_at else _moment(updated_at)
-    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires, len(value))
-
-
-def read_item(row: RawItem, namespace: Namespace) -> ItemRow | None:
-    """Read the item of a row, unless it is damaged: one bad row must not stop every search beside it."""
-    try:
-        return _item(row, namespace)
-    except CorruptStoreError:
-        _log.exception("left out of a search")
-        return None
+def living_namespaces(connection: sqlite3.Connection, prefix: Namespace) -> list[NamespaceRow]:
+    """Read `namespaces_under` without those in which everything has expired."""
+    moment = now()
+    spaces = namespaces_under(connection, prefix)
+    return [space for space in spaces if connection.execute(_ANY_LIVING, (space.id, moment)).fetchone()]
 
 
 def get_by_keys(connection: sqlite3.Connection, namespace: Namespace, keys: Sequence[str]) -> dict[str, ItemRow]:
-    """Read items of one namespace by their keys; those that are not there are left out."""
-    found = {}
+    """Read items of one namespace by their keys; leave out keys that are not there.
+
+    Raises:
+        CorruptStoreError: If one of them is damaged.
+    """
+    items = {}
     path = encode_path(namespace)
     for first in range(0, len(keys), _FEW_ITEMS):
         some = [encode_key(key) for key in keys[first : first + _FEW_ITEMS]]
         for row in connection.execute(_items_by_key(len(some)), (path, *some)):
-            item = _item(row, namespace)
-            found[item.key] = item
-    return found
+            item = _read_item(row, namespace)
+            items[item.key] = item
+    return items
 
 
 def get_items(connection: sqlite3.Connection, ids: Sequence[int], namespaces: Mapping[int, Namespace]) -> list[ItemRow]:
-    """Read items by id, in the order asked for; those that are gone are left out.
+    """Read items by id, in the order of the ids; leave out those that are gone or damaged.
 
     Args:
         connection: In a transaction.
         ids: Item ids.
         namespaces: Labels by namespace id.
-
-    Returns:
-        The items that are there.
     """
     asked = ids if len(ids) <= _FEW_ITEMS else (json.dumps(list(ids)),)
-    found = {row[0]: row for row in connection.execute(_items_by_id(len(ids)), asked)}
-    rows = [found[number] for number in ids if number in found]
-    return [item for row in rows if (item := read_item(row, namespaces[row[0] >> SHIFT])) is not None]
+    rows = {row[0]: row for row in connection.execute(_items_by_id(len(ids)), asked)}
+    items = (_read_sound_item(rows[number], namespaces[number >> SHIFT]) for number in ids if number in rows)
+    return [item for item in items if item is not None]
 
 
-def all_items(connection: sqlite3.Connection, namespace: NamespaceRow, after: int = 0) -> Iterator[ItemRow]:
-    """Read the items of one namespace, or those newer than a given one, oldest first."""
-    for row in raw_items(connection, namespace, after):
-        if (item := read_item(row, namespace.path)) is not None:
-            yield item
+def all_items(connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[ItemRow]:
+    """Read the items of one namespace, oldest first, without damaged ones."""
+    return _sound_items(connection.execute(_ITEMS_BETWEEN, _ids_of(space.id)), space)
 
 
-def raw_items(connection: sqlite3.Connection, namespace: NamespaceRow, after: int = 0) -> Iterator[RawItem]:
-    """Read the rows of `all_items`, with their values as JSON."""
-    low = namespace.id << SHIFT
-    yield from connection.execute(_ITEMS_BETWEEN, (max(after + 1, low), low + (1 << SHIFT)))
+def items_without_vector(connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[ItemRow]:
+    """Read the items of one namespace that have no vector, oldest first, without damaged ones."""
+    return _sound_items(connection.execute(_WITHOUT_VECTOR, _ids_of(space.id)), space)
+
+
+def values_after(connection: sqlite3.Connection, namespace: int, after: int) -> list[tuple[int, Any]]:
+    """Read ids and values of a namespace's items that are newer than a given one, oldest first."""
+    rows = connection.execute(_VALUES_AFTER, (after, (namespace + 1) << SHIFT))
+    return [(item, _read_value(value)) for item, value in rows]
+
+
+def values_of(connection: sqlite3.Connection, items: Sequence[int]) -> list[tuple[int, Any]]:
+    """Read ids and values of some items; leave out those that are gone."""
+    rows = connection.execute(_VALUES_OF, (json.dumps(list(items)),))
+    return [(item, _read_value(value)) for item, value in rows]
 
 
 def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) -> Iterator[tuple[int, int, bytes]]:
@@ -256,47 +218,108 @@ def vectors_after(connection: sqlite3.Connection, namespace: int, after: int) ->
     Yields:
         (vector id, item id, little-endian float32 bytes), oldest first.
     """
-    low, high = namespace << SHIFT, (namespace + 1) << SHIFT
-    yield from connection.execute(
-        "SELECT id, item, vector FROM vectors WHERE id > ? AND id < ? ORDER BY id", (max(after, low), high)
-    )
+    low, high = _ids_of(namespace)
+    yield from connection.execute(_VECTORS_AFTER, (max(after, low), high))
 
 
-def vector_of(connection: sqlite3.Connection, vector: int) -> bytes | None:
-    """Read one vector's bytes, or None."""
-    found = connection.execute("SELECT vector FROM vectors WHERE id = ?", (vector,)).fetchone()
-    return bytes(found[0]) if found else None
-
-
-def vectors_of(connection: sqlite3.Connection, items: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-    """Read the vectors of given items.
-
-    Args:
-        connection: In a read transaction.
-        items: Item ids.
-
-    Yields:
-        (item id, little-endian float32 bytes).
-    """
+def vectors_of_items(connection: sqlite3.Connection, items: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    """Read the vectors of some items: (item id, little-endian float32 bytes)."""
     yield from connection.execute(_VECTORS_OF_ITEMS, (json.dumps(list(items)),))
 
 
 def vectors_by_id(connection: sqlite3.Connection, vectors: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-    """Read vectors by their ids.
-
-    Args:
-        connection: In a read transaction.
-        vectors: Their ids.
-
-    Yields:
-        (vector id, little-endian float32 bytes) of those that are there.
-    """
+    """Read vectors: (vector id, little-endian float32 bytes), without those that are gone."""
     yield from connection.execute(_VECTORS_BY_ID, (json.dumps(list(vectors)),))
 
 
-def items_without_vector(connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[ItemRow]:
-    """Read a namespace's items that have no vector, oldest first."""
-    low = space.id << SHIFT
-    for row in connection.execute(_WITHOUT_VECTOR, (low, low + (1 << SHIFT))):
-        if (item := read_item(row, space.path)) is not None:
+def last_removal(connection: sqlite3.Connection) -> int:
+    """Return the number of the newest entry in the list of removals."""
+    (number,) = connection.execute(
+        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'removed'"
+    ).fetchone()
+    return int(number)
+
+
+def removed_vectors(connection: sqlite3.Connection, namespace: int, after: int) -> tuple[int, list[int]]:
+    """Read which vectors of a namespace were removed since a cache last looked.
+
+    Args:
+        connection: In a transaction.
+        namespace: Its id.
+        after: The last entry of the list of removals that the cache has read, or 0.
+
+    Returns:
+        The last entry now, and vector ids.
+    """
+    rows = connection.execute(_REMOVED_VECTORS, (namespace, after)).fetchall()
+    return rows[-1][0] if rows else after, [vector for _, vector in rows]
+
+
+def changed_items(connection: sqlite3.Connection, namespace: int, after: int, last: int) -> tuple[int, list[int]]:
+    """Read which items were updated or deleted since a cache last looked.
+
+    Args:
+        connection: In a transaction.
+        namespace: Its id.
+        after: The last entry of the list of removals that the cache has read, or 0.
+        last: The highest item id in the cache; it will read later ones anyway.
+
+    Returns:
+        The last entry now, and item ids, each once.
+    """
+    rows = connection.execute(_CHANGED_ITEMS, (namespace, after)).fetchall()
+    return rows[-1][0] if rows else after, list({item: None for _, item in rows if item <= last})
+
+
+def _ids_of(namespace: int) -> tuple[int, int]:
+    """Return the lowest id of a namespace, and the lowest of the next."""
+    return namespace << SHIFT, (namespace + 1) << SHIFT
+
+
+@lru_cache(maxsize=_FEW_ITEMS + 1)
+def _items_by_id(count: int) -> str:
+    wanted = "SELECT value FROM json_each(?)" if count > _FEW_ITEMS else ", ".join("?" * count)
+    return f"{_COLUMNS} WHERE id IN ({wanted})"
+
+
+@lru_cache(maxsize=_FEW_ITEMS + 1)
+def _items_by_key(count: int) -> str:
+    places = ", ".join("?" * count)
+    return f"{_COLUMNS} WHERE namespace = (SELECT id FROM namespaces WHERE path = ?) AND key IN ({places})"  # noqa: S608
+
+
+def _read_item(row: RawItem, namespace: Namespace) -> ItemRow:
+    item, key, value, created_at, updated_at, expires_at = row
+    try:
+        content, end = _decode(value)
+        if end < len(value) or not isinstance(content, dict):
+            raise ValueError(f"{value[:20]!r} … {value[-20:]!r} is no object, or not it alone")
+    except (ValueError, TypeError) as error:
+        raise CorruptStoreError(
+            f"the item {key!r} in {namespace} is damaged: expected a JSON object, but {error}; put or delete it"
+        ) from error
+    created = _EPOCH + timedelta(microseconds=created_at)
+    updated = created if updated_at == created_at else _EPOCH + timedelta(microseconds=updated_at)
+    return ItemRow(item, namespace, decode_key(key), content, created, updated, expires_at)
+
+
+def _read_sound_item(row: RawItem, namespace: Namespace) -> ItemRow | None:
+    """Read an item; None if it is damaged, because one bad row must not stop the search beside it."""
+    try:
+        return _read_item(row, namespace)
+    except CorruptStoreError:
+        _log.exception("left out of a search")
+        return None
+
+
+def _sound_items(rows: Iterator[RawItem], space: NamespaceRow) -> Iterator[ItemRow]:
+    for row in rows:
+        if (item := _read_sound_item(row, space.path)) is not None:
             yield item
+
+
+def _read_value(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except (ValueError, TypeError):
+        return {}  # a damaged item is logged when it is read itself

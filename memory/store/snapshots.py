@@ -1,8 +1,7 @@
-"""Snapshots of large indexes: a faster start, and never more than that.
+"""Snapshots of large vector indexes beside the database: they make the start faster, and nothing else.
 
-A snapshot is three files: the index as FAISS writes it, the ids as numpy writes them, and a manifest with the
-SHA-256 of both. Whatever is wrong with them (damage, another embedder, another database) costs the time to
-read the rows.
+A snapshot is three files: the index as FAISS writes it, the ids as numpy writes them, and a manifest with the SHA-256
+of both. If anything is wrong with them (damage, another embedder, another database), the rows are read instead.
 """
 
 import hashlib
@@ -12,79 +11,109 @@ import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from questbook.memory.store.indexes import ExactIndex, InvertedIndex
-from questbook.memory.store.rows import NamespaceRow, vector_of
+from questbook.memory.store.rows import NamespaceRow, vectors_by_id
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Ids = NDArray[np.int64]
-    Loaded = tuple[ExactIndex | InvertedIndex, Ids, Ids, NDArray[np.bool_], int]
 
 _log = logging.getLogger(__name__)
 _FORMAT = 2
 _PROBES = 32  # vectors that are compared with their rows, in case the database was replaced by a copy
 
 
+@dataclass(slots=True)
+class IndexContents:
+    """An index with what stands beside each of its vectors.
+
+    Attributes:
+        index: The vectors.
+        vectors: Vector id at each place, ascending.
+        items: Item id at each place.
+        alive: Whether the vector at each place still counts.
+        removal: The last entry in the list of removals that was read.
+    """
+
+    index: ExactIndex | InvertedIndex
+    vectors: "Ids"
+    items: "Ids"
+    alive: "NDArray[np.bool_]"
+    removal: int
+
+    @classmethod
+    def empty(cls, index: ExactIndex | InvertedIndex, removal: int) -> Self:
+        """Return the contents of an index without vectors."""
+        import numpy as np
+
+        return cls(index, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_), removal)
+
+    @property
+    def dead(self) -> int:
+        """How many vectors do not count any more."""
+        return int(len(self.alive) - self.alive.sum())
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Where a snapshot lies, and whose it must be."""
+    """Where a snapshot is, and what it must belong to.
+
+    Attributes:
+        path: The index's file; the two others are beside it.
+        owner: A name of the database and the embedder.
+        dims: Length of the vectors.
+    """
 
     path: Path
     owner: str
-    """Names the database and the embedder."""
     dims: int
 
 
+def snapshot_path(database: Path, namespace: int) -> Path:
+    """Return where the snapshot of a namespace is: in a directory beside the database."""
+    return database.with_name(f"{database.name}.shards") / f"{namespace}.faiss"
+
+
 def write_snapshot(
-    snapshot: Snapshot,
-    connection: sqlite3.Connection,
-    version: int,
-    epoch: int,
-    index: ExactIndex | InvertedIndex,
-    vectors: "Ids",
-    items: "Ids",
-    alive: "NDArray[np.bool_]",
-    mark: int,
+    snapshot: Snapshot, connection: sqlite3.Connection, version: int, epoch: int, contents: IndexContents
 ) -> None:
-    """Write a snapshot. If that fails, it is logged and there is none: the rows have everything.
+    """Write a snapshot. If that fails, it is logged and there is none.
 
     Args:
-        snapshot: Where and whose.
+        snapshot: Where, and what it belongs to.
         connection: In a read transaction.
-        version: The namespace's version that the index has seen.
+        version: The namespace's version that the contents are of.
         epoch: Its epoch.
-        index: The index.
-        vectors: Vector id at each place.
-        items: Item id at each place.
-        alive: Whether each place counts.
-        mark: Last entry of the list of removed vectors that was followed.
+        contents: What is written.
     """
     import faiss
     import numpy as np
 
     ids = snapshot.path.with_suffix(".ids.npy")
     manifest = snapshot.path.with_suffix(".json")
+    index = contents.index
     try:
         snapshot.path.parent.mkdir(mode=0o700, exist_ok=True)
-        # Without its manifest a snapshot does not count, so that a crash in here leaves none.
+        # Without its manifest a snapshot does not count, so a crash in here leaves none.
         manifest.unlink(missing_ok=True)
         for file in (snapshot.path, ids):
             os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         faiss.write_index(index.faiss, str(snapshot.path))
         with ids.open("wb") as out:
-            np.save(out, np.stack([vectors, items, alive.astype(np.int64)]), allow_pickle=False)
+            columns = [contents.vectors, contents.items, contents.alive.astype(np.int64)]
+            np.save(out, np.stack(columns), allow_pickle=False)
         described = {
             "format": _FORMAT,
             "owner": snapshot.owner,
             "dims": snapshot.dims,
             "version": version,
             "epoch": epoch,
-            "mark": mark,
-            "probes": _probes(vectors, connection),
+            "mark": contents.removal,
+            "probes": _probe(contents.vectors, connection),
             "trained_for": index.trained_for if isinstance(index, InvertedIndex) else None,
             "sha256": {file.name: _checksum(file) for file in (snapshot.path, ids)},
         }
@@ -96,16 +125,16 @@ def write_snapshot(
         _log.warning("no snapshot of an index was written to %s: %s", snapshot.path, error)
 
 
-def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.Connection) -> "Loaded | None":
-    """Read a snapshot if it is there, sound, and of this very namespace.
+def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.Connection) -> IndexContents | None:
+    """Read a snapshot if it is there, sound, and of this namespace.
 
     Args:
-        snapshot: Where and whose.
+        snapshot: Where, and what it must belong to.
         space: The namespace as the transaction sees it.
         connection: In a read transaction.
 
     Returns:
-        Index, vector ids, item ids, whether alive, mark; or None, with the reason logged.
+        The contents; None if there is no usable snapshot, with the reason logged.
     """
     import faiss
     import numpy as np
@@ -113,8 +142,8 @@ def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.C
     ids = snapshot.path.with_suffix(".ids.npy")
     try:
         described = json.loads(snapshot.path.with_suffix(".json").read_text())
-        same = (described["format"], described["owner"], described["dims"], described["epoch"])
-        if same != (_FORMAT, snapshot.owner, snapshot.dims, space.epoch) or described["version"] > space.version:
+        owner = (described["format"], described["owner"], described["dims"], described["epoch"])
+        if owner != (_FORMAT, snapshot.owner, snapshot.dims, space.epoch) or described["version"] > space.version:
             _log.info("the snapshot %s is of another time or embedder; rows are read instead", snapshot.path)
             return None
         for file in (snapshot.path, ids):
@@ -123,35 +152,30 @@ def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.C
                 return None
         index = faiss.read_index(str(snapshot.path))
         vectors, items, alive = np.load(ids, allow_pickle=False)
-        mark, trained_for = int(described["mark"]), described["trained_for"]
-        known = _is_of_this_database(described["probes"], connection)
+        removal, trained_for = int(described["mark"]), described["trained_for"]
+        same_rows = _has_probes(described["probes"], connection)
     except FileNotFoundError:
         return None
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
         _log.warning("the snapshot %s cannot be read (%s); rows are read instead", snapshot.path, error)
         return None
-    loaded = (
-        ExactIndex(snapshot.dims, index) if trained_for is None else InvertedIndex(index, int(trained_for)),
-        vectors,
-        items,
-        alive.astype(np.bool_),
-        mark,
-    )
-    if known and len(vectors) == index.ntotal:
-        return loaded
-    _log.warning("the snapshot %s is not of this database; rows are read instead", snapshot.path)
-    return None
+    if not same_rows or len(vectors) != index.ntotal:
+        _log.warning("the snapshot %s is not of this database; rows are read instead", snapshot.path)
+        return None
+    read = ExactIndex(snapshot.dims, index) if trained_for is None else InvertedIndex(index, int(trained_for))
+    return IndexContents(read, vectors, items, alive.astype(np.bool_), removal)
 
 
-def _probes(vectors: "Ids", connection: sqlite3.Connection) -> dict[str, str]:
-    chosen = [int(vector) for vector in vectors[:: max(1, len(vectors) // _PROBES)]] + [int(vectors[-1])]
-    rows = ((str(vector), vector_of(connection, vector)) for vector in chosen)
-    return {vector: hashlib.sha256(row).hexdigest() for vector, row in rows if row is not None}
+def _probe(vectors: "Ids", connection: sqlite3.Connection) -> dict[str, str]:
+    """Return checksums of some vectors by their ids."""
+    chosen = [*vectors[:: max(1, len(vectors) // _PROBES)].tolist(), int(vectors[-1])]
+    return {str(number): hashlib.sha256(blob).hexdigest() for number, blob in vectors_by_id(connection, chosen)}
 
 
-def _is_of_this_database(probes: dict[str, str], connection: sqlite3.Connection) -> bool:
-    rows = ((vector_of(connection, int(vector)), checksum) for vector, checksum in probes.items())
-    return all(row is None or hashlib.sha256(row).hexdigest() == checksum for row, checksum in rows)
+def _has_probes(probes: dict[str, str], connection: sqlite3.Connection) -> bool:
+    """Return whether the database has these vectors, as far as they are still there."""
+    rows = vectors_by_id(connection, [int(number) for number in probes])
+    return all(hashlib.sha256(blob).hexdigest() == probes[str(number)] for number, blob in rows)
 
 
 def _checksum(file: Path) -> str:

@@ -1,0 +1,169 @@
+"""Deletion: items whose time to live is over, and every trace of what was deleted.
+
+`delete_expired` runs beside other writes or in the thread of a `Sweeper`. `compact` writes the file again: a deleted
+row leaves its bytes in free pages and in the -wal file, a deleted text its words in the segments of FTS5, a deleted
+vector its place in indexes, lists and snapshots.
+"""
+
+import logging
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from questbook.memory.errors import StoreError, StoreUnavailableError
+from questbook.memory.store.database import Database
+from questbook.memory.store.rows import decode_key, decode_path, now
+from questbook.memory.store.snapshots import snapshot_path
+from questbook.memory.store.writes import MINUTE, Write, apply_write
+
+_log = logging.getLogger(__name__)
+_DEFAULT_MINUTES = 5.0  # between two sweeps, as in LangGraph's stores
+
+# No label may be empty, so no namespace can have such a path; its number is never given to another one.
+_RENAME_EMPTY = "UPDATE namespaces SET path = '.' || id WHERE items = 0"
+
+
+def refresh_expiry(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
+    """Start the time to live of items again, for those that have one.
+
+    Args:
+        connection: In a write transaction.
+        ids: Item ids.
+    """
+    moment = now()
+    connection.executemany(
+        "UPDATE items SET expires_at = CAST(? + ttl_minutes * ? AS INTEGER) WHERE id = ? AND ttl_minutes IS NOT NULL",
+        ((moment, MINUTE, item) for item in ids),
+    )
+
+
+def delete_expired(connection: sqlite3.Connection) -> int:
+    """Delete the items that have expired.
+
+    Args:
+        connection: In a write transaction.
+
+    Returns:
+        How many items were deleted.
+    """
+    expired = connection.execute(
+        "SELECT namespaces.path, items.key FROM items JOIN namespaces ON namespaces.id = items.namespace "
+        "WHERE items.expires_at <= ?",
+        (now(),),
+    ).fetchall()
+    for path, key in expired:
+        apply_write(connection, Write(decode_path(path), decode_key(key), None))
+    return len(expired)
+
+
+def compact(database: Database) -> None:
+    """Leave in the file, and beside it, nothing but the living items.
+
+    Args:
+        database: The file.
+
+    Raises:
+        StoreUnavailableError: If another program reads or writes the file all the time, or the disk is full. Living
+            items are as they were; compacting again does the rest.
+    """
+    with database.writing() as connection:
+        delete_expired(connection)
+        connection.execute("DELETE FROM removed")
+        # Another epoch: indexes in RAM, in this and in other processes, are read again from their rows.
+        connection.execute("UPDATE namespaces SET epoch = epoch + 1, version = version + 1")
+        connection.execute(_RENAME_EMPTY)
+        if _has_table(connection, "next_vectors"):
+            connection.execute("DELETE FROM next_vectors WHERE item NOT IN (SELECT id FROM items)")
+            connection.execute("DELETE FROM next_items WHERE item NOT IN (SELECT id FROM items)")
+        if _has_table(connection, "texts"):
+            connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
+    _remove_snapshots(database.path)
+    database.vacuum()
+
+
+def _has_table(connection: sqlite3.Connection, table: str) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is not None
+
+
+def _remove_snapshots(path: Path) -> None:
+    directory = snapshot_path(path, 0).parent
+    try:
+        if directory.exists():
+            shutil.rmtree(directory)
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"cannot remove the snapshots in {directory}: {error.strerror or error}; mend that and try again"
+        ) from error
+
+
+class Sweeper:
+    """Says when to delete expired items, and can do it by itself in a thread.
+
+    Args:
+        sweep: Deletes expired items and returns how many.
+        minutes: Between two sweeps; None: 5.
+    """
+
+    def __init__(self, sweep: Callable[[], int], minutes: float | None) -> None:
+        self._sweep = sweep
+        self._seconds = 60.0 * (minutes or _DEFAULT_MINUTES)
+        self._last = time.monotonic()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def due(self) -> bool:
+        """Return whether the interval is over; if so, the next one begins."""
+        if time.monotonic() - self._last < self._seconds:
+            return False
+        self._last = time.monotonic()
+        return True
+
+    def start(self, minutes: float | None) -> "Future[None]":
+        """Sweep in a daemon thread, which never keeps a process from ending.
+
+        Args:
+            minutes: Between two sweeps; None: as the sweeper was set up.
+
+        Returns:
+            A future that is done when the thread has ended; cancelling it ends the thread.
+        """
+        future: Future[None] = Future()
+        future.add_done_callback(lambda done: self._stop.set() if done.cancelled() else None)
+        if self._thread is not None and self._thread.is_alive():
+            return future
+        self._stop.clear()
+        seconds = self._seconds if minutes is None else 60.0 * minutes
+        self._thread = threading.Thread(target=self._run, args=(seconds, future), name="questbook-sweeper", daemon=True)
+        self._thread.start()
+        return future
+
+    def _run(self, seconds: float, future: "Future[None]") -> None:
+        while not self._stop.wait(seconds):
+            try:
+                if count := self._sweep():
+                    _log.info("deleted %d expired items", count)
+            except StoreError as error:
+                _log.warning("expired items were not deleted: %s", error)
+        if not future.done():
+            future.set_result(None)
+
+    def stop(self, timeout: float | None) -> bool:
+        """End the thread.
+
+        Args:
+            timeout: Seconds to wait for it; None: as long as it takes.
+
+        Returns:
+            Whether it has ended.
+        """
+        self._stop.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+            if self._thread.is_alive():
+                return False
+        self._thread = None
+        return True

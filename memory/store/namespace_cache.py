@@ -1,0 +1,146 @@
+"""What is in RAM of each namespace: read when a search first needs it, and dropped when a budget of bytes is full."""
+
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from questbook.memory.store.filter_index import FilterIndex
+from questbook.memory.store.postings import Postings
+from questbook.memory.store.rows import NamespaceRow
+from questbook.memory.store.snapshots import Snapshot, snapshot_path
+from questbook.memory.store.vectors import NamespaceVectors
+
+
+class CachedNamespace:
+    """What is in RAM of one namespace, for one thread at a time. Each part is read when it is needed.
+
+    Args:
+        vectors: Its vectors; None if the store makes none.
+        postings: Its words; None if the store indexes none.
+        filters: Its values by the keys of filters.
+    """
+
+    def __init__(self, vectors: NamespaceVectors | None, postings: Postings | None, filters: FilterIndex) -> None:
+        self.lock = threading.Lock()
+        self.vectors = vectors
+        self.postings = postings
+        self.filters = filters
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds."""
+        return sum(part.size for part in (self.vectors, self.postings, self.filters) if part is not None)
+
+
+class NamespaceCache:
+    """The namespaces of one store.
+
+    Args:
+        database: The store's file.
+        owner: A name of the database and the embedder; snapshots of another owner are not read.
+        dims: Length of the vectors; 0: the store makes none.
+        weights: Of the word index's columns; empty: the store has no word index.
+        budget: Bytes that all namespaces may hold together between searches.
+        exact_limit: From how many vectors on a namespace is searched approximately.
+    """
+
+    def __init__(
+        self, database: Path, owner: str, dims: int, weights: Sequence[float], budget: int, exact_limit: int
+    ) -> None:
+        self.dims = dims
+        self.budget = budget
+        self._database = database
+        self._owner = owner
+        self._weights = weights
+        self._exact_limit = exact_limit
+        self._namespaces: OrderedDict[int, CachedNamespace] = OrderedDict()  # least recently used first
+        self._sizes: dict[int, int] = {}
+        self._total = 0
+        self._lock = threading.Lock()
+
+    @property
+    def indexes_words(self) -> bool:
+        """Whether the store has a word index."""
+        return bool(self._weights)
+
+    @property
+    def size(self) -> int:
+        """Bytes that all namespaces hold."""
+        with self._lock:
+            return self._total
+
+    def fits(self, space: NamespaceRow) -> bool:
+        """Return whether the vectors of a namespace fit into the budget."""
+        # An approximate index holds a byte for each dimension instead of four.
+        return space.items * self.dims * (1 if space.items > self._exact_limit else 4) <= self.budget
+
+    @contextmanager
+    def namespace(self, connection: sqlite3.Connection, space: NamespaceRow) -> Iterator[CachedNamespace]:
+        """Lock what is in RAM of a namespace for this thread; the caller refreshes the parts that it uses.
+
+        Args:
+            connection: In a read transaction.
+            space: The namespace as that transaction sees it.
+
+        Yields:
+            Its vectors, words and values.
+        """
+        with self._lock:
+            cached = self._namespaces.pop(space.id, None) or self._empty(space.id)
+            self._namespaces[space.id] = cached
+        with cached.lock:
+            yield cached
+            if (size := cached.size) > self.budget:
+                # Words and values cost less to read again than vectors.
+                fresh = self._empty(space.id)
+                cached.postings, cached.filters = fresh.postings, fresh.filters
+                size = cached.size
+        for evicted in self._account(space.id, cached, size):
+            with evicted.lock:
+                if evicted.vectors is not None:
+                    evicted.vectors.save(connection)
+
+    def _empty(self, namespace: int) -> CachedNamespace:
+        vectors = None
+        if self.dims:
+            snapshot = Snapshot(snapshot_path(self._database, namespace), self._owner, self.dims)
+            vectors = NamespaceVectors(namespace, self.dims, self._exact_limit, snapshot)
+        postings = Postings(namespace, self._weights) if self._weights else None
+        return CachedNamespace(vectors, postings, FilterIndex(namespace))
+
+    def _account(self, number: int, cached: CachedNamespace, size: int) -> list[CachedNamespace]:
+        """Take note of a namespace's size, and drop others until the budget is kept; return those."""
+        with self._lock:
+            if self._namespaces.get(number) is not cached:
+                return []  # another thread has dropped it meanwhile
+            self._total += size - self._sizes.get(number, 0)
+            self._sizes[number] = size
+            evicted = []
+            while self._total > self.budget and len(self._namespaces) > 1:
+                oldest, victim = self._namespaces.popitem(last=False)
+                self._total -= self._sizes.pop(oldest, 0)
+                evicted.append(victim)
+            return evicted
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Write the snapshots that are worth it.
+
+        Args:
+            connection: In a read transaction.
+        """
+        with self._lock:
+            namespaces = list(self._namespaces.values())
+        for cached in namespaces:
+            with cached.lock:
+                if cached.vectors is not None:
+                    cached.vectors.save(connection)
+
+    def clear(self) -> None:
+        """Drop everything from RAM."""
+        with self._lock:
+            self._namespaces.clear()
+            self._sizes.clear()
+            self._total = 0
