@@ -40,7 +40,7 @@ def test_documents_and_queries_are_embedded_alike():
 
 
 def test_another_process_makes_the_same_vectors():
-    code = "from memory import HashEmbeddings; print(HashEmbeddings(16).embed_query('dragon egg'))"
+    code = "from questbook.memory import HashEmbeddings; print(HashEmbeddings(16).embed_query('dragon egg'))"
     runs = {
         subprocess.run(
             [sys.executable, "-c", code],

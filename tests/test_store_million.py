@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from questbook import FaissStore
-from questbook.memory.store.writing import Write, apply_write
+from questbook.memory.store.writes import Write, apply_write
 
 DIMS, COUNT, SMALL = 128, 1_000_000, 100
 ROOT = Path(__file__).parent.parent

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from questbook import FaissStore, HashEmbeddings
-from questbook.memory.store import shards
+from questbook.memory.store import vectors
 
 NAMESPACES = [("a",), ("a", "b"), ("ab",), ("a", "b", "c"), ("z*",)]
 WORDS = ["dragon", "egg", "knight", "hill", "gold", "wyvern", "inn", "sword"]
@@ -26,8 +26,8 @@ class Model(RuleBasedStateMachine):
         self.home = Path(tempfile.mkdtemp())
         self.truth = {}
         self.dims = 32
-        self.worth, shards._WORTH_A_SNAPSHOT = shards._WORTH_A_SNAPSHOT, 3
-        self.dead, shards._FEW_DEAD = shards._FEW_DEAD, 2
+        self.worth, vectors._WORTH_A_SNAPSHOT = vectors._WORTH_A_SNAPSHOT, 3
+        self.dead, vectors._FEW_DEAD = vectors._FEW_DEAD, 2
         self.stores = [self.opened(), self.opened()]
 
     def opened(self):
@@ -37,7 +37,7 @@ class Model(RuleBasedStateMachine):
     def teardown(self):
         for store in self.stores:
             store.close()
-        shards._WORTH_A_SNAPSHOT, shards._FEW_DEAD = self.worth, self.dead
+        vectors._WORTH_A_SNAPSHOT, vectors._FEW_DEAD = self.worth, self.dead
         shutil.rmtree(self.home)
 
     @initialize()

@@ -66,7 +66,7 @@ def test_values_that_a_slow_thread_filters_are_not_taken_for_those_of_now(tmp_pa
         other.put(SPACE, "k3", {"text": "dragon 3", "age": 1})
         assert {item.key for item in store.search(SPACE, query="dragon", filter={"age": 0})} == {"k0", "k1", "k2", "k4"}
         finish()
-        assert {item.key: item.value["age"] for item in slow} == {key: 0 for key in ("k0", "k1", "k2", "k4")}
+        assert {item.key: item.value["age"] for item in slow} == dict.fromkeys(("k0", "k1", "k2", "k4"), 0)
         assert [item.key for item in store.search(SPACE, query="dragon", filter={"age": 1})] == ["k3"]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from questbook import FaissStore
-from questbook.memory.store import shards
+from questbook.memory.store import vectors
 from questbook.memory.store.snapshots import snapshot_path
 
 ROOT = Path(__file__).parent.parent
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture
 def snapshotted(path, monkeypatch):
     """A store whose shard has a snapshot, and rows that came after it."""
-    monkeypatch.setattr(shards, "_WORTH_A_SNAPSHOT", 10)
+    monkeypatch.setattr(vectors, "_WORTH_A_SNAPSHOT", 10)
     with FaissStore.open(path) as store:
         for n in range(30):
             store.put(("a",), str(n), {"text": f"memory of day {n}"})
@@ -37,7 +37,7 @@ def test_a_snapshot_is_used_with_the_rows_since(snapshotted, monkeypatch):
     assert [found[0][0] for found in expected[:2]] == ["later", "3"]
     assert "4" not in {key for key, _ in expected[2]}
     read = []
-    monkeypatch.setattr(shards, "read_snapshot", lambda *given: read.append(given))
+    monkeypatch.setattr(vectors, "read_snapshot", lambda *given: read.append(given))
     assert answers(snapshotted) == expected, "the same without it"
     assert read
 
@@ -46,7 +46,7 @@ def test_a_snapshot_is_used_with_the_rows_since(snapshotted, monkeypatch):
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "gone", "garbage"])
 def test_a_damaged_snapshot_costs_time_only(snapshotted, suffix, damage, monkeypatch):
     expected = answers(snapshotted)
-    monkeypatch.setattr(shards, "_WORTH_A_SNAPSHOT", 10**9)  # leave it damaged
+    monkeypatch.setattr(vectors, "_WORTH_A_SNAPSHOT", 10**9)  # leave it damaged
     file = next(snapshot_path(snapshotted, 1).parent.glob(f"*{suffix}"))
     content = bytearray(file.read_bytes())
     if damage == "gone":

@@ -20,8 +20,8 @@ def test_several_queries_have_the_cosines_of_each_to_the_last_bit(count):
     if count:
         index.add(numbers.standard_normal((count, 24), dtype=np.float32))
     queries = [numbers.standard_normal(24, dtype=np.float32) for _ in range(3)]
-    for query, scores in zip(queries, index.scores(queries), strict=True):
-        assert scores.tolist() == index.scores([query])[0].tolist()
+    for query, scores in zip(queries, index.cosines(queries), strict=True):
+        assert scores.tolist() == index.cosines([query])[0].tolist()
         assert len(scores) == count
 
 

@@ -22,7 +22,7 @@ from questbook.memory.store import rows
 from questbook.memory.store.file_index import FileIndex
 from questbook.memory.store.filters import check_filter
 from questbook.memory.store.rows import ItemRow, Namespace, NamespaceRow, encode_value
-from questbook.memory.store.search import Query, Search
+from questbook.memory.store.search import Search, SearchRequest
 from questbook.memory.store.vectors import QueryBatch
 from questbook.memory.store.writes import Write
 
@@ -162,8 +162,8 @@ class Reader:
         batch: QueryBatch | None,
     ) -> list[SearchItem]:
         text = op.query or ""
-        query = Query(op.filter or {}, text, queries.get(text), max(op.offset, 0), max(op.limit, 0), batch)
-        hits = self._search.run(connection, spaces, query, self._is_visible)
+        request = SearchRequest(op.filter or {}, text, queries.get(text), max(op.offset, 0), max(op.limit, 0), batch)
+        hits = self._search.run(connection, spaces, request, self._is_visible)
         for item, _ in hits:
             self._note_read(op, item)
         return [

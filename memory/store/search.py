@@ -37,7 +37,7 @@ class Hit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SearchRequest:
     """What one search asks for.
 
     Attributes:
@@ -87,7 +87,7 @@ class Search:
         self,
         connection: sqlite3.Connection,
         spaces: Sequence[NamespaceRow],
-        query: Query,
+        request: SearchRequest,
         visible: Callable[[ItemRow], bool],
     ) -> list[Hit]:
         """Find items.
@@ -95,55 +95,55 @@ class Search:
         Args:
             connection: In a read transaction.
             spaces: The namespaces under the prefix, as that transaction sees them.
-            query: What is asked for.
+            request: What is asked for.
             visible: Whether an item may be returned at all.
 
         Returns:
             The page, best first; without a text the oldest first.
         """
-        if not spaces or not query.limit:
+        if not spaces or not request.limit:
             return []
-        reader = _Reader(connection, self.cache, spaces, query, visible)
-        if not query.text or (query.vector is None and not self.cache.indexes_words):
-            return list(islice(reader.unranked(), query.offset, query.stop))
+        reader = _Reader(connection, self.cache, spaces, request, visible)
+        if not request.text or (request.vector is None and not self.cache.indexes_words):
+            return list(islice(reader.unranked(), request.offset, request.stop))
         candidates = [self._find(reader, space) for space in spaces]
         ranking = Ranking(self._score(reader, candidates), self._dense, self._lexical)
-        hits = list(islice(reader.ranked(ranking), query.stop))
-        if len(hits) < query.stop:
+        hits = list(islice(reader.ranked(ranking), request.stop))
+        if len(hits) < request.stop:
             # As in LangGraph's InMemoryStore, items that cannot be ranked follow those that can.
             covered = {space.id for space, found in zip(spaces, candidates, strict=True) if found.covers_all}
-            hits += islice(reader.rest(hits, covered), query.stop - len(hits))
-        return hits[query.offset :]
+            hits += islice(reader.rest(hits, covered), request.stop - len(hits))
+        return hits[request.offset :]
 
     def _find(self, reader: "_Reader", space: NamespaceRow) -> "_Candidates":
         """Find the candidates of one namespace."""
-        connection, query = reader.connection, reader.query
+        connection, request = reader.connection, reader.request
         with self.cache.namespace(connection, space) as cached:
-            allowed = reader.apply_filter(cached, space) if query.filter else None
+            allowed = reader.apply_filter(cached, space) if request.filter else None
             words = None
             if cached.postings is not None and self._lexical:
-                stems = [stem for stem in dict.fromkeys(stem_words(query_words(query.text))) if stem]
+                stems = [stem for stem in dict.fromkeys(stem_words(query_words(request.text))) if stem]
                 words = cached.postings.find(connection, space, stems)
-            if query.vector is None or cached.vectors is None:
+            if request.vector is None or cached.vectors is None:
                 return _Candidates(ItemCosines.none(), words, allowed)
             if not self.cache.fits(space):
-                return _Candidates(compare_rows(connection, space, query.vector), words, allowed)
+                return _Candidates(compare_rows(connection, space, request.vector), words, allowed)
             vectors = cached.vectors
             vectors.refresh(connection, space)
-            cosines = self._compare(connection, query, query.vector, vectors, allowed)
+            cosines = self._compare(connection, request, request.vector, vectors, allowed)
             return _Candidates(cosines, words, allowed, covers_all=vectors.covers(space.items), exact=vectors.exact)
 
     @staticmethod
     def _compare(
         connection: sqlite3.Connection,
-        query: Query,
+        request: SearchRequest,
         vector: "Vector",
         vectors: NamespaceVectors,
         allowed: FilterMask | None,
     ) -> ItemCosines:
         if not vectors.exact and allowed is not None and allowed.mask.sum() <= _COMPARE_EACH:
             return compare_items(connection, allowed.allowed_ids(), vector)
-        return vectors.compare(connection, vector, query.candidates, allowed, query.batch)
+        return vectors.compare(connection, vector, request.candidates, allowed, request.batch)
 
     @staticmethod
     def _score(reader: "_Reader", candidates: "Sequence[_Candidates]") -> list[NamespaceScores]:
@@ -163,11 +163,11 @@ def _add_best_by_words(reader: "_Reader", cosines: ItemCosines, words: WordScore
     """Add the best items by words, with their true cosines, to the items of an approximate search."""
     import numpy as np
 
-    if reader.query.vector is None:
+    if reader.request.vector is None:
         return cosines
     having = np.flatnonzero(words.scores)
-    best = having[np.argsort(-words.scores[having], kind="stable")[: reader.query.candidates]]
-    return cosines.with_others(compare_items(reader.connection, words.items[best].tolist(), reader.query.vector))
+    best = having[np.argsort(-words.scores[having], kind="stable")[: reader.request.candidates]]
+    return cosines.with_others(compare_items(reader.connection, words.items[best].tolist(), reader.request.vector))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +197,11 @@ class _Reader:
         connection: sqlite3.Connection,
         cache: NamespaceCache,
         spaces: Sequence[NamespaceRow],
-        query: Query,
+        request: SearchRequest,
         visible: Callable[[ItemRow], bool],
     ) -> None:
         self.connection = connection
-        self.query = query
+        self.request = request
         self._cache = cache
         self._spaces = spaces
         self._paths = {space.id: space.path for space in spaces}
@@ -210,14 +210,14 @@ class _Reader:
 
     def apply_filter(self, cached: CachedNamespace, space: NamespaceRow) -> FilterMask:
         """Find the items of a namespace that the filter allows."""
-        allowed = cached.filters.apply(self.connection, space, self.query.filter)
+        allowed = cached.filters.apply(self.connection, space, self.request.filter)
         self._filter_is_newer |= cached.filters.version > space.version
         return allowed
 
     def unranked(self) -> Iterator[Hit]:
         """Yield all items that the filter allows, oldest first."""
         for space in self._spaces:
-            if self.query.filter:
+            if self.request.filter:
                 with self._cache.namespace(self.connection, space) as cached:
                     ids = self.apply_filter(cached, space).allowed_ids()
                 for first in range(0, len(ids), _CHUNK):
@@ -228,7 +228,7 @@ class _Reader:
 
     def ranked(self, ranking: Ranking) -> Iterator[Hit]:
         """Yield the items of a ranking, best first."""
-        size = max(10, min(_CHUNK, self.query.stop))
+        size = max(10, min(_CHUNK, self.request.stop))
         order = ranking.ordered(size)
         while chunk := list(islice(order, size)):
             yield from self._read(chunk)
@@ -242,17 +242,17 @@ class _Reader:
             covered: Ids of the namespaces in which every item was ranked.
         """
         done = {hit.item.id for hit in ranked}
-        read = rows.all_items if self.query.vector is None else rows.items_without_vector
+        read = rows.all_items if self.request.vector is None else rows.items_without_vector
         for space in self._spaces:
             if space.id in covered:
                 continue
             for item in read(self.connection, space):
-                if item.id not in done and self._visible(item) and matches(item.value, self.query.filter):
+                if item.id not in done and self._visible(item) and matches(item.value, self.request.filter):
                     yield Hit(item, None)
 
     def _read(self, chunk: Sequence[tuple[int, float | None]]) -> Iterator[Hit]:
         """Read the items of a chunk, in its order; leave out those that are gone or may not be returned."""
         cosines = dict(chunk)
         for item in rows.get_items(self.connection, list(cosines), self._paths):
-            if self._visible(item) and not (self._filter_is_newer and not matches(item.value, self.query.filter)):
+            if self._visible(item) and not (self._filter_is_newer and not matches(item.value, self.request.filter)):
                 yield Hit(item, cosines[item.id])
