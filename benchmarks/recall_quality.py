@@ -145,7 +145,7 @@ async def run(corpora: Sequence[Corpus], embed: Embeddings, *, ablate: bool) -> 
                 FaissStore.open(path / "w.db", {"embed": None, "fields": ["text"]}) as words,
             ):
                 for each in (store, dense, words):
-                    await remember(each, space, corpus.turns, timeline=corpus.timeline)
+                    await remember(each, space, corpus.turns, turn=1, timeline=corpus.timeline)
                 for name, find in pipelines(store, dense, words, corpus, ablate=ablate).items():
                     started = time.process_time()
                     for category, found in (await ask(corpus, find)).items():

@@ -95,7 +95,7 @@ async def test_the_newest_are_found_where_a_store_cannot_rank(tmp_path):
 
 async def test_what_another_record_was_replaced_by_gets_no_strangers_question(store):
     told = [{"player": "What about the mill?", "reply": "Is the miller awake?"}, {"player": "yes", "reply": "He is."}]
-    await remember(store, HERE, told, timeline=[("a", 2)])
+    await remember(store, HERE, told, turn=1, timeline=[("a", 2)])
 
     async def replaced(found):
         return [found[0]._replace(key="elsewhere", value={"text": "He moved.", "kind": "trait"})]

@@ -71,7 +71,7 @@ async def test_an_answer_is_found_by_the_question_before_it_and_brings_it_along(
 
 
 async def test_a_neighbour_of_another_future_counts_nothing(store):
-    await remember(store, HERE, ["The rain goes on.", "You shiver.", "It was the ferryman."], timeline=[("main", 3)])
+    await remember(store, HERE, ["The rain goes on.", "You shiver.", "It was the ferryman."], turn=1, timeline=[("main", 3)])
     before = await recall(store, HERE, Query("swordfish bell", timeline=[("main", 3)]))
     await remember(store, HERE, ["Who stole the swordfish bell?"], turn=2, timeline=[("main", 1), ("b", 2)])
     assert await recall(store, HERE, Query("swordfish bell", timeline=[("main", 3)])) == before
@@ -187,7 +187,7 @@ async def test_published_scoring_decays_by_0_995_an_hour_since_the_last_access_o
     stream, accesses = Weights(scoring="generative_agents"), ("u", "c", "accesses")
     said = ["The lamp is lit.", "A boat comes in.", "A boat goes out."]
     records = [{"text": t, "said_at": (NOW - timedelta(hours=100 - n)).isoformat()} for n, t in enumerate(said)]
-    await remember(store, HERE, records, timeline=[("main", 3)])
+    await remember(store, HERE, records, turn=1, timeline=[("main", 3)])
 
     async def recency(timeline):
         found = await recall(store, HERE, Query("boat", timeline=timeline, weights=stream, accesses=accesses))
