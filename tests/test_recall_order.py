@@ -71,7 +71,9 @@ async def test_an_answer_is_found_by_the_question_before_it_and_brings_it_along(
 
 
 async def test_a_neighbour_of_another_future_counts_nothing(store):
-    await remember(store, HERE, ["The rain goes on.", "You shiver.", "It was the ferryman."], turn=1, timeline=[("main", 3)])
+    await remember(
+        store, HERE, ["The rain goes on.", "You shiver.", "It was the ferryman."], turn=1, timeline=[("main", 3)]
+    )
     before = await recall(store, HERE, Query("swordfish bell", timeline=[("main", 3)]))
     await remember(store, HERE, ["Who stole the swordfish bell?"], turn=2, timeline=[("main", 1), ("b", 2)])
     assert await recall(store, HERE, Query("swordfish bell", timeline=[("main", 3)])) == before

@@ -65,9 +65,7 @@ def test_added_again_removed_and_listed(home, books):
     run = start(home, "lore", "remove", "gods.md", "gods.md")
     assert run.returncode == 2
     assert out(run) == ["gods.md: removed, 1 piece"]
-    assert (
-        one_line_of(run) == "questbook: There is no lore named 'gods.md' in campaign 'default'. There is: none."
-    )
+    assert one_line_of(run) == "questbook: There is no lore named 'gods.md' in campaign 'default'. There is: none."
     assert out(start(home, "lore", "list")) == ["No lore in campaign 'default'. Add files: questbook lore add FILE…"]
 
 
