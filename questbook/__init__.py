@@ -7,7 +7,8 @@ costs nothing. The names in groups:
 * embeddings: `HashEmbeddings`, `load_embeddings`, `MiniLMEmbeddings`, `fetch_minilm`
 * namespaces of the store: `campaign_namespace`, `player_namespace`, `character_namespace`, `escape_label`,
   `unescape_label`
-* writing memories: `remember`, `off_record`, `Record`, `Exchange`, `Stamp`, `Fact`
+* writing memories: `remember`, `off_record`, `Record`, `Exchange`, `Stamp`
+* facts: `note_facts`, `Fact`, `FactChanges`, `keep_valid`, `slot_history`, `FactPeriod`
 * finding memories: `recall`, `Query`, `WeightedText`, `Present`, `Weights`, `Recalled`, `Reason`
 * the timeline of a checkpoint: `claim`, `branch_of`, `record_key`, `sees`, `visible`, `as_of`, `fork`
 * documents: `add_lore`, `list_lore`, `remove_lore`

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count, groupby
 from typing import Any, NamedTuple
 
-from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.likeness import is_same_fact
@@ -26,7 +26,6 @@ from questbook.memory.facts.marks import (
     Namespace,
     StoredFact,
     find_judgements,
-    is_visible,
     position_of,
     repetition_mark_op,
     slot_mark_op,
@@ -35,14 +34,13 @@ from questbook.memory.facts.marks import (
 )
 from questbook.memory.facts.validity import find_holders, keep_valid, read_records
 from questbook.memory.recall.candidates import Scope, candidates
-from questbook.memory.store.any_store import items_under, newest_items, put_all, search_all
+from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.text.wording import content_stems, is_negated, names_in, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key, visible
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 from questbook.types import JSON
 
-_MIN_CANDIDATES = 8  # records that each fact is compared with at least, if the store has so many
-_WIDE_SEARCH = 32  # records that are searched on all branches before each branch is searched by itself
+_COMPARED = 32  # records that sound most like a fact, which it is compared with
 _MAX_SUBJECTS = 6  # subjects whose facts `find_slots` searches one by one
 _SLOT_SEARCH = 32  # facts that `find_slots` reads for their slots
 _MAX_QUERY = 2000  # characters of a text that the store is searched with
@@ -348,7 +346,8 @@ async def _valid_duplicates(
     store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Sequence[Segment] | None
 ) -> list[list[str]]:
     """Return for each draft the keys of the valid records that say the same, the nearest first."""
-    found = await _similar_records(store, namespace, [str(draft.value["text"]) for draft in drafts], timeline)
+    texts = [str(draft.value["text"]) for draft in drafts]
+    [found] = await candidates(store, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts))
     duplicates = [
         [
             item
@@ -364,35 +363,6 @@ async def _valid_duplicates(
     before = None if timeline is None else int(drafts[0].value["turn"]) + 1
     valid = {item.key for item in await keep_valid(store, list(unique.values()), timeline=timeline, before=before)}
     return [[item.key for item in items if item.key in valid] for items in duplicates]
-
-
-async def _similar_records(
-    store: BaseStore, namespace: Namespace, texts: Sequence[str], timeline: Sequence[Segment] | None
-) -> list[list[SearchItem]]:
-    """Return for each text the visible records that sound like it, the nearest first."""
-    # Without a filter first: that costs a store least, as long as most records are visible.
-    wide = await _search_texts(store, namespace, texts, [{}], _WIDE_SEARCH)
-    similar = [[item for item in items if is_visible(timeline, item.value)] for items in wide]
-    filters: list[JSON] = [{}] if timeline is None else visible(timeline)
-    short = [n for n, items in enumerate(similar) if len(items) < _MIN_CANDIDATES and len(wide[n]) >= _WIDE_SEARCH]
-    narrow = await _search_texts(store, namespace, [texts[n] for n in short], filters, _MIN_CANDIDATES)
-    for n, items in zip(short, narrow, strict=True):
-        similar[n] = items
-    ranks = getattr(store, "ranks_words", False) or any(item.score is not None for items in similar for item in items)
-    if any(similar) and not ranks:  # the store's order says nothing, so the newest records are compared too
-        newest = await newest_items(store, namespace, filters)
-        similar = [list({item.key: item for item in [*items, *newest]}.values()) for items in similar]
-    return similar
-
-
-async def _search_texts(
-    store: BaseStore, namespace: Namespace, texts: Sequence[str], filters: Sequence[JSON], limit: int
-) -> list[list[SearchItem]]:
-    searches = [SearchOp(namespace, filter=only or None, limit=limit, query=text) for text in texts for only in filters]
-    results = await search_all(store, searches)
-    width = len(filters)
-    joined = [[item for items in results[n : n + width] for item in items] for n in range(0, len(results), width)]
-    return [sorted(items, key=lambda item: (-(item.score or 0.0), item.key)) for items in joined]
 
 
 def _names_by_frequency(text: str) -> list[str]:
