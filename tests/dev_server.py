@@ -1,4 +1,4 @@
-"""LangGraph's own development server with the dungeon master, as `make studio` starts it."""
+"""LangGraph's own development server with this project's graphs, as `make studio` starts it."""
 
 from __future__ import annotations
 
@@ -17,26 +17,29 @@ CONTEXT = {"campaign": "studio", "seed": 3}
 
 
 class DevServer:
-    def __init__(self, home, state):
-        self.home, self.state, self.process = home, state, None
-        # The server keeps its own records beside the configuration: a copy of it keeps them out of the checkout.
-        state.mkdir()
-        for name in ("langgraph.json", "pyproject.toml", "README.md", "questbook", "graphs", "memory", "notebooks"):
-            (state / name).symlink_to(ROOT / name)
+    """The server of an app: of this checkout, or of a directory of its own that has Questbook installed."""
+
+    def __init__(self, home, state, python=sys.executable, *, checkout=True):
+        self.home, self.state, self.python, self.process = home, state, python, None
+        self.environment = {"PYTHONPATH": str(ROOT)} if checkout else {}
+        state.mkdir(exist_ok=True)
+        if checkout:  # the server keeps its own records beside the configuration: links to it keep the checkout clean
+            for name in ("langgraph.json", "pyproject.toml", "README.md", "questbook", "graphs", "memory", "notebooks"):
+                (state / name).symlink_to(ROOT / name)
 
     def start(self):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("LANGSMITH")},
+            **{name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH", "PYTHONPATH"))},
+            **self.environment,
             "QUESTBOOK_HOME": str(self.home),
-            "PYTHONPATH": str(ROOT),
             "LANGSMITH_TRACING": "false",
             "LANGGRAPH_CLI_NO_ANALYTICS": "1",
             "LANGGRAPH_STRICT_MSGPACK": "true",
         }
-        command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
+        command = [str(self.python), "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload"]
         command += ["--host", "127.0.0.1", "--port", str(port), "--config", str(self.state / "langgraph.json")]
         self.log = (self.state / "log").open("ab")
         self.process = subprocess.Popen(command, cwd=self.state, env=environment, stdout=self.log, stderr=self.log)

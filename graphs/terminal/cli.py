@@ -9,6 +9,7 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from questbook import __version__
 from questbook.graphs.terminal.memory_flags import add_memory_commands
 
 if TYPE_CHECKING:
@@ -42,12 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else FAILED
     if arguments.version:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            print(f"questbook {version('questbook')}")  # noqa: T201
-        except PackageNotFoundError:
-            print("questbook, not installed: run from its sources")  # noqa: T201
+        print(f"questbook {__version__}")  # noqa: T201
         return OK
     if arguments.command is None:
         _parser().print_help()
