@@ -8,7 +8,11 @@ costs nothing. The names in groups:
 * namespaces of the store: `campaign_namespace`, `player_namespace`, `character_namespace`, `escape_label`,
   `unescape_label`
 * writing memories: `remember`, `off_record`, `Record`, `Exchange`, `Stamp`
+<<<<<<< HEAD
 * facts: `note_facts`, `Fact`, `FactChanges`, `keep_valid`, `slot_history`, `FactPeriod`
+=======
+* facts, and which of them hold: `Fact`, `note_facts`, `FactChanges`, `keep_valid`, `slot_history`, `FactPeriod`
+>>>>>>> 0d34085 (API: facts have a group of their own)
 * finding memories: `recall`, `Query`, `WeightedText`, `Present`, `Weights`, `Recalled`, `Reason`
 * the timeline of a checkpoint: `claim`, `branch_of`, `record_key`, `sees`, `visible`, `as_of`, `fork`
 * documents: `add_lore`, `list_lore`, `remove_lore`
