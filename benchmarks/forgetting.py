@@ -47,7 +47,7 @@ from questbook.graphs.dungeon_master.context import Context  # noqa: E402
 from questbook.graphs.embedded.game import Game, open_game  # noqa: E402
 from questbook.graphs.embedded.home import Home  # noqa: E402
 from questbook.memory.timeline.namespaces import campaign_namespace  # noqa: E402
-from questbook.memory.timeline.timeline import visible  # noqa: E402
+from questbook.memory.timeline.timeline import visible_filters  # noqa: E402
 
 ASTRAY = 15
 """First of the turns of which another future is played and abandoned."""
@@ -151,7 +151,9 @@ async def stored(game: Game, values: dict[str, Any], tale: Campaign) -> list[boo
     graph, context = await game.load(), game.context
     space = campaign_namespace(context.user, context.campaign, "facts")
     items = [
-        i for only in visible(values["timeline"]) for i in await graph.store.asearch(space, filter=only, limit=10**6)
+        i
+        for only in visible_filters(values["timeline"])
+        for i in await graph.store.asearch(space, filter=only, limit=10**6)
     ]
     kinds = {str(item.value["value"]).casefold(): item.value["kind"] for item in items}
     right = {"claimed": ("rumour",), "secret": ("secret",)}

@@ -14,7 +14,7 @@ costs nothing. The names in groups:
 * facts, and which of them hold: `Fact`, `note_facts`, `FactChanges`, `keep_valid`, `slot_history`, `FactPeriod`
 >>>>>>> 0d34085 (API: facts have a group of their own)
 * finding memories: `recall`, `Query`, `WeightedText`, `Present`, `Weights`, `Recalled`, `Reason`
-* the timeline of a checkpoint: `claim`, `branch_of`, `record_key`, `sees`, `visible`, `as_of`, `fork`
+* the timeline of a checkpoint: `claim`, `branch_of`, `record_key`, `extend`, `sees`, `visible_filters`, `as_of`, `fork`
 * documents: `add_lore`, `list_lore`, `remove_lore`
 * the message buffer: `BufferPolicy`, `TokenBudget`, `LastTurns`, `RunningSummary`, `Unbounded`, `Summarizer`,
   `ExtractiveSummarizer`
@@ -100,10 +100,19 @@ if TYPE_CHECKING:
         player_namespace,
         unescape_label,
     )
-    from questbook.memory.timeline.off_the_record import off_record
+    from questbook.memory.timeline.privacy import off_record
     from questbook.memory.timeline.records import Exchange, Record, Stamp
     from questbook.memory.timeline.remember import remember
-    from questbook.memory.timeline.timeline import as_of, branch_of, claim, fork, record_key, sees, visible
+    from questbook.memory.timeline.timeline import (
+        as_of,
+        branch_of,
+        claim,
+        extend,
+        fork,
+        record_key,
+        sees,
+        visible_filters,
+    )
     from questbook.notebooks.base import Change, Entry, Notebook, Update, every, every_turn, on_demand, once
     from questbook.notebooks.character import CharacterNotebook
     from questbook.notebooks.core import CoreNotebook, Section
@@ -184,10 +193,19 @@ _HOMES = {
         "player_namespace",
         "unescape_label",
     ),
-    "questbook.memory.timeline.off_the_record": ("off_record",),
+    "questbook.memory.timeline.privacy": ("off_record",),
     "questbook.memory.timeline.records": ("Exchange", "Record", "Stamp"),
     "questbook.memory.timeline.remember": ("remember",),
-    "questbook.memory.timeline.timeline": ("as_of", "branch_of", "claim", "fork", "record_key", "sees", "visible"),
+    "questbook.memory.timeline.timeline": (
+        "as_of",
+        "branch_of",
+        "claim",
+        "extend",
+        "fork",
+        "record_key",
+        "sees",
+        "visible_filters",
+    ),
     "questbook.notebooks.base": ("Change", "Entry", "Notebook", "Update", "every", "every_turn", "on_demand", "once"),
     "questbook.notebooks.character": ("CharacterNotebook",),
     "questbook.notebooks.core": ("CoreNotebook", "Section"),
@@ -292,6 +310,7 @@ __all__ = [
     "escape_label",
     "every",
     "every_turn",
+    "extend",
     "fetch_minilm",
     "fork",
     "greeting_line",
@@ -320,7 +339,7 @@ __all__ = [
     "sees",
     "slot_history",
     "unescape_label",
-    "visible",
+    "visible_filters",
     "why",
 ]
 

@@ -5,7 +5,7 @@ from questbook.memory.facts.reading import read_facts
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import record_key, visible
+from questbook.memory.timeline.timeline import record_key, visible_filters
 
 FACTS = ("u", "c", "facts")
 
@@ -21,7 +21,7 @@ async def say(store, fact, branch, turn, timeline=None, ordinal=0, echoes=""):
 
 
 async def seen(store, timeline=None):
-    segments = [{}] if timeline is None else visible(timeline)
+    segments = [{}] if timeline is None else visible_filters(timeline)
     return [item for only in segments for item in await store.asearch(FACTS, filter=only or None, limit=1000)]
 
 

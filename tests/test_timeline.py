@@ -8,7 +8,15 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import branch_name, branch_of, claim, fork, record_key, until, visible
+from questbook.memory.timeline.timeline import (
+    branch_name,
+    branch_of,
+    claim,
+    filter_through,
+    fork,
+    record_key,
+    visible_filters,
+)
 
 
 def test_the_first_segment_that_reaches_a_turn_owns_it():
@@ -29,16 +37,19 @@ def test_a_key_follows_from_branch_turn_kind_and_ordinal():
 
 def test_visible_is_one_filter_a_segment():
     timeline = [("a", 4), ("b", 9)]
-    assert visible(timeline) == [{"branch": "a"} | until(4), {"branch": "b"} | until(9)]
-    assert visible(timeline, before=4) == [{"branch": "a"} | until(3)]
-    assert visible([("a", 4), ("b", 4), ("c", 5)]) == [{"branch": "a"} | until(4), {"branch": "c"} | until(5)]
-    assert visible([], before=9) == []
+    assert visible_filters(timeline) == [{"branch": "a"} | filter_through(4), {"branch": "b"} | filter_through(9)]
+    assert visible_filters(timeline, before=4) == [{"branch": "a"} | filter_through(3)]
+    assert visible_filters([("a", 4), ("b", 4), ("c", 5)]) == [
+        {"branch": "a"} | filter_through(4),
+        {"branch": "c"} | filter_through(5),
+    ]
+    assert visible_filters([], before=9) == []
 
 
 def test_the_order_of_turns_is_the_same_for_texts_and_for_numbers():
     turns = [1, 9, 10, 99, 100, 12_345]
     for turn in turns:
-        limit = until(turn)["order"]["$lte"]
+        limit = filter_through(turn)["order"]["$lte"]
         orders = [Stamp("a", other).to_json()["order"] for other in turns]
         assert [order <= limit for order in orders] == [other <= turn for other in turns], "as PostgresStore compares"
         assert [float(order) <= float(limit) for order in orders] == [other <= turn for other in turns], "as others do"

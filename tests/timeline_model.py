@@ -28,7 +28,7 @@ from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.memory.timeline.timeline import Segment, visible
+from questbook.memory.timeline.timeline import Segment, visible_filters
 
 WORDS = ["heron", "lamp", "door", "sister", "gold", "keeper", "ring", "sea", "tower", "song", "rope", "cat", "ferry"]
 OPENING = ("recall", "run_quest")
@@ -133,7 +133,7 @@ class Campaign:
         timeline, before = self._reach(place)
         spaces = (self.exchanges, self.facts)
         found = await self.store.abatch(
-            [SearchOp(space, filter=only, limit=1000) for only in visible(timeline, before) for space in spaces]
+            [SearchOp(space, filter=only, limit=1000) for only in visible_filters(timeline, before) for space in spaces]
         )
         return [item for items in found for item in items]
 

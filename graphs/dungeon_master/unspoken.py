@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import newest_items
-from questbook.memory.timeline.timeline import Segment, visible
+from questbook.memory.timeline.timeline import Segment, visible_filters
 
 JSON = dict[str, Any]
 
@@ -44,7 +44,7 @@ async def unspoken(
     first = f"{max(since, 0):08}"
     filters = [
         {**only, "kind": "secret", "order": {**only["order"], "$gte": first}}
-        for only in visible(timeline)
+        for only in visible_filters(timeline)
         if only["order"]["$lte"] >= first
     ]
     items = await newest_items(store, facts, filters, _MOST)

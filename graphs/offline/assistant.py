@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from questbook.graphs.offline.model import Answer, Call, OfflineModel
 from questbook.graphs.offline.prompt import Prompt, read_object, text_of
 from questbook.memory.buffer.summary import extend_summary
-from questbook.memory.timeline.off_the_record import off_record
+from questbook.memory.timeline.privacy import off_record
 from questbook.notebooks import parse_fields
 
 _GREETING = re.compile(r"^\W*(?:hello|hi|hey|good (?:morning|evening|afternoon|day)|greetings)\b", re.I)

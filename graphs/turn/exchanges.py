@@ -19,7 +19,7 @@ from questbook.graphs.turn.withheld import withheld
 from questbook.memory.buffer.turns import split_turns
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.memory.timeline.off_the_record import WITHHELD
+from questbook.memory.timeline.privacy import WITHHELD
 from questbook.memory.timeline.remember import remember
 from questbook.memory.timeline.timeline import Segment
 

@@ -11,7 +11,8 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.turn_state import TurnState
 from questbook.memory.recall.query import Present
 from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.memory.timeline.remember import session_of
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.remember import session_number
 from questbook.memory.timeline.timeline import branch_of, record_key
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -33,5 +34,5 @@ async def present_of(
         exchanges = campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")
         past = await runtime.store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))
     info = runtime.execution_info
-    here = {"thread": info.thread_id if info else None, "said_at": now.isoformat()}
-    return Present(now, day, session_of(past.value if past else None, here))
+    here = Stamp(thread=(info.thread_id if info else None) or "", said_at=now.isoformat())
+    return Present(now, day, session_number(Stamp.from_json(past.value) if past else None, here))

@@ -13,7 +13,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import context_or_none
 from questbook.graphs.turn.turn_state import TurnState
 from questbook.memory.buffer.turns import split_turns, turn_text
-from questbook.memory.timeline.timeline import branch_name
+from questbook.memory.timeline.timeline import branch_name, extend
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
@@ -66,11 +66,10 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> dict[str, Any]:
     _, messages = split_turns(state.messages, state.turn)[-1]
     opened_by = next(message.id or "" for message in messages if isinstance(message, HumanMessage))
     turn = state.turn + (opened_by != state.opened_by)
-    *past, (branch, _) = state.timeline or [(_first_branch(runtime), turn)]
     return {
         "turn": turn,
         "opened_by": opened_by,
-        "timeline": [*map(list, past), [branch, turn]],
+        "timeline": [list(segment) for segment in extend(state.timeline, turn, _first_branch(runtime))],
         "campaign": [runtime.context.user, runtime.context.campaign],
     }
 

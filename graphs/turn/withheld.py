@@ -11,7 +11,7 @@ from typing import Any
 from questbook.graphs.forgetting.phrase import FORGOTTEN
 from questbook.graphs.turn.turn_state import TurnState
 from questbook.memory.buffer.turns import split_turns, turn_text
-from questbook.memory.timeline.off_the_record import WITHHELD, off_record
+from questbook.memory.timeline.privacy import WITHHELD, off_record
 
 JSON = dict[str, Any]
 

@@ -17,8 +17,7 @@ from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.seen import all_seen
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.memory.timeline.timeline import Segment, branch_of, list_visible, record_key
 from questbook.types import JSON
 
 MAX_CHARS = 20_000
@@ -123,7 +122,7 @@ async def search_archive(
     Raises:
         BadQueryError: There is no such page.
     """
-    items = await all_seen(store, namespace, timeline, before) if store else []
+    items = await list_visible(store, namespace, timeline, before) if store else []
     entries: dict[str, JSON] = {item.key: dict(item.value) for item in items}
     entries |= {f"{_WAITING}{number}": dict(entry) for number, entry in enumerate(waiting)}
     matches = {key: entry for key, entry in reversed(entries.items()) if query.matches(entry)}  # the newest first

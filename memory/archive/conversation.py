@@ -10,9 +10,8 @@ from langgraph.store.base import BaseStore
 
 from questbook.memory.archive.results import Days, Page, cut_page, score_words
 from questbook.memory.errors import BadQueryError
-from questbook.memory.timeline.off_the_record import WITHHELD
-from questbook.memory.timeline.seen import all_seen
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.timeline.privacy import WITHHELD
+from questbook.memory.timeline.timeline import Segment, list_visible
 from questbook.types import JSON
 
 ROLES = ("user", "assistant")
@@ -65,7 +64,7 @@ async def search_conversation(
         raise BadQueryError(f"roles: got {unknown or 'none'}; there are {', '.join(ROLES)}.")
     exchanges: dict[str, JSON] = {}
     texts: dict[str, str] = {}
-    for item in await all_seen(store, namespace, timeline, before):
+    for item in await list_visible(store, namespace, timeline, before):
         dated = query.days is None or query.days.contains(str(item.value.get("said_at") or ""))
         text = "\n".join(str(item.value.get(_FIELDS[role]) or "") for role in query.roles)
         if dated and text.strip() and not item.value.get(WITHHELD):

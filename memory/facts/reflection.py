@@ -21,8 +21,8 @@ from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.marks import ALL_MARKS, Namespace, is_visible
 from questbook.memory.facts.reading import Oddities, read_facts
 from questbook.memory.store.any_store import items_under
-from questbook.memory.timeline.secrets import may_know
-from questbook.memory.timeline.timeline import Segment, record_key, visible
+from questbook.memory.timeline.privacy import may_know
+from questbook.memory.timeline.timeline import Segment, record_key, visible_filters
 from questbook.types import JSON
 
 QUESTIONS, REFLECTION = "Questions", "Reflection"
@@ -127,7 +127,7 @@ async def find_backlog(
     finished = await store.asearch(reflections, limit=ALL_MARKS)
     since = max((int(item.value["through"]) for item in finished if is_visible(timeline, item.value)), default=0)
     items: dict[str, Item] = {}
-    for only in visible(timeline, through + 1):
+    for only in visible_filters(timeline, through + 1):
         later = only | {"order": only["order"] | {"$gt": f"{since:08}"}}
         items |= {item.key: item async for item in items_under(store, facts, later) if not _is_insight(item.value)}
     ordered = sorted(items.values(), key=lambda item: (str(item.value.get("at")), item.key))

@@ -36,7 +36,7 @@ from questbook.memory.facts.marks import (
 )
 from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import AnyItem, AnyItemT, get_all, search_all
-from questbook.memory.timeline.timeline import Segment, record_key, visible
+from questbook.memory.timeline.timeline import Segment, record_key, visible_filters
 from questbook.types import JSON
 
 _FIRST_SPAN = 64  # turns back in which the holder of a slot that changes often is looked for first
@@ -288,7 +288,7 @@ async def _superseded_slots(
             superseded.add(slot)
         elif line is not None and len(items) >= FIRST_MARKS:
             crowded.append(slot)
-    filters = visible(timeline, before) if timeline is not None else []
+    filters = visible_filters(timeline, before) if timeline is not None else []
     searches = [(slot, search_newer(slot, only, 1)) for slot in crowded for only in filters]
     results = await search_all(store, [search for _, search in searches])
     return superseded | {slot for (slot, _), items in zip(searches, results, strict=True) if items}

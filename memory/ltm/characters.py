@@ -22,7 +22,7 @@ from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig, LtmReads
 from questbook.memory.store.any_store import newest_items, search_all
 from questbook.memory.text.wording import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace
-from questbook.memory.timeline.off_the_record import off_record
+from questbook.memory.timeline.privacy import off_record
 from questbook.memory.timeline.timeline import Segment
 
 MEMORIES = "memories"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
 from questbook.memory.store.any_store import newest_items, search_all
-from questbook.memory.timeline.timeline import Segment, until, visible
+from questbook.memory.timeline.timeline import Segment, filter_through, visible_filters
 
 WIDTH = 64  # candidates of a query: several times what is shown, so that the order made of them has a choice
 _NARROW = 32  # candidates more, of the time that the question names
@@ -34,8 +34,8 @@ class Scope(NamedTuple):
     def segments(self) -> list[dict[str, Any]]:
         """The store filters that together match what may be seen; none if nothing may be."""
         if self.timeline is None:
-            return [{} if self.before is None else until(self.before - 1)]
-        return visible(self.timeline, self.before)
+            return [{} if self.before is None else filter_through(self.before - 1)]
+        return visible_filters(self.timeline, self.before)
 
 
 async def candidates(

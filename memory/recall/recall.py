@@ -30,12 +30,12 @@ from questbook.memory.recall.people import bonus, named_in, without
 from questbook.memory.recall.pool import Pool
 from questbook.memory.recall.query import Namespace, Query, Recalled, WeightedText, Weights
 from questbook.memory.recall.selection import fitting, folded, with_questions
-from questbook.memory.recall.time_fit import fit, utc_date
+from questbook.memory.recall.time_fit import fit
 from questbook.memory.recall.times import When, read_when
 from questbook.memory.recall.words import content_words, scored_apart
 from questbook.memory.text.words import split_words
-from questbook.memory.timeline.off_the_record import WITHHELD
-from questbook.memory.timeline.secrets import may_know
+from questbook.memory.timeline.privacy import WITHHELD, may_know
+from questbook.memory.timeline.records import utc_date
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from datetime import datetime, timedelta
 from typing import Any
 
 from questbook.memory.recall.times import When
+from questbook.memory.timeline.records import read_time
 
 _SCALE_DAYS = 4.0  # a record that lies four days beside the span fits to 1/e; measured, see docs/memory.md
 _BEFORE = 2.0  # days before the span count double: things are told after they happened, seldom before
@@ -44,24 +44,7 @@ def fit(when: When, value: Mapping[str, Any], anchor: int | None = None) -> floa
 def moment(value: Mapping[str, Any], name: str = "said_at") -> datetime | None:
     """Return a record's time with an offset; None if it has none that can be read."""
     text = value.get(name)
-    return _read(text) if isinstance(text, str) and text else None
-
-
-@lru_cache(maxsize=4096)
-def _read(text: str) -> datetime | None:
-    try:
-        then = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return then if then.tzinfo else then.replace(tzinfo=UTC)
-
-
-def utc_date(then: datetime) -> date:
-    """Return the day in UTC on which a time lies, as the field `date` of records has it."""
-    try:
-        return then.astimezone(UTC).date()
-    except OverflowError:  # within a day of the calendar's ends
-        return then.date()
+    return read_time(text) if isinstance(text, str) and text else None
 
 
 def story_day(value: Mapping[str, Any]) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Any, Self
 
@@ -142,6 +142,14 @@ def read_time(text: str) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def utc_date(time: datetime) -> date:
+    """Return the day in UTC of a time; at the ends of the calendar, where there is none, its own day."""
+    try:
+        return time.astimezone(UTC).date()
+    except OverflowError:
+        return time.date()
 
 
 def _readers(cls: type[Record]) -> dict[str, Callable[[object], Any]]:

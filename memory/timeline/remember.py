@@ -1,32 +1,32 @@
-"""Remember: write what was said to a store, once, over any LangGraph store, with or without a graph."""
+"""Remember: write what was said to any LangGraph store, once, with or without a graph."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from langgraph.store.base import BaseStore, PutOp
 
-from questbook.memory.recall.time_fit import moment, utc_date
 from questbook.memory.store.any_store import put_all
-from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import Segment, branch_of, claim, record_key
+from questbook.memory.timeline.records import Exchange, Stamp, utc_date
+from questbook.memory.timeline.timeline import Segment, branch_of, claim, extend, record_key
+from questbook.types import JSON
 
-Exchange = str | Mapping[str, Any]
-"""What was said in one turn: a text, or fields with at least `text`, or `player` and `reply`."""
+Said = str | Mapping[str, Any] | Exchange
+"""What was said in one turn: a text, an `Exchange`, or its fields as JSON with any others."""
 
 PAUSE = timedelta(hours=3)
-"""A longer one, or a new thread, begins a new session."""
-_BRANCH = "main"
+"""A longer pause, or a new thread, begins a new session."""
 
 
 async def remember(
     store: BaseStore,
     namespace: tuple[str, ...],
-    exchange: Exchange | Sequence[Exchange],
+    exchange: Said | Sequence[Said],
     *,
     turn: int | None = None,
     timeline: Sequence[Segment] | None = None,
@@ -36,117 +36,116 @@ async def remember(
 ) -> list[Segment]:
     """Write exchanges as records, one for each turn, all in one batch.
 
-    A record's key follows from its branch and turn, and a record that stands is never written again, so that doing it
-    twice is doing it once. A record says what the exchange says, the fields of
-    `questbook.memory.timeline.records.Stamp`, its provenance, the `date` and `month` of its `said_at` (digits, in
-    UTC) and, unless the exchange gives one, the number of its `session`.
+    A record's key follows from its branch and turn, and a record that is there is not written again: writing twice is
+    writing once. A record holds what the exchange says, its stamp, its provenance, the `date` and `month` of its
+    `said_at` (digits, in UTC) and the number of its `session`, counted if the exchange gives none.
 
     Args:
         store: Any store.
         namespace: Where the records go.
-        exchange: One exchange or several in a row. Useful fields: `text` (or `player` and `reply`), `speaker`,
-            `said_at` (ISO 8601), `session` (from 1), `day` (of the story), `taught` (what else is written of the turn:
-            a text that differs wherever that does).
+        exchange: One exchange or several in a row. Each needs `text`, or `player` and `reply`. Useful are also
+            `speaker`, `said_at` (ISO 8601), `session` (from 1), `day` (of the story) and `taught` (what else is written
+            of the turn: a text that differs wherever that does).
         turn: Number of the first one, from 1; None: the turn after the timeline's last one.
-        timeline: The timeline of the checkpoint that writes; it is carried on to the last turn that is written. None
-            or empty: a new one.
-        claims: Where turns are claimed; a turn that another future has taken goes on a branch of its own.
-        provenance: Fields of every record that tell where and when it was written, and not what it says.
-        also: Makes further writes of the same batch, given the timeline after the claims.
+        timeline: The timeline of the checkpoint that writes; it is extended to the last turn that is written. None or
+            empty: a new one.
+        claims: Where turns are claimed; a turn that another future has claimed goes on a branch of its own.
+        provenance: Fields of every record that tell where and when it was written: `thread`, `checkpoint`, `said_at`.
+        also: Returns further writes of the same batch, given the timeline after the claims.
 
     Returns:
-        The timeline, forked where a turn was taken.
+        The timeline, forked where another future had claimed a turn.
 
     Raises:
         ValueError: An exchange has no text, or turns between the timeline's last one and `turn` are missing. Nothing
             was written.
     """
-    several = [exchange] if isinstance(exchange, str | Mapping) else exchange
-    contents = [_content(one) for one in several]
-    line = list(timeline or [])
-    turn = turn if turn is not None else line[-1][1] + 1 if line else 1
+    exchanges = [exchange] if isinstance(exchange, str | Mapping | Exchange) else exchange
+    contents = [_content(one) for one in exchanges]
+    segments = list(timeline or ())
+    through = segments[-1][1] if segments else 0
+    turn = through + 1 if turn is None else turn
     last = turn + len(contents) - 1
-    line = _carried_on(line, turn, last)
+    if not segments or turn - 1 <= through < last:
+        segments = extend(segments, last)
     writes: list[PutOp] = []
-    past: Mapping[str, Any] | None = None
+    past: Stamp | None = None  # of the turn before
     for number, content in enumerate(contents, turn):
-        if number < last and claims is not None and await _stands_already(store, namespace, line, content, number):
+        if number < last and claims is not None and await _is_written(store, namespace, segments, content, number):
             past = None
             continue
         if claims is not None:
-            line = await claim(store, claims, line, number, digest(content))
-        branch = branch_of(line, number)
-        key, after = record_key(branch, number, "exchange"), branch_of(line, number - 1) if number > 1 else None
-        if (found := await store.aget(namespace, key)) is not None:
-            past = found.value
+            segments = await claim(store, claims, segments, number, _digest(content))
+        branch = branch_of(segments, number)
+        key, after = record_key(branch, number, "exchange"), branch_of(segments, number - 1) if number > 1 else None
+        if (item := await store.aget(namespace, key)) is not None:
+            past = Stamp.from_json(item.value)
             continue
         if past is None and after is not None and "session" not in content:
             before = await store.aget(namespace, record_key(after, number - 1, "exchange"))
-            past = before.value if before else None
-        record = content | {"after": after} | dict(provenance or {}) | Stamp(branch, number).to_json()
-        if (said := moment(record)) is not None:
-            record["date"] = f"{utc_date(said):%Y%m%d}".zfill(8)
-            record["month"] = record["date"][:6]
-        record.setdefault("session", session_of(past, record))
-        writes.append(PutOp(namespace, key, record))
-        past = record
-    await put_all(store, [*writes, *also(line)])
-    return line
+            past = Stamp.from_json(before.value) if before else None
+        record = Exchange.from_json({**content, "after": after, **(provenance or {})})
+        stamp = replace(record.stamp, branch=branch, turn=number)
+        past = replace(stamp, session=stamp.session or session_number(past, stamp))
+        writes.append(PutOp(namespace, key, replace(record, stamp=past).to_json() | _digits(past.time)))
+    await put_all(store, [*writes, *also(segments)])
+    return segments
 
 
-def _carried_on(timeline: list[Segment], turn: int, last: int) -> list[Segment]:
-    """Return a timeline that reaches the last turn, if it reaches the turn before the first."""
-    if not timeline:
-        return [(_BRANCH, last)]
-    branch, through = timeline[-1]
-    return [*timeline[:-1], (branch, max(through, last))] if through >= turn - 1 else timeline
+def session_number(past: Stamp | None, now: Stamp) -> int:
+    """Return the number of the session in which a turn is played, from 1.
+
+    Args:
+        past: The stamp of the turn before; None if there is none.
+        now: `thread` and `said_at` of this turn. A new thread, or a pause of more than three hours, begins a session.
+    """
+    if past is None:
+        return 1
+    number = past.session if past.session and past.session > 0 else 1
+    paused = past.time is not None and now.time is not None and now.time - past.time > PAUSE
+    return number + (paused or past.thread != now.thread)
 
 
-def digest(content: Mapping[str, Any]) -> str:
+def _digits(time: datetime | None) -> JSON:
+    """Return the day and the month of a time, as recall looks for them."""
+    if time is None:
+        return {}
+    day = f"{utc_date(time):%Y%m%d}".zfill(8)
+    return {"date": day, "month": day[:6]}
+
+
+def _content(exchange: Said) -> JSON:
+    """Return the fields of an exchange without its stamp, with its text."""
+    if isinstance(exchange, Exchange):
+        exchange = exchange.to_json()
+    content = {"text": exchange} if isinstance(exchange, str) else dict(exchange)
+    if not content.get("text") and {"player", "reply"} <= content.keys():
+        content["text"] = f"{content['player']}\n{content['reply']}"
+    if not isinstance(content.get("text"), str):
+        raise ValueError(f"An exchange needs a text, or player and reply; got {sorted(content)}.")
+    return {"kind": "exchange"} | content
+
+
+def _digest(content: Mapping[str, Any]) -> str:
     """Tell this attempt at a turn from every other, by all that its record says.
 
     The reply's id would not do: a person who rewrites a reply or a page before it is remembered, and runs on from
     there, has made another future, whose messages keep their ids.
     """
-    told = json.dumps(content, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(told.encode("ascii")).hexdigest()[:32]
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
 
 
-def session_of(past: Mapping[str, Any] | None, now: Mapping[str, Any]) -> int:
-    """Return the number of the session in which a turn is played, from 1.
-
-    Args:
-        past: The record of the turn before; None if there is none.
-        now: `thread` and `said_at` of this turn. A new thread, or a pause of more than three hours, begins a session.
-    """
-    if past is None:
-        return 1
-    number = past.get("session")
-    number = number if isinstance(number, int) and number > 0 else 1
-    before, then = moment(past), moment(now)
-    paused = before is not None and then is not None and then - before > PAUSE
-    return number + (paused or past.get("thread") != now.get("thread"))
-
-
-def _content(exchange: Exchange) -> dict[str, Any]:
-    given = {"text": exchange} if isinstance(exchange, str) else dict(exchange)
-    if "text" not in given and {"player", "reply"} <= given.keys():
-        given["text"] = f"{given['player']}\n{given['reply']}"
-    if not isinstance(given.get("text"), str):
-        raise ValueError(f"An exchange needs a text, or player and reply; got {sorted(given)}.")
-    return {"kind": "exchange"} | given
-
-
-async def _stands_already(
+async def _is_written(
     store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], content: Mapping[str, Any], turn: int
 ) -> bool:
-    """Whether an earlier turn's exchange was written on this timeline, though its writer does not know.
+    """Return whether an earlier turn's exchange was written on this timeline, though its writer does not know.
 
-    It was killed between the store's write and its own checkpoint, and has gone on with another message. Where the
-    story stood when it was written is past, so the exchange alone is compared, and what it taught: the facts of another
-    attempt with the same words lie beside that one's exchange.
+    The writer was killed between the store's write and its own checkpoint, and has gone on with another message. Where
+    the story was when it was written is past. So only the exchange is compared, and what it taught: the facts of
+    another attempt with the same words lie beside that attempt's exchange.
     """
-    found = await store.aget(namespace, record_key(branch_of(timeline, turn), turn, "exchange"))
-    return found is not None and all(
-        found.value.get(name) == content.get(name) for name in ("text", "messages", "taught")
+    item = await store.aget(namespace, record_key(branch_of(timeline, turn), turn, "exchange"))
+    return item is not None and all(
+        item.value.get(name) == content.get(name) for name in ("text", "messages", "taught")
     )

@@ -1,13 +1,14 @@
 """Timelines: the checkpoint decides which records a run may see.
 
-A timeline lists branches, oldest first, each with the last turn of it that the checkpoint descends from. A record
-carries the branch and the turn that wrote it, and is visible if a segment has its branch and reaches its turn. State
-holds the timeline, so it goes back and forth with the checkpoint, and what another future wrote stays out of sight.
+A timeline lists branches, oldest first, each with the last turn of it that the checkpoint descends from:
+`[("a", 2), ("b", 4)]` sees turns 1 and 2 of branch a, then turns 3 and 4 of branch b. A record carries the branch and
+the turn that wrote it, and is visible if a segment has its branch and reaches its turn. Keep the timeline in your
+graph's state: it goes back and forth with the checkpoint, and what another future wrote stays out of sight.
 
-A turn claims its place before it writes: two runs that start from one checkpoint, after a rewind or side by side, must
-not write as one. `BaseStore` knows no compare-and-swap, so a claim is a note of one's own and then a look at who else
-left one: whoever finds another's note goes on a new branch. Two may both give way, which costs a name; two can never
-both stay, because of any two notes the later one is followed by a look that finds the earlier one.
+A turn claims its place before it writes (`claim`): two runs that start from one checkpoint, after a rewind or side by
+side, must not write as one. `BaseStore` has no compare-and-swap. So a run leaves a note and then looks for other notes;
+a run that finds another's note goes on a new branch. Two runs may both give way, which costs a name. Two can never both
+stay: of any two notes the later one is followed by a look that finds the earlier one.
 """
 
 from __future__ import annotations
@@ -17,20 +18,21 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, Item
 
+from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.records import order_of
+from questbook.types import JSON
 
 Segment = tuple[str, int]
 """A branch and the last turn of it that can be seen."""
 
-_CLAIMS_IN_A_NAMESPACE = 64  # turns whose claims lie together: neither a namespace a turn, nor one that grows for ever
+_CLAIMS_IN_A_NAMESPACE = 64  # turns: one namespace for each turn would be too many, one for all would grow for ever
 
 
 def branch_name(origin: str) -> str:
-    """Name a branch after what it grew from (40 bits of its SHA-256): grown again, it has the same name.
+    """Return a branch's name, derived from what it grew from (40 bits of its SHA-256), so that a retry gets the same.
 
     Eight letters and digits: a timeline of a hundred forks stays under 2 KB.
     """
@@ -39,7 +41,7 @@ def branch_name(origin: str) -> str:
 
 
 def branch_of(timeline: Sequence[Segment], turn: int) -> str:
-    """Return the branch that owns a turn: the first segment that reaches it.
+    """Return the branch of a turn: that of the first segment that reaches it.
 
     Raises:
         ValueError: The timeline does not reach that turn.
@@ -47,47 +49,79 @@ def branch_of(timeline: Sequence[Segment], turn: int) -> str:
     place = bisect_left(timeline, turn, key=itemgetter(1))
     if place < len(timeline):
         return timeline[place][0]
-    raise ValueError(f"Turn {turn} lies beyond the timeline {list(timeline)!r}; open the turn first.")
+    raise ValueError(f"Turn {turn} lies beyond the timeline {list(timeline)!r}; call extend(timeline, {turn}) first.")
 
 
 def record_key(branch: str, turn: int, kind: str, ordinal: int = 0) -> str:
-    """Return a record's key, the same whenever the same turn writes it: writing twice is writing once."""
+    """Return the key of a record: the same if the turn writes it again, so that writing twice is writing once.
+
+    Args:
+        branch: The branch that writes it.
+        turn: The turn.
+        kind: What it is: "exchange", "fact", "insight" …
+        ordinal: Number of the record among those of this kind and turn, from 0.
+    """
     return f"{branch}-{turn}-{kind}-{ordinal}"
 
 
-def until(turn: int) -> dict[str, Any]:
-    """Return the store filter for the records of all branches up to a turn."""
+def extend(timeline: Sequence[Segment], turn: int, first_branch: str = "main") -> list[Segment]:
+    """Return the timeline with its last branch reaching a turn; an empty one begins with `first_branch`."""
+    *past, (branch, _) = timeline or [(first_branch, turn)]
+    return [*past, (branch, turn)]
+
+
+def filter_through(turn: int) -> JSON:
+    """Return the store filter for the records of all branches through a turn."""
     return {"order": {"$lte": order_of(turn)}}
 
 
-def visible(timeline: Sequence[Segment], before: int | None = None) -> list[dict[str, Any]]:
+def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> list[JSON]:
     """Return one store filter for each segment; together they match exactly the records that can be seen.
-
-    Records are found by the fields of their `Stamp`.
 
     Args:
         timeline: The checkpoint's timeline.
         before: Leave out records of this turn and later ones.
     """
-    filters: list[dict[str, Any]] = []
+    filters: list[JSON] = []
     reached = 0
     for branch, through in timeline:
         last = through if before is None else min(through, before - 1)
         if last > reached:
-            filters.append({"branch": branch} | until(last))
+            filters.append({"branch": branch} | filter_through(last))
             reached = last
     return filters
 
 
+async def list_visible(
+    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], before: int | None = None
+) -> list[Item]:
+    """Return all records of a namespace that a timeline sees, by turn and by their order in it.
+
+    Args:
+        store: Any store; its records carry the fields of `questbook.memory.timeline.records.Stamp`.
+        namespace: Where the records are.
+        timeline: The checkpoint's timeline.
+        before: Leave out records of this turn and later ones.
+    """
+    filters = visible_filters(timeline, before)
+    items = {item.key: item for one in filters async for item in items_under(store, namespace, one)}
+    return sorted(items.values(), key=lambda item: (item.value["turn"], _ordinal(item.key), item.key))
+
+
 def sees(timeline: Sequence[Segment], branch: str, turn: int) -> bool:
-    """Whether a record of that branch and turn can be seen from a checkpoint with this timeline."""
+    """Return whether a timeline sees the records of a turn of a branch."""
     return any(name == branch and turn <= through for name, through in timeline)
 
 
 def as_of(timeline: Sequence[Segment], turn: int) -> list[Segment]:
     """Return the timeline as far as a turn: with it, nothing can be seen of later ones."""
-    kept = [(name, min(through, turn)) for name, through in timeline]
-    return [segment for segment, before in zip(kept, [0, *(t for _, t in kept)], strict=False) if segment[1] > before]
+    segments: list[Segment] = []
+    reached = 0
+    for branch, through in timeline:
+        if (last := min(through, turn)) > reached:
+            segments.append((branch, last))
+            reached = last
+    return segments
 
 
 def fork(timeline: Sequence[Segment], turn: int, branch: str) -> list[Segment]:
@@ -98,22 +132,32 @@ def fork(timeline: Sequence[Segment], turn: int, branch: str) -> list[Segment]:
 async def claim(
     store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int, owner: str
 ) -> list[Segment]:
-    """Claim a turn's place on the timeline's last branch; return the timeline, forked if somebody else has been there.
+    """Claim a turn before it writes; return the timeline, forked at this turn if another run has claimed it.
 
     Args:
-        store: Any store; it must let a write be read at once by everybody.
+        store: Any store; a write must be readable at once by everyone.
         namespace: Where the campaign keeps its claims.
-        timeline: The checkpoint's timeline; it reaches `turn`.
+        timeline: The checkpoint's timeline; it reaches `turn` (see `extend`).
         turn: The turn that is about to write.
-        owner: What tells this attempt at the turn from every other, and stays the same if its node is run again.
+        owner: Tells this attempt at the turn from every other, and stays the same if the node is run again: for
+            example the id of the reply.
+
+    Raises:
+        ValueError: The timeline does not reach the turn.
     """
     branch = branch_of(timeline, turn)
     place = (*namespace, f"{branch}-{turn // _CLAIMS_IN_A_NAMESPACE}")
-    mine = await store.aget(place, f"{turn}-{owner}")
+    key, note = f"{turn}-{owner}", {"turn": turn, "owner": owner}
+    mine = await store.aget(place, key)
     if mine is None or not mine.value["kept"]:
-        await store.aput(place, f"{turn}-{owner}", {"turn": turn, "owner": owner, "kept": False}, index=False)
-        noted = await store.asearch(place, filter={"turn": turn}, limit=2)
-        if any(item.value["owner"] != owner for item in noted):
+        await store.aput(place, key, {**note, "kept": False}, index=False)
+        notes = await store.asearch(place, filter={"turn": turn}, limit=2)
+        if any(item.value["owner"] != owner for item in notes):
             return fork(timeline, turn, branch_name(f"{branch}/{turn}/{owner}"))
-        await store.aput(place, f"{turn}-{owner}", {"turn": turn, "owner": owner, "kept": True}, index=False)
+        await store.aput(place, key, {**note, "kept": True}, index=False)
     return list(timeline)
+
+
+def _ordinal(key: str) -> int:
+    last = key.rpartition("-")[2]
+    return int(last) if last.isdecimal() else 0

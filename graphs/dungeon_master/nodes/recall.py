@@ -23,7 +23,7 @@ from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
-from questbook.memory.timeline.secrets import may_know
+from questbook.memory.timeline.privacy import may_know
 from questbook.memory.timeline.timeline import as_of
 from questbook.notebooks import NotebookError
 

@@ -6,7 +6,7 @@ from stores import opened
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.remember import remember, session_of
+from questbook.memory.timeline.remember import remember, session_number
 
 HERE, CLAIMS = ("u", "c", "exchanges"), ("u", "c", "claims")
 
@@ -86,7 +86,8 @@ async def test_records_say_when_and_in_which_session(store):
     ],
 )
 def test_a_new_thread_or_a_long_pause_begins_a_session(past, now, number):
-    assert session_of(past, now) == number
+    past = None if past is None else Stamp.from_json(past)
+    assert session_number(past, Stamp.from_json(now)) == number
 
 
 async def test_a_timeline_is_carried_on_turn_by_turn_and_a_fork_parts_from_it(store):

@@ -14,7 +14,7 @@ from questbook.graphs.dungeon_master.nodes.recall import memories_for
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
-from questbook.memory.timeline.timeline import visible
+from questbook.memory.timeline.timeline import visible_filters
 
 
 async def seen(game, config=None):
@@ -22,7 +22,7 @@ async def seen(game, config=None):
     state = game.app.get_state(config or game.config).values
     found = [
         (item.value["turn"], item.value["reply"])
-        for segment in visible([tuple(part) for part in state["timeline"]])
+        for segment in visible_filters([tuple(part) for part in state["timeline"]])
         for item in await game.store.asearch(EXCHANGES, filter=segment, limit=100)
     ]
     return sorted(found)

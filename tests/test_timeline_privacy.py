@@ -8,7 +8,7 @@ from scripted import say
 from questbook.graphs.forgetting.phrase import FORGOTTEN
 from questbook.memory.ltm.characters import remember_message
 from questbook.memory.ltm.config import LtmConfig
-from questbook.memory.timeline.off_the_record import off_record
+from questbook.memory.timeline.privacy import off_record
 
 ASK = """
 Don't remember this: my word is Zwiebel.
