@@ -13,9 +13,9 @@ from reflecting import DEBT, FAIR, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 
 from questbook.graphs.embedded.databases import open_store
+from questbook.memory.facts.groups import group_facts
 from questbook.memory.facts.sources import find_sources
 from questbook.memory.facts.validity import keep_valid
-from questbook.memory.ltm.curation import grouped
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 ASKED = ask()
@@ -59,11 +59,11 @@ async def test_ms07_memories_are_listed_by_what_they_are_and_whether_they_hold(n
     game.model.queue("question", ASKED)
     game.model.queue("conclude", conclude(("Goran flees from his debt.", [DEBT["text"]])))
     await tell(game, "I ask on.", home("the inn"), DEBT)
-    found = await grouped(game.store, FACTS, timeline(game))
+    found = await group_facts(game.store, FACTS, timeline(game))
     told = [[item.value["text"] for item in group] for group in found]
     assert sorted(told[0]) == [home("the inn")["text"], DEBT["text"]]
     assert told[1:] == [["Goran flees from his debt."], [home("the mill")["text"]], []]
-    before = await grouped(game.store, FACTS, [(timeline(game)[0][0], 2)])
+    before = await group_facts(game.store, FACTS, [(timeline(game)[0][0], 2)])
     assert [len(group) for group in before] == [1, 0, 0, 3], "as of the turn before"
 
 

@@ -18,6 +18,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.forget import UNSAID, ask
 from questbook.graphs.terminal.text import one_line
 from questbook.memory.facts.fact import is_secret_record
+from questbook.memory.facts.groups import FactGroups, group_facts
 from questbook.memory.ltm import curation
 from questbook.memory.ltm.characters import MEMORIES
 from questbook.memory.recall.age import phrase_age
@@ -60,7 +61,7 @@ async def memories(context: Settings, asked: argparse.Namespace) -> bool:
                 "Whose memories? Give --character NAME or --assistant NAME; `questbook memories list` tells which."
             )
         if asked.action == "list" and place[-1] == _FACTS:
-            return _facts(await curation.grouped(store, place, await _timeline(store, context.user, campaign)))
+            return _facts(await group_facts(store, place, await _timeline(store, context.user, campaign)))
         if asked.action == "list":
             return _list(await curation.listed(store, place))
         if asked.action == "search":
@@ -114,7 +115,7 @@ async def _timeline(store: FaissStore, user: str, campaign: str | None) -> list[
     return [(branch, turn) for branch, turn in head.value["timeline"]] if head is not None else None
 
 
-def _facts(found: curation.Grouped) -> bool:
+def _facts(found: FactGroups) -> bool:
     for heading, items in zip(("Facts", "Insights", "Hold no more", "On other branches"), found, strict=True):
         if items:
             _say(f"{heading}: {len(items):,}")

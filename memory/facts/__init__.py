@@ -10,4 +10,5 @@ Read `fact` first (what a fact is), then `writing` (how it gets into a store) an
 * `validity`: `keep_valid`, `slot_history`, `count_repetitions`, `replace_superseded`: what holds, then and now.
 * `sources`: what insights rest on, and which of them go when that is removed.
 * `reflection`: what has not been reflected on, and what a model's reflection comes to.
+* `groups`: all facts for a person who looks through them: holding, ended, on other branches.
 """

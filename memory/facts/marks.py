@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
 from questbook.memory.store.any_store import AnyItem, get_all, search_all
-from questbook.memory.timeline.timeline import Segment, sees
+from questbook.memory.timeline.timeline import Segment, is_visible
 from questbook.types import JSON
 
 Namespace = tuple[str, ...]
@@ -75,20 +75,6 @@ def time_position(moment: datetime, turn: int, ordinal: int) -> str:
 def position_of(record: Mapping[str, Any]) -> str:
     """Return a record's field `at`; a record without one counts by its turn."""
     return str(record.get("at") or turn_position(int(record.get("turn") or 0), 0))
-
-
-def is_visible(timeline: Sequence[Segment] | None, record: Mapping[str, Any], before: int | None = None) -> bool:
-    """Whether a timeline may see a record. A record without a branch belongs to every timeline.
-
-    Args:
-        timeline: The checkpoint's timeline; None: everything is visible.
-        record: The record, with its stamp.
-        before: Hide records of this turn and later ones.
-    """
-    turn = int(record.get("turn", 0))
-    if before is not None and turn >= before:
-        return False
-    return timeline is None or "branch" not in record or sees(timeline, record["branch"], turn)
 
 
 def slot_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any]) -> PutOp:

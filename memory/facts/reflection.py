@@ -18,11 +18,11 @@ from langgraph.store.base import BaseStore, Item, PutOp
 
 from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, Fact
 from questbook.memory.facts.likeness import is_same_fact
-from questbook.memory.facts.marks import ALL_MARKS, Namespace, is_visible
+from questbook.memory.facts.marks import ALL_MARKS, Namespace
 from questbook.memory.facts.reading import Oddities, read_facts
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.privacy import may_know
-from questbook.memory.timeline.timeline import Segment, record_key, visible_filters
+from questbook.memory.timeline.timeline import Segment, is_visible, record_key, visible_filters
 from questbook.types import JSON
 
 QUESTIONS, REFLECTION = "Questions", "Reflection"

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from langgraph.store.base import BaseStore, Item, PutOp, SearchOp
 
-from questbook.memory.facts.marks import ALL_MARKS, Namespace, is_visible
+from questbook.memory.facts.marks import ALL_MARKS, Namespace
 from questbook.memory.store.any_store import AnyItem, search_all
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.timeline.timeline import Segment, is_visible
 from questbook.types import JSON
 
 SOURCES = "sources"

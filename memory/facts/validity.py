@@ -29,14 +29,13 @@ from questbook.memory.facts.marks import (
     RecordId,
     StoredFact,
     find_judgements,
-    is_visible,
     mark_search,
     position_of,
     turn_position,
 )
 from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import AnyItem, AnyItemT, get_all, search_all
-from questbook.memory.timeline.timeline import Segment, record_key, visible_filters
+from questbook.memory.timeline.timeline import Segment, is_visible, record_key, visible_filters
 from questbook.types import JSON
 
 _FIRST_SPAN = 64  # turns back in which the holder of a slot that changes often is looked for first

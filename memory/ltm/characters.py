@@ -17,13 +17,12 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
 from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
-from questbook.memory.facts import marks
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig, LtmReads
 from questbook.memory.store.any_store import newest_items, search_all
 from questbook.memory.text.wording import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.privacy import off_record
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.timeline.timeline import Segment, is_visible
 
 MEMORIES = "memories"
 EVERYONE = "*"
@@ -178,7 +177,7 @@ async def memories_for(
     shown = {essence(text) for text in (*besides, message)}
 
     def visible(value: Mapping[str, Any]) -> bool:
-        if not marks.is_visible(timeline, value):
+        if not is_visible(timeline, value):
             return False
         if reads.visible == "next_session" and session is not None and value.get("session") == session:
             return False

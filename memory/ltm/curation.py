@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from langgraph.store.base import BaseStore, Item, PutOp, SearchItem
 
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
-from questbook.memory.facts import marks
-from questbook.memory.facts.validity import keep_valid
 from questbook.memory.ltm.characters import EVERYONE, MEMORIES, memory_key, memory_record
 from questbook.memory.ltm.greeting import SESSIONS
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
-from questbook.memory.timeline.timeline import Segment
 
 _LEAST = 4  # characters by which a key can be named
 
@@ -43,45 +39,6 @@ async def listed(store: BaseStore, namespace: tuple[str, ...]) -> list[SearchIte
     """Return all memories of a namespace, the latest first."""
     items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
     return sorted(items, key=lambda item: (str(item.value.get("said_at", "")), item.key), reverse=True)
-
-
-class Grouped(NamedTuple):
-    """The facts of a campaign or player, each group the latest first.
-
-    Attributes:
-        facts: What holds.
-        insights: What was concluded and holds.
-        ended: What held once: another fact took its place, or it was judged to be contradicted.
-        elsewhere: What only other branches know.
-    """
-
-    facts: list[SearchItem]
-    insights: list[SearchItem]
-    ended: list[SearchItem]
-    elsewhere: list[SearchItem]
-
-
-async def grouped(store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment] | None = None) -> Grouped:
-    """Return all facts of a namespace, grouped by what they are and whether they hold.
-
-    Args:
-        store: Any store.
-        namespace: Where the facts are.
-        timeline: On which they hold or not; None: all branches together.
-    """
-    items = await listed(store, namespace)
-    here = [item for item in items if marks.is_visible(timeline, item.value)]
-    known, holding = (
-        {item.key for item in here},
-        {item.key for item in await keep_valid(store, here, timeline=timeline)},
-    )
-    insights = {item.key for item in here if item.value.get("cites")}
-    return Grouped(
-        [item for item in here if item.key in holding - insights],
-        [item for item in here if item.key in holding & insights],
-        [item for item in here if item.key not in holding],
-        [item for item in items if item.key not in known],
-    )
 
 
 async def searched(store: BaseStore, namespace: tuple[str, ...], query: str, limit: int = 10) -> list[SearchItem]:

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 from langgraph.store.base import BaseStore
 
-from questbook.memory.facts import marks
 from questbook.memory.ltm.characters import MEMORIES
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import character_namespace
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.timeline.timeline import Segment, is_visible
 
 SESSIONS = "sessions"
 
@@ -91,7 +90,7 @@ async def last_talk(
         if memory is None:  # deleted since
             continue
         value = memory.value
-        if marks.is_visible(timeline, value):
+        if is_visible(timeline, value):
             return talk._replace(speaker=str(value["speaker"]), text=str(value["text"]))
     return talk
 

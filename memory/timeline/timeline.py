@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from langgraph.store.base import BaseStore, Item
@@ -111,6 +111,20 @@ async def list_visible(
 def sees(timeline: Sequence[Segment], branch: str, turn: int) -> bool:
     """Return whether a timeline sees the records of a turn of a branch."""
     return any(name == branch and turn <= through for name, through in timeline)
+
+
+def is_visible(timeline: Sequence[Segment] | None, record: Mapping[str, Any], before: int | None = None) -> bool:
+    """Whether a timeline may see a record. A record without a branch belongs to every timeline.
+
+    Args:
+        timeline: The checkpoint's timeline; None: everything is visible.
+        record: The record, with its stamp.
+        before: Hide records of this turn and later ones.
+    """
+    turn = int(record.get("turn", 0))
+    if before is not None and turn >= before:
+        return False
+    return timeline is None or "branch" not in record or sees(timeline, record["branch"], turn)
 
 
 def as_of(timeline: Sequence[Segment], turn: int) -> list[Segment]:

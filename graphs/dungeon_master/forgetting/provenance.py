@@ -19,13 +19,12 @@ from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.player_view import is_secret
-from questbook.memory.facts import marks
 from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.facts.sources import find_sources
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
-from questbook.memory.timeline.timeline import Segment, record_key, sees
+from questbook.memory.timeline.timeline import Segment, is_visible, record_key, sees
 from questbook.notebooks import StateNotebook
 
 JSON = dict[str, Any]
@@ -113,7 +112,7 @@ async def _facts_that_say(
     known = [
         one
         for one in await facts_of(store, context)
-        if not is_secret_record(one.value) and marks.is_visible(timeline, one.value)
+        if not is_secret_record(one.value) and is_visible(timeline, one.value)
     ]
     seen = [item for item in known if phrase.is_in(str(item.value.get("text", "")))]
     texts = {record_key(record["branch"], record["turn"], "exchange"): str(record.get("text")) for record in records}

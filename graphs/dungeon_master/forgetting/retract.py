@@ -29,12 +29,11 @@ from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.withheld import on_record
 from questbook.memory.buffer.summary import extend_summary
 from questbook.memory.buffer.turns import ASIDE
-from questbook.memory.facts import marks
 from questbook.memory.facts.marks import JUDGEMENTS, MARKS
 from questbook.memory.facts.sources import SOURCES, find_dependents
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
-from questbook.memory.timeline.timeline import Segment, record_key
+from questbook.memory.timeline.timeline import Segment, is_visible, record_key
 from questbook.notebooks import StateNotebook, diff_patch, merge_patch, render_value
 
 JSON = dict[str, Any]
@@ -242,7 +241,7 @@ async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequ
 
 def _taught(fact: JSON, record: JSON, timeline: Sequence[Segment] = ()) -> bool:
     """Whether a turn, alone or with others, taught a fact, or left a mark, that can be seen from here."""
-    if not marks.is_visible(timeline, fact):
+    if not is_visible(timeline, fact):
         return False
     if "messages" in fact:
         return bool(set(fact["messages"]) & set(record["messages"]))
