@@ -18,6 +18,7 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 
 from langgraph.store.base import BaseStore, Item
 
