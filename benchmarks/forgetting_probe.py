@@ -9,8 +9,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import ExecutionInfo, Runtime
 
 from questbook.graphs.dungeon_master.nodes.recall import recall
-from questbook.graphs.dungeon_master.sections import memory_line, quest_prompt
-from questbook.graphs.dungeon_master.session import recap_of
+from questbook.graphs.dungeon_master.prompts import memory_line, quest_prompt
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.turn.player_view import PlayerView
@@ -96,5 +95,5 @@ async def probe(game: Game, values: dict[str, Any], question: str) -> Probe:
         summary=state.summary.casefold(),
         memories=next((section.text for section in prompt.sections if section.name == "memories"), "").casefold(),
         facts="\n".join(memory_line(one) for one in told).casefold(),
-        player=f"{view.model_dump_json()}\n{recap_of(view)}\n{await records(24, secrets=False)}".casefold(),
+        player=f"{view.model_dump_json()}\n{view.recap()}\n{await records(24, secrets=False)}".casefold(),
     )

@@ -139,8 +139,8 @@ class Settings(BaseModel):
             ) from error
 
 
-def apart(name: str, own: str) -> str:
-    """Name a campaign so that threads and records of one graph are not those of another with the same name."""
+def own_name(name: str, own: str) -> str:
+    """Name a campaign of one graph, so that another graph's campaign of that name is a different one."""
     return name if name == own or name.startswith(f"{own}:") else f"{own}:{name}"
 
 

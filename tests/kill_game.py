@@ -111,9 +111,9 @@ def _points(reaper: Reaper) -> None:
     questbook.graphs.dungeon_master.graph.build_graph = build_graph
     inside = {
         "run_quest": ("questbook.graphs.turn.reply", "ask"),
-        "update_state": ("questbook.graphs.turn.noting", "ask"),
+        "update_state": ("questbook.graphs.turn.notes", "ask"),
         "remember": ("questbook.memory.timeline.remember", "claim"),
-        "condense": ("questbook.graphs.turn.summarize", "ask"),
+        "condense": ("questbook.graphs.turn.buffer", "ask"),
     }
     for node, (path, asked) in inside.items():
         module: Any = sys.modules[path]

@@ -10,10 +10,10 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from questbook import CharacterNotebook, StateNotebook
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.sections import interview_prompt, quest_prompt, update_prompt
+from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt, update_prompt
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.offline.storyteller import OfflineStoryteller
-from questbook.graphs.turn.prompt_stack import system_message
+from questbook.graphs.turn.prompt import system_message
 
 INTERVIEWER = OfflineStoryteller(seed=1).bind_tools([CharacterNotebook.tool()])
 ROLL = {"type": "function", "function": {"name": "roll_dice", "parameters": {}}}

@@ -12,7 +12,7 @@ from scripted import call, say
 
 from questbook import Count, Notebook, on_demand
 from questbook.graphs.agent import TeamState, as_node, build_agent
-from questbook.graphs.turn.pages import patches
+from questbook.graphs.turn.state import patches
 
 
 class VisitsNotebook(Notebook):

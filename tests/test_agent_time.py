@@ -14,7 +14,7 @@ from strict import STRICT, check_plain
 from questbook import FaissStore
 from questbook.graphs.agent import Mode
 from questbook.graphs.errors import ModelError
-from questbook.graphs.events import STREAM_MODES, Passed, Spoken, read_stream
+from questbook.graphs.events import STREAM_MODES, NodeEnd, ReplyPiece, read_stream
 from questbook.graphs.history.history import History
 from questbook.memory.timeline.namespaces import campaign_namespace
 
@@ -97,8 +97,8 @@ async def test_what_modes_of_ones_own_say_is_told_as_it_comes_and_what_other_nod
     given = {"messages": [HumanMessage("Ann, X100: it leaks")]}
     stream = desk.app.astream(given, desk.config, stream_mode=STREAM_MODES)
     events = [event async for event in read_stream(stream)]
-    assert "".join(event.text for event in events if isinstance(event, Spoken)) == "Turn it off."
-    assert [event.node for event in events if isinstance(event, Passed) and event.spoke] == ["greet", "solve"]
+    assert "".join(event.text for event in events if isinstance(event, ReplyPiece)) == "Turn it off."
+    assert [event.node for event in events if isinstance(event, NodeEnd) and event.spoke] == ["greet", "solve"]
 
 
 async def test_a_run_that_is_killed_during_an_update_goes_on_there_and_counts_once():

@@ -9,8 +9,8 @@ from scripted import say
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
-from questbook.graphs.turn.prompt_stack import Section, stack
-from questbook.graphs.turn.summarize import policy_of
+from questbook.graphs.turn.buffer import policy_of
+from questbook.graphs.turn.prompt import Section, stack
 from questbook.memory.buffer.policies import (
     Buffer,
     LastTurns,
@@ -233,7 +233,7 @@ def test_the_order_of_the_stack_is_a_setting():
     assert names(turned) == (["summary", "instructions"], ["quest"])
     assert [m.type for m in turned.messages] == ["system", "human", "system"]
     assert turned.messages[0].text == "<summary>\ns\n</summary>\n\nBe kind."
-    assert [part["section"] for part in turned.told("x", 3)["prompt"]] == [
+    assert [part["section"] for part in turned.report("x", 3)["prompt"]] == [
         "summary",
         "instructions",
         "messages",

@@ -9,7 +9,7 @@ from scripted import say
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
-from questbook.graphs.events import STREAM_MODES, Recalled, read_stream
+from questbook.graphs.events import STREAM_MODES, Memories, read_stream
 from questbook.memory.timeline.records import Stamp
 
 
@@ -24,7 +24,7 @@ async def asked(game, words):
     """Play a turn; return the lines of the prompt's memories and the memories that a player is shown."""
     given = {"messages": [HumanMessage(words)]}
     stream = game.app.astream(given, game.config, context=game.settings, stream_mode=STREAM_MODES)
-    shown = [event.memories async for event in read_stream(stream) if isinstance(event, Recalled)]
+    shown = [event.memories async for event in read_stream(stream) if isinstance(event, Memories)]
     told = game.model.asked("quest")[-1][0].text.split("\n<memories>\n")[1].split("</memories>")[0]
     return [json.loads(line) for line in told.strip().splitlines()], shown[0]
 

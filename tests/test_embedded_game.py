@@ -17,7 +17,7 @@ from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import InputError, ModelError
-from questbook.graphs.events import Noticed, Passed, Prompted, Recalled, Rolled, Spoken
+from questbook.graphs.events import DiceRoll, Memories, NodeEnd, Notice, PromptReport, ReplyPiece
 from questbook.memory.errors import StoreError
 
 ROOT = Path(__file__).parent.parent
@@ -33,7 +33,7 @@ async def played(game, words):
 
 
 def said(events):
-    return "".join(event.text for event in events if isinstance(event, Spoken))
+    return "".join(event.text for event in events if isinstance(event, ReplyPiece))
 
 
 async def begin(model, game):
@@ -57,14 +57,14 @@ async def test_a_turn_is_told_in_events_dice_before_the_words_about_them(model):
         )
         events = await played(game, "I sneak.")
     kinds = [type(event) for event in events]
-    told = [event.text for event in events if isinstance(event, Spoken)]
+    told = [event.text for event in events if isinstance(event, ReplyPiece)]
     assert "".join(told) == "You creep.Nobody hears."
-    assert kinds.index(Rolled) < max(i for i, e in enumerate(events) if isinstance(e, Spoken))
-    assert next(e for e in events if isinstance(e, Rolled)).roll["reason"] == "Stealth"
-    assert len({event.message for event in events if isinstance(event, Spoken)}) == 2
-    assert [e.memories for e in events if isinstance(e, Recalled)] == [[]]
-    assert [e.node for e in events if isinstance(e, Prompted)] == ["run_quest", "run_quest"]
-    assert "update_state" in [e.node for e in events if isinstance(e, Passed)]
+    assert kinds.index(DiceRoll) < max(i for i, e in enumerate(events) if isinstance(e, ReplyPiece))
+    assert next(e for e in events if isinstance(e, DiceRoll)).roll["reason"] == "Stealth"
+    assert len({event.message for event in events if isinstance(event, ReplyPiece)}) == 2
+    assert [e.memories for e in events if isinstance(e, Memories)] == [[]]
+    assert [e.node for e in events if isinstance(e, PromptReport)] == ["run_quest", "run_quest"]
+    assert "update_state" in [e.node for e in events if isinstance(e, NodeEnd)]
 
 
 async def test_what_is_said_after_the_reply_is_not_for_the_player(model):
@@ -79,7 +79,7 @@ async def test_notices_are_told(model):
         await begin(model, game)
         model.queue("update", ModelError("The model is busy."))
         events = await played(game, "look")
-    assert ["busy" in event.notice["text"] for event in events if isinstance(event, Noticed)] == [True]
+    assert ["busy" in event.notice["text"] for event in events if isinstance(event, Notice)] == [True]
 
 
 async def test_a_campaign_goes_on_in_another_process(model):

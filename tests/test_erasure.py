@@ -12,8 +12,9 @@ from questbook import FaissStore
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, delete_threads, files_with
-from questbook.graphs.forgetting.phrase import FORGOTTEN, Phrase
+from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.forgetting.prompt_history import entries_that, remove_entries
+from questbook.graphs.turn.turn import FORGOTTEN
 
 SECRET = "the Silver Heron"
 PHRASE = Phrase(SECRET)

@@ -12,8 +12,8 @@ from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import ForgettingError
-from questbook.graphs.forgetting.phrase import FORGOTTEN
 from questbook.graphs.history.history import History
+from questbook.graphs.turn.turn import FORGOTTEN
 
 SECRET = "Silver Heron"
 MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "grew up at sea", "goal": "to get rich"}

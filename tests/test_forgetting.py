@@ -19,7 +19,7 @@ import questbook.graphs.models.chat_models
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.events import Prompted
+from questbook.graphs.events import PromptReport
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def test_nothing_planted_is_forgotten_in_a_short_campaign_and_a_probe_sees
         question = game.campaign.facts_planted[0].probes[0]
         seen = await probe(again, await state_of(again), question)
         assert seen.memories
-        prompts = [event async for event in again.send(question) if isinstance(event, Prompted)]
+        prompts = [event async for event in again.send(question) if isinstance(event, PromptReport)]
     told = {section["section"]: section["text"] for section in prompts[0].sections}
     assert memories(told["memories"]) == memories(seen.memories)
     capsys.readouterr()

@@ -9,7 +9,7 @@ from langgraph.store.memory import InMemoryStore
 from paper import files, pdf
 
 from questbook import FaissStore
-from questbook.graphs.dungeon_master.sections import memory_line
+from questbook.graphs.dungeon_master.prompts import memory_line
 from questbook.graphs.terminal.commands import COMMANDS
 from questbook.memory.errors import StoreError, UnknownLoreError
 from questbook.memory.lore.collection import add_lore, list_lore, remove_lore

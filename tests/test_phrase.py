@@ -10,7 +10,8 @@ from langgraph.types import Interrupt, Send
 
 from questbook import CharacterNotebook, StateNotebook
 from questbook.graphs.errors import ForgettingError
-from questbook.graphs.forgetting.phrase import FORGOTTEN, Phrase
+from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.turn.turn import FORGOTTEN
 
 HERON = Phrase("Silver  Heron")
 

@@ -18,7 +18,7 @@ from questbook.graphs.terminal.commands import COMMANDS, run_command
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.table import Table
 from questbook.graphs.turn.player_view import PlayerView, is_secret, shown_fields, shown_memories
-from questbook.graphs.turn.turn_state import Said
+from questbook.graphs.turn.state import TurnInput
 
 SECRET = "the innkeeper murdered the old king"
 PAGE = {"scene": "An inn at dusk.", "location": "The Bent Nail", "secrets": {"The innkeeper": SECRET}}
@@ -77,7 +77,7 @@ async def test_a_node_that_renders_for_the_player_cannot_read_a_secret():
     assert read["quest"]["location"] == "The Bent Nail"
     assert [memory["text"] for memory in read["recalled"]] == ["The lamp went out."]
     assert "old king" not in json.dumps(read)
-    assert set(Said.model_fields) == {"messages"}, "nor can a caller put one in"
+    assert set(TurnInput.model_fields) == {"messages"}, "nor can a caller put one in"
 
 
 async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secret(model, capsys, monkeypatch):

@@ -10,8 +10,8 @@ from stored_bytes import contents
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.errors import ModelError
-from questbook.graphs.forgetting.phrase import FORGOTTEN
 from questbook.graphs.history.history import History
+from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.store.faiss_store import FaissStore
 
 ASIDE = "Don't remember this: my word is zwiebel."

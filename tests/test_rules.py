@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from questbook.graphs.dungeon_master.rules import rules
-from questbook.graphs.dungeon_master.rules.rules import (
+from questbook.graphs.dungeon_master.rules import sheet as rules
+from questbook.graphs.dungeon_master.rules.sheet import (
     ABILITIES,
     STANDARD_ARRAY,
     ability_order,
@@ -132,11 +132,12 @@ def test_class_of_everyday_words(text, expected):
 
 
 def test_no_word_names_two_classes():
-    words = [word for listed in rules._CALLED.values() for word in listed.split(", ")]
+    words = [word for listed in rules.CLASS_WORDS.values() for word in listed.split(", ")]
     assert len(words) == len(set(words))
-    assert set(rules._CALLED) == set(rules._KITS) == set(rules._CLASSES) == set(CLASSES)
-    for name, listed in rules._CALLED.items():
-        assert {class_of(word) for word in listed.split(", ") if word != name} == {name}
+    assert set(rules.CLASS_WORDS) == set(CLASSES)
+    for name, listed in rules.CLASS_WORDS.items():
+        assert {class_of(word) for word in listed.split(", ")} == {name}
+        assert kit(name) != kit("baker")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from langchain_core.messages import HumanMessage
 from scripted import call, say
 
 from questbook import StateNotebook
-from questbook.graphs.dungeon_master.session import recap_of
 from questbook.graphs.errors import FatalModelError, InputError
 from questbook.graphs.turn.player_view import PlayerView
 
@@ -120,9 +119,9 @@ async def test_the_sessions_of_other_campaigns_are_none_of_ours(game):
 
 
 def test_a_recap_of_nothing_says_so():
-    assert "nothing yet" in recap_of(PlayerView())
+    assert "nothing yet" in PlayerView().recap()
     page = StateNotebook().apply({"location": "the mill", "clock": {"time": "dusk"}}).page
-    assert "You are at the mill (day 1, dusk)." in recap_of(PlayerView.of({"summary": "They met.", "quest": page}))
+    assert "You are at the mill (day 1, dusk)." in PlayerView.of({"summary": "They met.", "quest": page}).recap()
 
 
 async def test_asides_are_no_part_of_what_is_remembered(game):

@@ -10,11 +10,11 @@ from storyteller_game import MIRA, ROLL, Game
 from questbook import CharacterNotebook
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.sections import interview_prompt, quest_prompt
+from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt
 from questbook.graphs.offline.storyteller import OfflineStoryteller
 from questbook.graphs.offline.storyteller.tale import tale
-from questbook.graphs.turn.prompt_stack import system_message
-from questbook.graphs.turn.summarize import summary_prompt
+from questbook.graphs.turn.buffer import summary_prompt
+from questbook.graphs.turn.prompt import system_message
 
 
 def test_without_dice_and_without_sections_there_is_still_a_story():

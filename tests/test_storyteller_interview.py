@@ -8,10 +8,10 @@ from storyteller_game import INTERVIEWER, tell
 
 from questbook import CharacterNotebook
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.sections import interview_prompt
+from questbook.graphs.dungeon_master.prompts import interview_prompt
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.offline.storyteller.portrait import read
-from questbook.graphs.turn.prompt_stack import system_message
+from questbook.graphs.turn.prompt import system_message
 
 SENTENCES = [
     ("I'm Mira, a halfling thief who grew up on the docks and wants her sister back", "", {

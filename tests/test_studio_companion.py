@@ -5,7 +5,7 @@ import json
 import pytest
 from fake_openai import FakeOpenAI, call, say
 
-from questbook.graphs.forgetting.phrase import FORGOTTEN
+from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 pytestmark = pytest.mark.slow

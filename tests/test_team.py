@@ -14,7 +14,7 @@ from team import OVER, DeskState, Team, VisitsNotebook, VisitsState
 from questbook import DeclarationError
 from questbook.graphs.agent import as_node, build_agent
 from questbook.graphs.errors import InputError
-from questbook.graphs.turn.pages import patches
+from questbook.graphs.turn.state import patches
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 

@@ -16,7 +16,7 @@ from team import OVER, VisitsNotebook, VisitsState
 
 from questbook import NotebookError
 from questbook.graphs.agent import TeamState, as_node, build_agent
-from questbook.graphs.turn.pages import patches
+from questbook.graphs.turn.state import patches
 
 
 async def test_a_shared_page_that_one_agent_has_filled_is_not_asked_for_by_the_other():

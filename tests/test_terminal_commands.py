@@ -9,7 +9,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
-from questbook.graphs.events import Prompted, Recalled
+from questbook.graphs.events import Memories, PromptReport
 from questbook.graphs.terminal.campaigns import CampaignBusyError, hold_campaign, list_campaigns
 from questbook.graphs.terminal.commands import COMMANDS, run_command
 from questbook.graphs.terminal.pages import quest_rows, sheet_rows
@@ -93,10 +93,10 @@ async def test_prompt_shows_sections_a_total_and_texts(table, model, capsys):
 
 
 async def test_memories(table, capsys):
-    table.keep(Recalled([{"turn": 4, "age": "yesterday", "score": 0.5, "player": "a\nb", "reply": "x" * 500}]))
+    table.keep(Memories([{"turn": 4, "age": "yesterday", "score": 0.5, "player": "a\nb", "reply": "x" * 500}]))
     _, told = await answer(table, "/memories", capsys)
     assert all(part in told for part in ("4", "yesterday", "0.50", "a b"))
-    table.keep(Recalled([]))
+    table.keep(Memories([]))
     _, told = await answer(table, "/memories", capsys)
     assert "Nothing was recalled" in told
 
@@ -170,7 +170,7 @@ def test_the_sheet_as_rows():
 
 def test_a_prompt_of_an_update_is_shown_only_if_there_is_no_other(capsys):
     table = Table(
-        None, Screen(live=False), prompts=[Prompted("update_state", [{"section": "s", "tokens": 1, "text": "t"}])]
+        None, Screen(live=False), prompts=[PromptReport("update_state", [{"section": "s", "tokens": 1, "text": "t"}])]
     )
     import asyncio
 

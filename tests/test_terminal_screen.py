@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from questbook.graphs.events import Noticed, Passed, Rolled, Spoken
+from questbook.graphs.events import DiceRoll, NodeEnd, Notice, ReplyPiece
 from questbook.graphs.terminal.screen import Screen, dice_line, split_paragraphs
 from questbook.graphs.terminal.text import cleaned, one_line, quoted
 
@@ -75,13 +75,13 @@ def test_paragraphs_are_split_off_when_they_are_whole(text, whole, coming):
 def test_a_plain_turn(capsys):
     reply = Screen(live=False).reply()
     for event in (
-        Spoken("You ", "1"),
-        Spoken("creep.", "1"),
-        Passed("run_quest", True),
-        Rolled(ROLL),
-        Spoken("Nobody [bold]hears[/bold]\x1b[2J.", "2"),
-        Spoken("And then?", "3"),
-        Noticed({"turn": 1, "node": "update_state", "text": "Not\nnoted."}),
+        ReplyPiece("You ", "1"),
+        ReplyPiece("creep.", "1"),
+        NodeEnd("run_quest", True),
+        DiceRoll(ROLL),
+        ReplyPiece("Nobody [bold]hears[/bold]\x1b[2J.", "2"),
+        ReplyPiece("And then?", "3"),
+        Notice({"turn": 1, "node": "update_state", "text": "Not\nnoted."}),
     ):
         reply.show(event)
     reply.close()
@@ -113,12 +113,12 @@ def test_a_live_turn_puts_down_every_word_once():
     screen, out = live()
     reply = screen.reply()
     for event in (
-        Spoken("You **creep**.\n\nSlow", "1"),
-        Spoken("ly.", "1"),
-        Rolled(ROLL),
-        Spoken("Nobody hears.", "2"),
-        Passed("run_quest", True),
-        Noticed({"text": "Not noted."}),
+        ReplyPiece("You **creep**.\n\nSlow", "1"),
+        ReplyPiece("ly.", "1"),
+        DiceRoll(ROLL),
+        ReplyPiece("Nobody hears.", "2"),
+        NodeEnd("run_quest", True),
+        Notice({"text": "Not noted."}),
     ):
         reply.show(event)
     reply.close()
@@ -139,7 +139,7 @@ def test_a_reply_higher_than_the_terminal_is_put_down_whole():
     screen, out = live()
     reply = screen.reply()
     text = "\n".join(f"- item {n}" for n in range(60))
-    reply.show(Spoken(text, "1"))
+    reply.show(ReplyPiece(text, "1"))
     reply.close()
     assert all(f"item {n}" in out.getvalue() for n in range(60))
 

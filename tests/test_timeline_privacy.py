@@ -5,7 +5,7 @@ from conftest import EXCHANGES
 from langgraph.store.memory import InMemoryStore
 from scripted import say
 
-from questbook.graphs.forgetting.phrase import FORGOTTEN
+from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.ltm.characters import remember_message
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.timeline.privacy import off_record

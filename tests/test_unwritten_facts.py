@@ -7,8 +7,8 @@ from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 from noted_facts import home
 
+from questbook.graphs.dungeon_master.facts import _write_player
 from questbook.graphs.dungeon_master.forgetting.retract import retract
-from questbook.graphs.dungeon_master.note_facts import _write_player
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.namespaces import campaign_namespace
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from langchain_core.language_models import BaseChatModel
 from pydantic import AfterValidator, Field, create_model
 
-from questbook.graphs.settings import Settings, apart
+from questbook.graphs.settings import Settings, own_name
 
 
 class Context(Settings):
@@ -23,17 +23,17 @@ def context_of(name: str, model: str | BaseChatModel | None) -> type[Context]:
     """Make the class of an agent's settings.
 
     Args:
-        name: The agent's; its campaign is called "agent:" and so, and each that a caller names is kept apart by that:
-            a game or an assistant of the same name is another one.
+        name: The agent's name. Its campaign is "agent:" and the name; campaigns that a caller names get that prefix,
+            too, so that they are not those of a game or an assistant.
         model: Default of the setting `model`; a chat model is used whatever the setting says.
     """
     about = {field: Context.model_fields[field].description for field in ("campaign", "model")}
     own = f"agent:{name}"
-    campaign = Annotated[str, AfterValidator(partial(apart, own=own))]
+    campaign = Annotated[str, AfterValidator(partial(own_name, own=own))]
     fields: dict[str, Any] = {"campaign": (campaign, Field(default=own, max_length=200, description=about["campaign"]))}
     if model is not None:
-        called = model if isinstance(model, str) else getattr(model, "model_name", None) or type(model).__name__
-        fields["model"] = (str, Field(default=called, min_length=1, description=about["model"]))
-    made = create_model("Context", __base__=Context, __module__=__name__, **fields)
-    made.CHAT_MODEL = model if isinstance(model, BaseChatModel) else None
-    return made
+        label = model if isinstance(model, str) else getattr(model, "model_name", None) or type(model).__name__
+        fields["model"] = (str, Field(default=label, min_length=1, description=about["model"]))
+    context = create_model("Context", __base__=Context, __module__=__name__, **fields)
+    context.CHAT_MODEL = model if isinstance(model, BaseChatModel) else None
+    return context

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-from questbook.graphs.turn.earlier import Recall
+from questbook.graphs.turn.exchanges import Recall
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, check_declarations, on_demand, once
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langgraph.graph import END
 
 from questbook.graphs.agent.context import Context
-from questbook.graphs.agent.nodes.condense import leaving
-from questbook.graphs.agent.nodes.update_pages import due_pages
+from questbook.graphs.agent.nodes import due_pages
 from questbook.graphs.agent.state import AgentState
+from questbook.graphs.turn.buffer import eviction
 from questbook.graphs.turn.node import context_or_none
-from questbook.graphs.turn.tool_calls import calls_of
+from questbook.graphs.turn.reply import has_calls
 from questbook.graphs.turn.turn import check_input
 
 StateT = TypeVar("StateT", bound=AgentState)
-"""The state's class is made with the agent: an edge must not say that it reads AgentState, which has no pages."""
+"""The state of one agent. An edge must not name AgentState: LangGraph would read that, which has no pages."""
 
 
 def route_start(state: StateT) -> str:
@@ -50,15 +50,14 @@ def route_reply(state: StateT) -> str:
 
 
 def route_tools(state: StateT) -> str:
-    """Do what the model asked of its tools; a reply without such a call ends the person's wait."""
-    reply = state.messages[-1]
-    return "use_tools" if isinstance(reply, AIMessage) and calls_of(reply) else route_answered(state)
+    """Run the tools that the model called; a reply without such a call ends the person's wait."""
+    return "use_tools" if has_calls(state) else route_answered(state)
 
 
 def route_again(state: StateT) -> str:
-    """Ask the model again while results stand last, unless the person is handed over."""
-    asked = isinstance(state.messages[-1], ToolMessage) and not state.handover
-    return state.mode if asked else route_answered(state)
+    """Ask the model again while results come last, unless the person is handed over."""
+    again = isinstance(state.messages[-1], ToolMessage) and not state.handover
+    return state.mode if again else route_answered(state)
 
 
 def route_answered(state: StateT) -> str:
@@ -68,9 +67,4 @@ def route_answered(state: StateT) -> str:
 
 def route_upkeep(state: StateT) -> str:
     """Let turns leave the buffer when its policy says so."""
-    return "condense" if leaving(state, Context.of(context_or_none())) else END
-
-
-def route_home(state: StateT) -> str:  # noqa: ARG001 (that the state can be read is the point)
-    """End the turn. As an edge that reads the state, it has an edit by hand checked after the last node, too."""
-    return END
+    return "condense" if eviction(state, Context.of(context_or_none())) else END

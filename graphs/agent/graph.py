@@ -10,31 +10,25 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool, tool
 from langgraph.graph import END, START, StateGraph
 
+from questbook.graphs.agent import nodes, prompts
 from questbook.graphs.agent.context import context_of
 from questbook.graphs.agent.description import Agent, Mode
 from questbook.graphs.agent.edges import (
     route_again,
     route_answered,
     route_filled,
-    route_home,
     route_mode,
     route_reply,
     route_start,
     route_tools,
     route_upkeep,
 )
-from questbook.graphs.agent.nodes.begin import begin
-from questbook.graphs.agent.nodes.condense import condense
-from questbook.graphs.agent.nodes.fill import fill
-from questbook.graphs.agent.nodes.recall import recall
-from questbook.graphs.agent.nodes.remember import remember
-from questbook.graphs.agent.nodes.respond import respond
-from questbook.graphs.agent.nodes.update_pages import update_pages
-from questbook.graphs.agent.nodes.use_tools import use_tools
-from questbook.graphs.agent.state import AgentSaid, AgentState, state_of
-from questbook.graphs.turn.earlier import Recall
-from questbook.graphs.turn.node import Node
-from questbook.graphs.turn.speaking import ANSWERS, ASKS
+from questbook.graphs.agent.state import AgentInput, AgentState, state_of
+from questbook.graphs.agent.tools import use_tools
+from questbook.graphs.turn.buffer import condense
+from questbook.graphs.turn.exchanges import Recall, remember
+from questbook.graphs.turn.node import ANSWERS, ASKS, Node
+from questbook.graphs.turn.turn import route_home
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import Notebook
 
@@ -55,32 +49,39 @@ def build_agent(
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
     Args:
-        notebooks: What is tracked. Each class says when its page is written (`UPDATE`), where it stands in the prompt
+        notebooks: What is tracked. Each class says when its page is written (`UPDATE`), where it is in the prompt
             (`PLACE`) and how long it may be (`LIMIT`).
-        name: Keeps the agent's memories apart from those of others; no colon. In a team, its node is called so, too.
-        instructions: What the model is told.
+        name: Keeps the agent's memories apart from those of others; no colon. In a team, its node has this name, too.
+        instructions: Instructions to the model in every mode.
         modes: What the agent does when; the first that applies counts. Without any, it interviews for the notebooks
             that are filled once, then answers.
-        buffer: Which turns stand in the prompt word for word, such as `LastTurns(6)`; None: what the settings say.
-        recall: How much of what was said earlier comes back, such as `Recall(tokens=400)`; None: what the settings say.
+        buffer: Which turns are in the prompt word for word, such as `LastTurns(6)`; None: as the settings say.
+        recall: How much of what was said earlier comes back, such as `Recall(tokens=400)`; None: as the settings say.
         model: Default of the setting `model`, such as "openai:gpt-4.1-mini", or a chat model.
         tools: LangChain tools, or functions with a docstring, that the model may call in its replies.
         handoffs: Nodes of a parent graph to hand over to, each with when to do that; see `as_node`.
         shared: Those of the notebooks that other agents of a parent graph write, too.
 
     Raises:
-        DeclarationError: What is given makes no sense; the message says what, and what is allowed.
+        DeclarationError: An argument makes no sense; the message says which, and what is allowed.
     """
-    made = [each if isinstance(each, BaseTool) else tool(each) for each in tools]
     agent = Agent(
-        name, instructions, tuple(notebooks), tuple(modes), buffer, recall, made, dict(handoffs or {}), tuple(shared)
+        name=name,
+        instructions=instructions,
+        notebooks=tuple(notebooks),
+        modes=tuple(modes),
+        buffer=buffer,
+        recall=recall,
+        tools=[each if isinstance(each, BaseTool) else tool(each) for each in tools],
+        handoffs=dict(handoffs or {}),
+        shared=tuple(shared),
     )
     agent.check(list(AgentState.model_fields))
     context = context_of(name, model)
-    return _wired(agent, StateGraph(state_of(agent), context_schema=context, input_schema=AgentSaid), context.of)
+    return _build(agent, StateGraph(state_of(agent), context_schema=context, input_schema=AgentInput), context.of)
 
 
-def _wired(
+def _build(
     agent: Agent, builder: StateGraph[Any, Any, Any, Any], context: Callable[[Any], Any]
 ) -> StateGraph[Any, Any, Any, Any]:
     node = partial(Node[Any], context=context)
@@ -88,18 +89,18 @@ def _wired(
     answers = [mode.name for mode in agent.all_modes() if not mode.fills]
     after = ["update_pages", "remember"] if agent.kept else ["remember"]
 
-    builder.add_node("begin", node(begin))
+    builder.add_node("begin", node(nodes.begin))
     for mode in interviews:
-        builder.add_node(mode, node(fill), metadata=ASKS)
-    builder.add_node("recall", node(recall))
+        builder.add_node(mode, node(nodes.fill), metadata=ASKS)
+    builder.add_node("recall", node(nodes.recall))
     for mode in answers:
-        builder.add_node(mode, node(respond), metadata=ANSWERS)
+        builder.add_node(mode, node(nodes.respond), metadata=ANSWERS)
     if agent.has_tools:
         builder.add_node("use_tools", node(use_tools))
     if agent.kept:
-        builder.add_node("update_pages", node(update_pages))
+        builder.add_node("update_pages", node(nodes.update_pages))
     builder.add_node("remember", node(remember))
-    builder.add_node("condense", node(condense))
+    builder.add_node("condense", node(condense(prompts.CONDENSE)))
 
     builder.add_conditional_edges(START, route_start, ["begin"])
     builder.add_conditional_edges("begin", route_mode, [*interviews, "recall"])

@@ -1,4 +1,29 @@
-"""What an agent is told beside its instructions. Text only; `sections.py` puts it together with the pages."""
+"""An agent's prompts: what goes with its own instructions, and the sections that the prompts are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage
+
+from questbook.graphs.agent.description import Mode
+from questbook.graphs.agent.state import AgentState
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.exchanges import exchange_line
+from questbook.graphs.turn.prompt import (
+    INSTRUCTIONS,
+    Prompt,
+    Section,
+    escaped,
+    opening_sections,
+    page_sections,
+    prompt_about_turns,
+    stack,
+)
+from questbook.graphs.turn.turn import is_private
+from questbook.notebooks import Notebook
+from questbook.types import JSON
 
 RULES = """\
 - What stands between tags is your memory. What a page there says is so: do not contradict it, and do not ask for it.
@@ -43,3 +68,43 @@ matters, with names, dates, decisions, promises and open questions; no style, no
 matters. Answer with the summary alone, in at most {words} words."""
 
 HAND_OVER = "Hand the person over to a colleague, who is given their last message. To whom, and when: {whom}."
+
+
+def reply_prompt(state: AgentState, settings: Settings, mode: Mode) -> Prompt:
+    """Make the prompt of a reply: instructions, pages, the summary, the memories, the conversation."""
+    agent = state.AGENT
+    pages = ", ".join(f"<{channel}> ({page.__name__})" for channel, page in agent.on_demand.items())
+    writes = [WRITES.format(pages=pages)] if pages and not is_private(state) else []
+    rules = "\n".join([RULES, *writes])
+    sections = [
+        *opening_sections(_paragraphs(agent.instructions, mode.instructions, rules), state),
+        Section("summary", escaped(state.summary)),
+        Section("memories", "\n".join(exchange_line(memory) for memory in state.recalled or [])),
+    ]
+    return stack(sections, conversation(state, settings), settings, page_sections(state, "last"))
+
+
+def interview_prompt(state: AgentState, settings: Settings, mode: Mode, page: Notebook) -> Prompt:
+    """Make the prompt of an interview: the same without memories, and the fields that the page still lacks."""
+    interview = INTERVIEW.format(page=page.channel(), tool=type(page).__name__)
+    sections = [
+        *opening_sections(_paragraphs(state.AGENT.instructions, mode.instructions, interview, RULES), state),
+        Section("missing", ", ".join(page.missing)),
+        Section("summary", escaped(state.summary)),
+    ]
+    return stack(sections, conversation(state, settings), settings, page_sections(state, "last"))
+
+
+def update_prompt(state: AgentState, due: Sequence[str], turns: Sequence[JSON]) -> list[BaseMessage]:
+    """Make the prompt that brings pages up to date, given their channels, and turns as `state.transcript` has them."""
+    last = turns[-1]["turn"]
+    lines = [
+        f"{state.PAGES[channel].__name__}: page <{channel}>, turns {state.noted.get(channel, 0) + 1} to {last}"
+        for channel in due
+    ]
+    sections = [Section(INSTRUCTIONS, UPDATE), *page_sections(state), Section("due", "\n".join(lines))]
+    return prompt_about_turns(sections, turns)
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(part.strip() for part in parts if part.strip())

@@ -8,14 +8,12 @@ from pydantic import Field, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from questbook.graphs.agent.description import Agent
-from questbook.graphs.turn.pages import patches
-from questbook.graphs.turn.turn_state import Said, TurnState
-
-JSON = dict[str, Any]
+from questbook.graphs.turn.state import TurnInput, TurnState, patches
+from questbook.types import JSON
 
 
-class AgentSaid(Said):
-    """What a caller sends: the person's message; a team, also what its state holds of the agent's conversation."""
+class AgentInput(TurnInput):
+    """What a caller sends: the person's message; a team also sends the agent's conversation, which its state holds."""
 
     seat: SkipJsonSchema[JSON] = Field(default_factory=dict)  # people need not see it when they send a message
 
@@ -40,8 +38,13 @@ class AgentState(TurnState):
     handover: str = ""
 
     @property
+    def may_leave(self) -> int:
+        """Last turn that every page takes account of and that is in the store, so that it may leave the buffer."""
+        return min(self.noted_through, self.remembered_through)
+
+    @property
     def noted_through(self) -> int:
-        """Last turn that every page takes account of which is written after replies."""
+        """Last turn that all pages take account of which are written after replies."""
         return min((self.noted.get(channel, 0) for channel in self.AGENT.kept), default=self.turn)
 
 
@@ -51,6 +54,6 @@ def state_of(agent: Agent) -> type[AgentState]:
         channel: (Annotated[page, patches(page, bounded=page not in agent.shared)], Field(default_factory=page))
         for channel, page in agent.pages.items()
     }
-    made = create_model("AgentState", __base__=AgentState, __module__=__name__, **channels)
-    made.AGENT, made.PAGES = agent, agent.pages
-    return made
+    state = create_model("AgentState", __base__=AgentState, __module__=__name__, **channels)
+    state.AGENT, state.PAGES, state.BUFFER = agent, agent.pages, agent.buffer
+    return state

@@ -1,7 +1,7 @@
-"""Agents of a team: each has its own conversation, and what they share are notebooks in the parent graph's state.
+"""Agents of a team: each has its own conversation; they share notebooks in the parent graph's state.
 
-The parent's state holds it all, so that its checkpoints alone decide what an agent knows: whoever rewinds or forks the
-parent rewinds and forks every agent in it. (What a subgraph keeps under `checkpointer=True` does not go back.)
+The parent's state holds all of it, so that its checkpoints alone decide what an agent knows: to rewind or fork the
+parent is to rewind or fork every agent in it. (What a subgraph keeps under `checkpointer=True` does not go back.)
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from langgraph.types import Command
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.errors import InputError
 from questbook.notebooks import DeclarationError
-
-JSON = dict[str, Any]
+from questbook.types import JSON
 
 _OF_THE_TURN = frozenset({"mode", "recalled", "seat", "handover"})
 
 
 def keep_seats(current: JSON, new: JSON) -> JSON:
-    """Put what agents left of their conversations beside what others left."""
+    """Reducer of `seats`: each agent writes its own entry."""
     return {**current, **new}
 
 
@@ -49,7 +48,7 @@ def as_node(agent: Any) -> RunnableLambda[Any, Any]:
     patch that the agent made: what others have written meanwhile, or write in the same step, is kept, and counts
     add up.
 
-    The node is called as the agent is, and the agent's seat, too: so no two agents of a graph share a conversation.
+    The node has the agent's name, and so has the agent's seat: no two agents of a graph share a conversation.
 
     An agent that hands over ends its own turn first, with its notes taken; then the parent goes on at the other's node.
 
@@ -59,7 +58,7 @@ def as_node(agent: Any) -> RunnableLambda[Any, Any]:
 
     Raises:
         DeclarationError: The agent has a checkpointer of its own, which would not go back with the parent. When the
-            node runs: it is not called as the agent is.
+            node runs: it does not have the agent's name.
     """
     if agent.checkpointer is not None:
         raise DeclarationError(f"Agent {agent.builder.state_schema.AGENT.name!r}: compile it without a checkpointer.")
@@ -67,7 +66,7 @@ def as_node(agent: Any) -> RunnableLambda[Any, Any]:
     shared = {page.channel(): page for page in description.shared}
     own = [name for name in (*AgentState.model_fields, *description.pages) if name not in {*shared, *_OF_THE_TURN}]
 
-    def given(state: Any) -> tuple[JSON, JSON]:
+    def agent_input(state: Any) -> tuple[JSON, JSON]:
         seats = _of(state, "seats")
         if seats is None:
             raise InputError("The parent's state has no `seats`: derive it from TeamState; a Send brings {} for it.")
@@ -75,7 +74,7 @@ def as_node(agent: Any) -> RunnableLambda[Any, Any]:
         pages = {channel: page.load(_of(state, channel)).as_json() for channel, page in shared.items()}
         return {"messages": [*seat.pop("messages", []), _newest(_of(state, "messages"))], "seat": seat | pages}, pages
 
-    def came_of(state: Any, before: JSON, after: Mapping[str, Any]) -> Any:
+    def parent_update(state: Any, before: JSON, after: Mapping[str, Any]) -> Any:
         patches = {
             channel: page.load(after[channel]).patch_from(page.load(before[channel]))
             for channel, page in shared.items()
@@ -91,13 +90,13 @@ def as_node(agent: Any) -> RunnableLambda[Any, Any]:
 
     def run(state: Any, config: RunnableConfig) -> Any:
         _check_name(description.name, config)
-        message, before = given(state)
-        return came_of(state, before, agent.invoke(message, config))
+        message, before = agent_input(state)
+        return parent_update(state, before, agent.invoke(message, config))
 
     async def arun(state: Any, config: RunnableConfig) -> Any:
         _check_name(description.name, config)
-        message, before = given(state)
-        return came_of(state, before, await agent.ainvoke(message, config))
+        message, before = agent_input(state)
+        return parent_update(state, before, await agent.ainvoke(message, config))
 
     return RunnableLambda(run, arun, name=description.name)
 
@@ -115,13 +114,15 @@ def _check_name(name: str, config: RunnableConfig) -> None:
 def _newest(messages: Any) -> HumanMessage:
     """Return the person's newest message, under an id that is the same if the node is run again, and only then.
 
-    Two agents may hand a person to and fro; each time it is a turn of its own.
+    Two agents may hand a person over to each other several times; each time is a turn of its own.
     """
-    found = next((message for message in reversed(messages or []) if isinstance(message, HumanMessage)), None)
-    if found is None:
+    newest = next((message for message in reversed(messages or []) if isinstance(message, HumanMessage)), None)
+    if newest is None:
         raise InputError("There is no message of role 'user' to answer. Send one.")
     info = get_runtime().execution_info
-    return found.model_copy(update={"id": f"{found.id}@{info.checkpoint_id}" if info and info.checkpoint_id else None})
+    return newest.model_copy(
+        update={"id": f"{newest.id}@{info.checkpoint_id}" if info and info.checkpoint_id else None}
+    )
 
 
 def _of(state: Any, channel: str) -> Any:

@@ -1,27 +1,91 @@
-"""An agent's tools: the pages written on demand, the application's own, and handing over."""
+"""An agent's tools: the pages written on demand, the application's own, handing over; and the node `use_tools`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from langchain_core.messages import ToolMessage, convert_to_messages
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.prebuilt import ToolNode
+from langgraph.runtime import Runtime
+from langgraph.types import Command
 
 from questbook.graphs.agent import prompts
+from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.description import HAND_OVER, Agent
+from questbook.graphs.agent.state import AgentState
+from questbook.graphs.turn.reply import MOST_CALLS, Call, after_tools, answer, calls_of, edit_page, tool_rounds
+from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private, notice
+from questbook.notebooks import Notebook
+from questbook.types import JSON
 
-JSON = dict[str, Any]
 
-
-def tools_of(agent: Agent, *, silent: bool = False) -> list[JSON]:
+def tools_of(agent: Agent, *, private: bool = False) -> list[JSON]:
     """Return what the model may call in its replies, in the OpenAI function format.
 
     Args:
         agent: The agent.
-        silent: Whether the person asked that the turn not be remembered: then no page is offered.
+        private: Whether the person asked that the turn not be remembered: then no page is offered.
     """
-    pages = [] if silent else [page.tool() for page in agent.on_demand.values()]
+    pages = [] if private else [page.tool() for page in agent.on_demand.values()]
     own = [convert_to_openai_tool(tool) for tool in agent.tools]
     return [*pages, *own, *([_hand_over(agent)] if agent.handoffs else [])]
+
+
+async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
+    """Answer each call of the last message; one that does not fit changes nothing and is answered why.
+
+    The model is asked again when it has said nothing yet, when a call failed, and when it asked for something; not
+    when it only wrote on a page, beside its answer. Handing over ends the turn.
+
+    Returns:
+        The channels to write; with what the application's tools command before them, if they do.
+    """
+    agent, message = state.AGENT, state.messages[-1]
+    channels = {page.__name__: channel for channel, page in agent.on_demand.items()}
+    own = {tool.name for tool in agent.tools}
+    pages: dict[str, Notebook] = {channel: getattr(state, channel) for channel in channels.values()}
+    results: dict[str, ToolMessage] = {}
+    remarks, own_calls, handover = list[str](), list[Call](), ""
+    calls = calls_of(message)  # type: ignore[arg-type]
+    for number, call in enumerate(calls):
+        if number >= MOST_CALLS:
+            refusal = f"That is more than {MOST_CALLS} calls at once; this one was not done."
+            results[call.id] = answer(call, refusal, ok=False)
+        elif call.name in channels and is_private(state):
+            results[call.id] = answer(call, PRIVATE_REFUSAL, ok=False)
+        elif call.name in channels:
+            channel = channels[call.name]
+            pages[channel], results[call.id], notes, problem = edit_page(pages[channel], call)
+            remarks += [*notes, *([problem] if problem else [])]
+        elif call.problem:
+            results[call.id] = answer(call, f"{call.name}: {call.problem}", ok=False)
+        elif call.name == HAND_OVER and call.args.get("to") in list(agent.handoffs):  # whatever a model sends as "to"
+            handover = call.args["to"]
+            results[call.id] = answer(call, f"Handed over to {handover}.")
+        elif call.name in own:
+            own_calls.append(call)
+        else:
+            known = ", ".join([*channels, *own, *(f"{HAND_OVER} to {name}" for name in agent.handoffs)])
+            results[call.id] = answer(call, f"There is no {call.name} {call.args or ''}: there are {known}.", ok=False)
+    answers, commands = await _run_own_tools(state, own_calls)
+    results |= answers
+    remarks += [f"{result.name} failed. {result.text}" for result in answers.values() if result.status == "error"]
+    ordered = [results[call.id] for call in calls if call.id in results]
+    spent = tool_rounds(state) >= runtime.context.max_tool_rounds
+    failed = any(result.status == "error" for result in ordered)
+    silent = not message.text.strip()  # then nothing was said that the turn could end with
+    again = silent or (not handover and not spent and (failed or bool(own_calls)))
+    patches = {name: page.patch_from(getattr(state, name)) for name, page in pages.items()}
+    update = {
+        "messages": after_tools(message, ordered, again=again, spent=spent and not handover),  # type: ignore[arg-type]
+        "notices": [notice(state.turn, "use_tools", text) for text in remarks],
+        "handover": handover,
+        **{name: patch for name, patch in patches.items() if patch},
+    }
+    return [*commands, update] if commands else update
 
 
 def _hand_over(agent: Agent) -> JSON:
@@ -33,3 +97,24 @@ def _hand_over(agent: Agent) -> JSON:
         "parameters": {"type": "object", "properties": {"to": to}, "required": ["to"]},
     }
     return {"type": "function", "function": function}
+
+
+async def _run_own_tools(state: AgentState, calls: Sequence[Call]) -> tuple[dict[str, ToolMessage], list[Command[Any]]]:
+    """Call the application's own tools; return their answers by call, and what else they command."""
+    if not calls:
+        return {}, []
+    node = ToolNode(list(state.AGENT.tools), handle_tool_errors=True)
+    tool_calls = [{"type": "tool_call", "name": call.name, "args": call.args, "id": call.id} for call in calls]
+    output: Any = await node.ainvoke(tool_calls)
+    answers, commands = dict[str, ToolMessage](), list[Command[Any]]()
+    for part in output if isinstance(output, list) else [output]:
+        command = part if isinstance(part, Command) else None
+        update = part if command is None else command.update
+        if isinstance(update, dict) and (command is None or command.graph is None):
+            messages = convert_to_messages(update.get("messages", []))
+            answers |= {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+            others = [message for message in messages if not isinstance(message, ToolMessage)]
+            update = {**update, "messages": others}  # the answer goes with those of the other calls
+        if command is not None:
+            commands.append(replace(command, update=update))
+    return answers, commands

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from questbook.graphs.settings import Settings, apart
+from questbook.graphs.settings import Settings, own_name
 from questbook.memory.archive.results import find_timezone
 from questbook.memory.ltm.config import LtmConfig
 from questbook.notebooks import sections_of
+from questbook.types import JSON
 
 _OWN = "companion"
 
 
 def own_campaign(name: str) -> str:
     """Keep the companion's threads and records apart from those of a game with the same name."""
-    return apart(name, _OWN)
+    return own_name(name, _OWN)
 
 
 def assistant_name(campaign: str) -> str:
@@ -24,18 +25,18 @@ def assistant_name(campaign: str) -> str:
     return campaign.removeprefix(f"{_OWN}:")
 
 
-def _readable(core: dict[str, Any]) -> dict[str, Any]:
+def _check_core(core: JSON) -> JSON:
     sections_of(core)  # raises a ValueError that names what does not fit
     return core
 
 
-def _fitting(settings: str | dict[str, Any]) -> str | dict[str, Any]:
+def _check_ltm_config(settings: str | JSON) -> str | JSON:
     if isinstance(settings, dict):
         LtmConfig.of(settings)  # raises a ValueError that names each wrong value; a file is read when a turn begins
     return settings
 
 
-def _known(zone: str) -> str:
+def _check_zone(zone: str) -> str:
     find_timezone(zone)
     return zone
 
@@ -48,15 +49,15 @@ class Context(Settings):
     campaign: Annotated[str, AfterValidator(own_campaign)] = Field(
         default=_OWN, max_length=200, description="Which assistant: memories are kept apart by it."
     )
-    core: Annotated[dict[str, Any], AfterValidator(_readable)] = Field(
+    core: Annotated[JSON, AfterValidator(_check_core)] = Field(
         default={},
         description="Sections of core memory with which the assistant begins: label to description, value, limit, "
         "read_only, shared; empty: persona, human, scratchpad.",
     )
-    timezone: Annotated[str, AfterValidator(_known)] = Field(
+    timezone: Annotated[str, AfterValidator(_check_zone)] = Field(
         default="", description="The user's timezone, such as Europe/Berlin; empty: that of this machine."
     )
-    ltm_config: Annotated[str | dict[str, Any], AfterValidator(_fitting)] = Field(
+    ltm_config: Annotated[str | JSON, AfterValidator(_check_ltm_config)] = Field(
         default="",
         description="Recall as the LTM extension does: path of an ltm_config.json, or of a directory with a file for "
         "each character, or the settings as an object; empty: the companion's own recall.",

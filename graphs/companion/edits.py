@@ -1,4 +1,4 @@
-"""Edits of core memory by a person: the assistant's own edits, each a checkpoint of its own."""
+"""Edits of core memory by a person: the same edits as the assistant's, each a checkpoint of its own."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 
 from questbook.graphs.companion.context import Context
-from questbook.graphs.companion.shared import edit_shared, fetch_shared
+from questbook.graphs.companion.shared_sections import edit_shared, fetch_shared
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.tool_calls import Call
+from questbook.graphs.turn.reply import Call
 from questbook.notebooks import CoreNotebook, EditError, edit_core, sections_of
 
 
 async def core_of(graph: Graph, config: RunnableConfig, context: Settings) -> CoreNotebook:
-    """Return core memory where the thread stands, its shared sections as the store has them.
+    """Return core memory of the thread's state, its shared sections as the store has them.
 
-    Before the first message it is what the settings say.
+    Before the first message, that is core memory as the settings have it.
     """
     state = await graph.aget_state(config)
     begins = sections_of(context.core if isinstance(context, Context) else None)
@@ -31,10 +31,10 @@ async def core_of(graph: Graph, config: RunnableConfig, context: Settings) -> Co
 async def edit_by_hand(
     graph: Graph, config: RunnableConfig, context: Settings, tool: str, args: Mapping[str, str]
 ) -> str:
-    """Edit a section of core memory where the thread stands; return what it says now.
+    """Edit a section of core memory in the thread's state; return its value.
 
-    It is a checkpoint, which Studio shows, and what goes back to before it has it undone; a shared section also changes
-    in the store, for all that share it, and does not go back.
+    The edit is a checkpoint, which Studio shows; to go back to before it undoes it. A shared section also changes in
+    the store, for all that share it, and does not go back.
 
     Args:
         graph: The companion, compiled with a checkpointer.
@@ -45,8 +45,8 @@ async def edit_by_hand(
 
     Raises:
         HistoryError: Nothing has been said yet, or the last turn is not finished.
-        EditError: It does not fit: no such section, read-only, over its limit, text that does not stand there once.
-            Nothing was changed.
+        EditError: It does not fit: no such section, read-only, over its limit, or the text to replace is not there
+            exactly once. Nothing was changed.
     """
     history = History(graph, config, context)
     before = CoreNotebook.load((await history.finished_state()).values.get("core"))

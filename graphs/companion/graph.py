@@ -7,30 +7,29 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
+from questbook.graphs.companion import prompts
 from questbook.graphs.companion.context import Context
-from questbook.graphs.companion.edges import route_heartbeat, route_home, route_start, route_tools, route_upkeep
-from questbook.graphs.companion.nodes.condense import condense
-from questbook.graphs.companion.nodes.recall import recall
-from questbook.graphs.companion.nodes.remember import remember
-from questbook.graphs.companion.nodes.respond import respond
-from questbook.graphs.companion.nodes.use_tools import use_tools
+from questbook.graphs.companion.edges import route_heartbeat, route_start, route_tools, route_upkeep
+from questbook.graphs.companion.nodes import recall, remember, respond
 from questbook.graphs.companion.state import CompanionState
-from questbook.graphs.turn.node import Node
-from questbook.graphs.turn.speaking import ANSWERS
-from questbook.graphs.turn.turn_state import Said
+from questbook.graphs.companion.tools import use_tools
+from questbook.graphs.turn.buffer import condense
+from questbook.graphs.turn.node import ANSWERS, Node
+from questbook.graphs.turn.state import TurnInput
+from questbook.graphs.turn.turn import route_home
 
 _node = partial(Node[Context], context=Context.of)
 
 
-def build_graph() -> StateGraph[CompanionState, Context, Said, CompanionState]:
+def build_graph() -> StateGraph[CompanionState, Context, TurnInput, CompanionState]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own."""
-    builder = StateGraph(CompanionState, context_schema=Context, input_schema=Said)
+    builder = StateGraph(CompanionState, context_schema=Context, input_schema=TurnInput)
 
     builder.add_node("recall", _node(recall))
     builder.add_node("respond", _node(respond), metadata=ANSWERS)
     builder.add_node("use_tools", _node(use_tools))
     builder.add_node("remember", _node(remember))
-    builder.add_node("condense", _node(condense))
+    builder.add_node("condense", _node(condense(prompts.CONDENSE)))
 
     builder.add_conditional_edges(START, route_start, ["recall"])
     builder.add_edge("recall", "respond")

@@ -1,6 +1,6 @@
-"""The memories of a character: the LTM extension's recall in the companion, where `ltm_config` asks for it.
+"""The memories of a character: the LTM extension's recall in the companion, if `ltm_config` is set.
 
-The character is the assistant, by its name; what it remembers is what `questbook import ltm` brings over and `questbook
+The character is the assistant, by its name. Its memories are those that `questbook import ltm` imports and `questbook
 memories` shows.
 """
 
@@ -19,7 +19,7 @@ from langgraph.store.base import PutOp
 
 from questbook.graphs.companion.context import Context, assistant_name
 from questbook.graphs.companion.state import CompanionState
-from questbook.graphs.turn.prompt_stack import Prompt, Section, escaped
+from questbook.graphs.turn.prompt import Prompt, Section, escaped
 from questbook.memory.archive.results import find_timezone
 from questbook.memory.errors import LtmConfigError
 from questbook.memory.ltm.characters import Memory, memories_for, memory_op, spoken
@@ -30,8 +30,7 @@ from questbook.memory.timeline.namespaces import character_name
 from questbook.memory.timeline.privacy import off_record
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key
-
-JSON = dict[str, Any]
+from questbook.types import JSON
 
 SECTION = "character_memories"
 """Name of the section of the prompt that holds them."""
@@ -39,12 +38,12 @@ _EVERY = "ltm_config"  # in a directory, the file for characters that have none 
 
 
 async def ltm_of(context: Context, server: ServerInfo | None = None) -> LtmConfig | None:
-    """Return the character's LTM settings, read anew, so that a change of the file takes effect; None without any.
+    """Return the character's LTM settings, read each time, so that a change of the file takes effect; None without any.
 
     Args:
         context: The settings.
-        server: The LangGraph Server that runs the graph. Whoever may call one must not have it read its files, so a
-            path is taken there only from its own environment, QUESTBOOK_LTM_CONFIG.
+        server: The LangGraph Server that runs the graph. Its callers must not make it read its files, so there a path
+            counts only if it comes from the server's own environment, QUESTBOOK_LTM_CONFIG.
 
     Raises:
         LtmConfigError: The file may not or cannot be read, or something in it is wrong; each wrong value is named.
@@ -70,16 +69,16 @@ async def character_memories(
         state: The state, its turn opened.
         runtime: The run's.
         config: The settings.
-        message: What the person says now.
-        shown: Messages that stand in the prompt anyway.
+        message: The person's message.
+        shown: Texts of messages that are in the prompt anyway.
     """
     if runtime.store is None:
         return []
     context, character = runtime.context, assistant_name(runtime.context.campaign)
     now = datetime.now(find_timezone(context.timezone))
-    # The turn under way has no place yet: what stands under its number may be another's.
+    # The current turn has no place yet: a record under its number may be another future's.
     written = min(state.turn - 1, state.remembered_through)
-    found = await memories_for(
+    memories = await memories_for(
         runtime.store,
         character,
         message,
@@ -97,32 +96,31 @@ async def character_memories(
             "why": f"distance {memory.distance:.2f}",
             **memory._asdict(),
         }
-        for memory in found
+        for memory in memories
     ]
 
 
 def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, context: Context) -> Prompt:
     """Put a character's memories into a prompt, by the templates and at the place that its settings say.
 
-    Before everything else; or before the first <START> in an added section, or behind everything else in the system
-    message.
+    Before all other sections; or before the first <START> in an added section; or behind all other sections.
     """
     memories = [Memory(*(memory[name] for name in Memory._fields)) for memory in recalled]
     # Cut first: an escape must not be cut in two.
     cut = config.ltm_reads.memory_length_cutoff_in_chars
-    told = [memory._replace(text=escaped(memory.text[:cut]), speaker=escaped(memory.speaker)) for memory in memories]
+    clean = [memory._replace(text=escaped(memory.text[:cut]), speaker=escaped(memory.speaker)) for memory in memories]
     whole = config.model_copy(update={"ltm_reads": LtmReads(memory_length_cutoff_in_chars=sys.maxsize)})
     now = datetime.now(find_timezone(context.timezone))
-    block = memory_block(told, whole, name1=context.user, name2=assistant_name(context.campaign), now=now)
+    block = memory_block(clean, whole, name1=context.user, name2=assistant_name(context.campaign), now=now)
     if not block.strip():
         return prompt
     location, sections = config.ltm_context.injection_location, list(prompt.sections)
     if location == "BEFORE_NORMAL_CONTEXT":
         return prompt._replace(sections=[Section(SECTION, block), *sections])
-    place = next((n for n, section in enumerate(sections) if START in section.text), None)
-    if place is None:
+    index = next((n for n, section in enumerate(sections) if START in section.text), None)
+    if index is None:
         return prompt._replace(sections=[*sections, Section(SECTION, block)])
-    sections[place] = sections[place]._replace(text=inject_text(sections[place].text, block, location))
+    sections[index] = sections[index]._replace(text=inject_text(sections[index].text, block, location))
     return prompt._replace(sections=sections)
 
 
@@ -142,15 +140,15 @@ def memory_ops(
         config: The settings.
         turns: The turns as {"turn", "player", "reply"}.
         timeline: The timeline with their places.
-        origin: Where the records come from: thread, checkpoint, said_at.
+        origin: Where the records come from: `thread`, `checkpoint`, `said_at`.
     """
     context, writes = runtime.context, list[PutOp]()
     character = assistant_name(context.campaign)
-    for told in turns:
-        if off_record(told["player"]):
+    for turn in turns:
+        if off_record(turn["player"]):
             continue
-        branch = branch_of(timeline, told["turn"])
-        for number, (speaker, text) in enumerate(((context.user, told["player"]), (character, told["reply"]))):
+        branch = branch_of(timeline, turn["turn"])
+        for number, (speaker, text) in enumerate(((context.user, turn["player"]), (character, turn["reply"]))):
             write = memory_op(
                 character,
                 speaker,
@@ -159,8 +157,8 @@ def memory_ops(
                 user=context.user,
                 said_at=datetime.fromisoformat(origin["said_at"]) if origin.get("said_at") else datetime.now(UTC),
                 session=_session(state, runtime),
-                stamp={**origin, **Stamp(branch, told["turn"]).to_json()},
-                key=record_key(branch, told["turn"], "memory", number),
+                stamp={**origin, **Stamp(branch, turn["turn"]).to_json()},
+                key=record_key(branch, turn["turn"], "memory", number),
             )
             writes += [write] if write else []
     return writes
@@ -174,10 +172,10 @@ def _session(state: CompanionState, runtime: Runtime[Context]) -> str:
 def _read(path: str, character: str) -> LtmConfig:
     """Read the settings from a file, or from the character's own file in a directory."""
     try:
-        place = Path(path).expanduser()
-        if not place.is_dir():
-            return LtmConfig.read(place)
-        files = {character_name(file.stem): file for file in sorted(place.glob("*.json"))}
+        location = Path(path).expanduser()
+        if not location.is_dir():
+            return LtmConfig.read(location)
+        files = {character_name(file.stem): file for file in sorted(location.glob("*.json"))}
     except (OSError, RuntimeError) as error:
         raise LtmConfigError(f"{path} cannot be read: {error}.") from error
     file = files.get(character_name(character)) or files.get(_EVERY)

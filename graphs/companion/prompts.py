@@ -1,4 +1,18 @@
-"""What the companion is told. Text only; `sections.py` puts it together with core memory."""
+"""The companion's prompts: the instructions, and the sections that go with them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.exchanges import exchange_line
+from questbook.graphs.turn.prompt import INSTRUCTIONS, Prompt, Section, escaped, stack
+from questbook.graphs.turn.turn import is_private
+from questbook.memory.archive.results import find_timezone
+from questbook.notebooks import render_fields
+from questbook.types import JSON
 
 ASSIST = """\
 You are a personal assistant with a memory of your own. Who you are and what you know of the person stands in
@@ -20,3 +34,28 @@ CONDENSE = """\
 You keep the running summary of a person's talks with their assistant. Rewrite <summary> so that it also covers
 <turns>: who said what that matters, with names, dates, decisions, promises and open questions; no style, no advice.
 Leave out what no longer matters. Answer with the summary alone, in at most {words} words."""
+
+
+def assist_prompt(state: CompanionState, context: Context) -> Prompt:
+    """Make the prompt of a turn: core memory, what is known about now, the summary, memories, the conversation."""
+    sections = [
+        Section(INSTRUCTIONS, ASSIST),
+        Section("core_memory", state.core.render()),
+        Section("summary", escaped(state.summary)),
+        Section("memories", "\n".join(exchange_line(memory) for memory in state.recalled or [] if "player" in memory)),
+        Section("about", render_fields(_about(state, context))),
+    ]
+    return stack(sections, conversation(state, context), context)
+
+
+def _about(state: CompanionState, context: Context) -> JSON:
+    now = datetime.now(find_timezone(context.timezone))
+    about: JSON = {
+        "now": f"{now:%A, %Y-%m-%d %H:%M}",
+        "you_last_spoke": state.away,
+        "earlier_turns": state.turn - 1,
+        "archival_memory_entries": state.archive_count,
+    }
+    if is_private(state):
+        about["asked"] = "not to remember this turn; earlier ones stay until they have them forgotten"
+    return about

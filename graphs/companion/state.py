@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from questbook.graphs.turn.pages import patches
-from questbook.graphs.turn.turn_state import TurnState
+from questbook.graphs.turn.state import TurnState, patches
 from questbook.notebooks import CoreNotebook, Notebook
-
-JSON = dict[str, Any]
+from questbook.types import JSON
 
 
 class CompanionState(TurnState):
@@ -18,7 +16,7 @@ class CompanionState(TurnState):
 
     Attributes:
         core: Core memory.
-        archived: Entries of archival memory that wait for their turn's place in the store: {"turn", …}.
+        archived: Entries of archival memory that wait until their turn has its place in the store: {"turn", …}.
         archive_count: Entries of archival memory that this thread sees.
         opened_at: When the current turn began, ISO 8601 in UTC.
         session: When the session began, in the same form: a new thread or a long pause begins one.

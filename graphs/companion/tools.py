@@ -1,19 +1,21 @@
-"""The companion's tools: core memory, archival memory, and the conversation."""
+"""The companion's tools, for core memory, archival memory and the conversation; and the node `use_tools`."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from langchain_core.messages import ToolMessage
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from questbook.graphs.companion.context import Context
-from questbook.graphs.companion.shared import edit_shared
+from questbook.graphs.companion.shared_sections import edit_shared
 from questbook.graphs.companion.state import CompanionState
-from questbook.graphs.turn.tool_calls import Call
-from questbook.graphs.turn.withheld import REFUSED, private
+from questbook.graphs.turn.reply import MOST_CALLS, Call, after_tools, answer, calls_of, tool_rounds
+from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private, notice
 from questbook.memory.archive.archival_memory import ArchiveQuery, new_entry, search_archive
 from questbook.memory.archive.conversation import ROLES, ConversationQuery, search_conversation
 from questbook.memory.archive.results import Days, Page, find_timezone, read_days
@@ -22,25 +24,27 @@ from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core, render_value
 from questbook.notebooks.tool_schema import first_problem, tool_schema
+from questbook.types import JSON
 
-JSON = dict[str, Any]
 HEARTBEAT = "request_heartbeat"
+"""Argument by which the model asks for another go."""
 
+_log = logging.getLogger(__name__)
 _SHOWN = 1500  # characters of one result; a page of results must not fill the window
 
 
-class _Args(BaseModel):
+class _Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class _Insert(_Args):
+class _Insert(_Arguments):
     """Put something into archival memory, which has no limit and is found by searching."""
 
     content: str = Field(description="What is to be kept, in a few sentences that can be understood by themselves.")
     tags: list[str] = Field(default=[], description="Words to find it by.")
 
 
-class _Search(_Args):
+class _Search(_Arguments):
     """Search archival memory by meaning and words; the best fitting entries come first."""
 
     query: str = Field(description="What to look for; blank: the newest entries.")
@@ -51,7 +55,7 @@ class _Search(_Args):
     page: int = Field(default=1, description="Page of the results, from 1.")
 
 
-class _Conversation(_Args):
+class _Conversation(_Arguments):
     """Search earlier turns of the conversation by words; the best fitting come first."""
 
     query: str = Field(description="Words to look for.")
@@ -61,7 +65,7 @@ class _Conversation(_Args):
     page: int = Field(default=1, description="Page of the results, from 1.")
 
 
-class _ByDate(_Args):
+class _ByDate(_Arguments):
     """List the turns of the conversation between two days, both included, the oldest first."""
 
     start_date: str = Field(description="First day: YYYY-MM-DD.")
@@ -69,7 +73,7 @@ class _ByDate(_Args):
     page: int = Field(default=1, description="Page of the results, from 1.")
 
 
-_ARGUMENTS: dict[str, type[_Args]] = {
+_ARGUMENTS: dict[str, type[_Arguments]] = {
     "archival_memory_insert": _Insert,
     "archival_memory_search": _Search,
     "conversation_search": _Conversation,
@@ -96,14 +100,14 @@ _NOTING = (_CORE - {"core_memory_remove"}) | {"archival_memory_insert"}
 
 def tools_for(state: CompanionState) -> list[JSON]:
     """Return what the model may call in this turn; in one that is not to be remembered, nothing that notes anything."""
-    return [tool for tool in TOOLS if tool["function"]["name"] not in _NOTING] if private(state) else TOOLS
+    return [tool for tool in TOOLS if tool["function"]["name"] not in _NOTING] if is_private(state) else TOOLS
 
 
-class Used(NamedTuple):
-    """What a call came to.
+class ToolOutcome(NamedTuple):
+    """The outcome of one call.
 
     Attributes:
-        text: What the model is told.
+        text: The answer to the model.
         core: Core memory after it.
         archived: An entry for archival memory; None if there is none.
     """
@@ -113,95 +117,137 @@ class Used(NamedTuple):
     archived: JSON | None = None
 
 
-async def use(call: Call, state: CompanionState, runtime: Runtime[Context]) -> Used:
-    """Do what a call asks for. `state` holds what earlier calls of the turn came to.
+async def use_tools(state: CompanionState, runtime: Runtime[Context]) -> JSON:
+    """Answer each call of the last message, in order; one that does not fit changes nothing and is answered why."""
+    message: Any = state.messages[-1]  # an AIMessage that calls tools: `route_tools` leads here
+    calls = calls_of(message)
+    before, results, notices = state.core, list[ToolMessage](), list[JSON]()
+    for number, call in enumerate(calls):
+        try:
+            if number >= MOST_CALLS:
+                raise EditError(f"That is more than {MOST_CALLS} calls at once; this one was not done.")
+            outcome = await run_tool(call, state, runtime)
+        except (EditError, BadQueryError) as error:
+            results.append(answer(call, str(error), ok=False))
+            continue
+        except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
+            _log.warning("%s failed in turn %d: %s", call.name, state.turn, error, exc_info=True)
+            notices.append(notice(state.turn, "use_tools", f"{call.name} could not be done. {error}"))
+            results.append(answer(call, f"{call.name} failed, and nothing was changed: {error!s:.1000}", ok=False))
+            continue
+        results.append(answer(call, outcome.text))
+        state = state.model_copy(update={"core": outcome.core})
+        if outcome.archived:
+            archived = [*state.archived, outcome.archived]
+            state = state.model_copy(update={"archived": archived, "archive_count": state.archive_count + 1})
+    spent = tool_rounds(state) >= runtime.context.max_tool_rounds
+    again = _asks_again(state, calls, results, spent=spent)
+    return {
+        "messages": after_tools(message, results, again=again, spent=spent),
+        "core": state.core.patch_from(before),
+        "archived": state.archived,
+        "archive_count": state.archive_count,
+        "notices": notices,
+    }
+
+
+def _asks_again(state: CompanionState, calls: list[Call], results: list[ToolMessage], *, spent: bool) -> bool:
+    """Whether the model is asked again: it has said nothing yet, searched, failed with a call, or asks for it."""
+    if not state.messages[-1].text.strip():
+        return True
+    failed = any(result.status == "error" for result in results)
+    wanted = any(call.name in SEARCHES or call.args.get(HEARTBEAT) is True for call in calls)
+    return (failed or wanted) and not spent
+
+
+async def run_tool(call: Call, state: CompanionState, runtime: Runtime[Context]) -> ToolOutcome:
+    """Run one call. `state` has the changes of the calls before it.
 
     Raises:
         EditError: It does not fit core memory; the message is for the model. Nothing was changed.
-        BadQueryError: The same of archive and conversation.
+        BadQueryError: It does not fit the archive or the conversation.
     """
     if call.problem:
         raise EditError(f"{call.name}: {call.problem}")
-    if call.name in _NOTING and private(state):
-        raise EditError(f"{call.name}: {REFUSED}")
+    if call.name in _NOTING and is_private(state):
+        raise EditError(f"{call.name}: {PRIVATE_REFUSAL}")
     args = {name: value for name, value in call.args.items() if name != HEARTBEAT and value is not None}
     if call.name in _CORE:
-        return await _edited(call._replace(args=args), state, runtime)
+        return await _edit_section(call._replace(args=args), state, runtime)
     if call.name not in _ARGUMENTS:
         raise EditError(f"There is no tool {call.name!r:.60}; there are {', '.join([*sorted(_CORE), *_ARGUMENTS])}.")
     try:
-        asked: Any = _ARGUMENTS[call.name].model_validate(args)
+        arguments: Any = _ARGUMENTS[call.name].model_validate(args)
     except ValidationError as error:
         raise EditError(f"{call.name}: {first_problem(error, _ARGUMENTS[call.name])}") from error
     if call.name == "archival_memory_insert":
-        kept = new_entry(asked.content, asked.tags) | {"turn": state.turn, "said_at": state.opened_at}
-        return Used(f"Kept. Archival memory has {state.archive_count + 1} entries.", state.core, kept)
-    return Used(await _SEARCH[call.name](asked, state, runtime), state.core)
+        archived = new_entry(arguments.content, arguments.tags) | {"turn": state.turn, "said_at": state.opened_at}
+        return ToolOutcome(f"Kept. Archival memory has {state.archive_count + 1} entries.", state.core, archived)
+    return ToolOutcome(await _SEARCH[call.name](arguments, state, runtime), state.core)
 
 
-async def _edited(call: Call, state: CompanionState, runtime: Runtime[Context]) -> Used:
+async def _edit_section(call: Call, state: CompanionState, runtime: Runtime[Context]) -> ToolOutcome:
     label = call.args.get("label")
     section = state.core.sections.get(label) if isinstance(label, str) else None
     if isinstance(label, str) and section and section.shared and runtime.store is not None:
         info = runtime.execution_info
         origin = f"{info.thread_id}/{info.checkpoint_id}/{call.id}" if info else call.id
         page, text = await edit_shared(state.core, label, call, runtime.store, runtime.context.user, origin)
-        return Used(text, page)
+        return ToolOutcome(text, page)
     edited = edit_core(state.core, call.name, call.args)
-    return Used(edited.text, edited.page)
+    return ToolOutcome(edited.text, edited.page)
 
 
-async def _search(asked: _Search, state: CompanionState, runtime: Runtime[Context]) -> str:
-    found = await search_archive(
+async def _search_archive(arguments: _Search, state: CompanionState, runtime: Runtime[Context]) -> str:
+    results = await search_archive(
         runtime.store,
         campaign_namespace(runtime.context.user, runtime.context.campaign, "archive"),
         ArchiveQuery(
-            asked.query,
-            tags=asked.tags,
-            every_tag=asked.match == "all",
-            days=_days(asked.start, asked.end, runtime.context),
-            page=asked.page,
+            arguments.query,
+            tags=arguments.tags,
+            every_tag=arguments.match == "all",
+            days=_days(arguments.start, arguments.end, runtime.context),
+            page=arguments.page,
             size=runtime.context.search_results,
         ),
         timeline=state.timeline,
         before=state.remembered_through + 1,
         waiting=state.archived,
     )
-    return _told(found, ("text", "tags"), runtime.context)
+    return _page_text(results, ("text", "tags"), runtime.context)
 
 
-async def _conversation(asked: _Conversation, state: CompanionState, runtime: Runtime[Context]) -> str:
-    if not asked.query.strip():
+async def _search_talk(arguments: _Conversation, state: CompanionState, runtime: Runtime[Context]) -> str:
+    if not arguments.query.strip():
         raise BadQueryError("query: got a blank text; send words, or list days with conversation_search_date.")
-    days = _days(asked.start, asked.end, runtime.context)
-    query = ConversationQuery(asked.query, asked.roles, days, asked.page, runtime.context.search_results)
-    return await _talks(query, state, runtime)
+    days = _days(arguments.start, arguments.end, runtime.context)
+    query = ConversationQuery(arguments.query, arguments.roles, days, arguments.page, runtime.context.search_results)
+    return await _turns(query, state, runtime)
 
 
-async def _by_date(asked: _ByDate, state: CompanionState, runtime: Runtime[Context]) -> str:
-    days = _days(asked.start_date, asked.end_date, runtime.context)
-    query = ConversationQuery(days=days, page=asked.page, size=runtime.context.search_results)
-    return await _talks(query, state, runtime)
+async def _list_talk(arguments: _ByDate, state: CompanionState, runtime: Runtime[Context]) -> str:
+    days = _days(arguments.start_date, arguments.end_date, runtime.context)
+    query = ConversationQuery(days=days, page=arguments.page, size=runtime.context.search_results)
+    return await _turns(query, state, runtime)
 
 
-async def _talks(query: ConversationQuery, state: CompanionState, runtime: Runtime[Context]) -> str:
+async def _turns(query: ConversationQuery, state: CompanionState, runtime: Runtime[Context]) -> str:
     if runtime.store is None:
-        raise BadQueryError("There is no store here: only what stands in the conversation is known.")
-    exchanges = campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")
-    found = await search_conversation(
+        raise BadQueryError("There is no store here: only the turns of the conversation above are known.")
+    results = await search_conversation(
         runtime.store,
-        exchanges,
+        campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges"),
         query,
         timeline=state.timeline,
         before=min(state.turn, state.remembered_through + 1),
     )
-    return _told(found, ("turn", "user", "assistant"), runtime.context)
+    return _page_text(results, ("turn", "user", "assistant"), runtime.context)
 
 
 _SEARCH: dict[str, Any] = {
-    "archival_memory_search": _search,
-    "conversation_search": _conversation,
-    "conversation_search_date": _by_date,
+    "archival_memory_search": _search_archive,
+    "conversation_search": _search_talk,
+    "conversation_search_date": _list_talk,
 }
 
 
@@ -209,8 +255,8 @@ def _days(first: str | None, last: str | None, context: Context) -> Days:
     return read_days(first, last, datetime.now(find_timezone(context.timezone)))
 
 
-def _told(found: Page[JSON], fields: tuple[str, ...], context: Context) -> str:
-    return "\n".join([found.heading, *(_line(item, fields, context) for item in found.items)])
+def _page_text(results: Page[JSON], fields: tuple[str, ...], context: Context) -> str:
+    return "\n".join([results.heading, *(_line(item, fields, context) for item in results.items)])
 
 
 def _line(item: Mapping[str, Any], fields: tuple[str, ...], context: Context) -> str:

@@ -1,1 +1,11 @@
-"""The dungeon master: a game whose memory is its state."""
+"""The dungeon master: a game whose memory is its state.
+
+Read `state.py` first (everything that a campaign remembers), then `graph.py` (the whole machine on one screen), then
+its nodes in the order of a turn.
+
+- `graph.build_graph`, `context.Context`: the machine and its settings.
+- `nodes/`: what a turn does; `edges`: where it goes next; `prompts`: what the model is given.
+- `facts`: what the notes teach, on its way into the store.
+- `rules/`: dice and the character sheet.
+- `forgetting/`: `forget`, `retract`, and `why` something is remembered.
+"""

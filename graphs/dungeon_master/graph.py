@@ -7,17 +7,16 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
+from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.edges import (
     route_after_interview,
-    route_home,
     route_mode,
     route_reflected,
     route_tools,
     route_upkeep,
 )
 from questbook.graphs.dungeon_master.nodes.build_character import build_character
-from questbook.graphs.dungeon_master.nodes.condense import condense
 from questbook.graphs.dungeon_master.nodes.recall import recall
 from questbook.graphs.dungeon_master.nodes.reflect import reflect
 from questbook.graphs.dungeon_master.nodes.remember import remember
@@ -25,16 +24,17 @@ from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
 from questbook.graphs.dungeon_master.nodes.run_quest import run_quest
 from questbook.graphs.dungeon_master.nodes.update_state import update_state
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.node import Node
-from questbook.graphs.turn.speaking import ANSWERS, ASKS
-from questbook.graphs.turn.turn_state import Said
+from questbook.graphs.turn.buffer import condense
+from questbook.graphs.turn.node import ANSWERS, ASKS, Node
+from questbook.graphs.turn.state import TurnInput
+from questbook.graphs.turn.turn import route_home
 
 _node = partial(Node[Context], context=Context.of)
 
 
-def build_graph() -> StateGraph[DungeonState, Context, Said, DungeonState]:
+def build_graph() -> StateGraph[DungeonState, Context, TurnInput, DungeonState]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own."""
-    builder = StateGraph(DungeonState, context_schema=Context, input_schema=Said)
+    builder = StateGraph(DungeonState, context_schema=Context, input_schema=TurnInput)
 
     builder.add_node("build_character", _node(build_character), metadata=ASKS)
     builder.add_node("recall", _node(recall))
@@ -43,7 +43,7 @@ def build_graph() -> StateGraph[DungeonState, Context, Said, DungeonState]:
     builder.add_node("update_state", _node(update_state))
     builder.add_node("remember", _node(remember))
     builder.add_node("reflect", _node(reflect))
-    builder.add_node("condense", _node(condense))
+    builder.add_node("condense", _node(condense(prompts.CONDENSE)))
 
     builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
     builder.add_conditional_edges("build_character", route_after_interview, ["recall", END])

@@ -1,4 +1,27 @@
-"""What the dungeon master is told. Text only; `sections.py` puts it together with the pages."""
+"""The dungeon master's prompts: the instructions, and the sections that go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage
+
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.prompt import (
+    INSTRUCTIONS,
+    Prompt,
+    Section,
+    escaped,
+    opening_sections,
+    page_sections,
+    prompt_about_turns,
+    stack,
+)
+from questbook.memory.lore.documents import LorePiece
+from questbook.notebooks import render_value
+from questbook.types import JSON
 
 INTERVIEW = """\
 You are the dungeon master of a game for one player, and you begin by getting to know the character they will play.
@@ -65,3 +88,46 @@ OPENING = "The page is complete. Open the adventure now."
 
 QUESTION = "Tell me more about your character: what is their {missing}?"
 """What is asked if the model asks nothing."""
+
+
+def interview_prompt(state: DungeonState, settings: Settings) -> Prompt:
+    """Make the prompt of the interview: what is known, what is missing, the conversation."""
+    sections = [
+        Section(INSTRUCTIONS, INTERVIEW),
+        Section("character", state.character.render()),
+        Section("missing", ", ".join(state.character.missing)),
+    ]
+    return stack(sections, conversation(state, settings), settings)
+
+
+def quest_prompt(state: DungeonState, settings: Settings) -> Prompt:
+    """Make the prompt of a quest turn: both pages, the summary, the memories, the conversation."""
+    sections = [
+        *opening_sections(QUEST, state),
+        Section("summary", escaped(state.summary)),
+        Section("memories", "\n".join(memory_line(memory) for memory in state.recalled or [])),
+    ]
+    return stack(sections, conversation(state, settings), settings, page_sections(state, "last"))
+
+
+def update_prompt(state: DungeonState, turns: Sequence[JSON], known: str = "") -> list[BaseMessage]:
+    """Make the prompt that notes `turns` (as `state.transcript` has them) on the quest's page, and facts of them.
+
+    `known` lists the names of attributes that have been noted, as `facts.known_attributes` does.
+    """
+    return prompt_about_turns([Section(INSTRUCTIONS, UPDATE), *page_sections(state), Section("known", known)], turns)
+
+
+def memory_line(memory: JSON) -> str:
+    """Render one recalled memory on one line.
+
+    An exchange as it was, lore with its source and page, anything else under the name of its kind.
+    """
+    lore = LorePiece.from_json(memory)
+    if lore.citation:
+        return render_value({"source": lore.citation, "text": lore.body})
+    fields = dict(memory)
+    if (kind := fields.get("kind", "exchange")) != "exchange":
+        fields[kind] = fields.pop("text", None)
+    shown = ("turn", "age", "player", "reply", kind, "story_time", "claimed_by")
+    return render_value({name: fields[name] for name in shown if fields.get(name) is not None})

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+import json
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from questbook.graphs.turn.pages import patches
-from questbook.graphs.turn.turn_state import TurnState
+from questbook.graphs.turn.state import TurnState, keep_last, patches
+from questbook.memory.facts import marks
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
-
-JSON = dict[str, Any]
+from questbook.types import JSON
 
 _ROLLS_KEPT = 20
-
-
-def keep_rolls(current: list[JSON], new: list[JSON]) -> list[JSON]:
-    """Append rolls; the last 20 stay."""
-    return [*current, *new][-_ROLLS_KEPT:]
 
 
 class DungeonState(TurnState):
@@ -25,11 +20,11 @@ class DungeonState(TurnState):
 
     Attributes:
         character: Who plays; once complete, it switches the game from interview to quest.
-        quest: Where the story stands.
+        quest: Where the story is.
         rolls: The last 20 dice rolls, as rolled, each with its turn.
-        facts: Facts that were noted and do not stand in the store yet, as `note_facts` keeps them.
+        facts: Facts that were noted and are not in the store yet, as `facts.read_new_facts` makes them.
         unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
-        reflection_told: Id of the last run in the background whose notices this thread has told; "": none.
+        reflection_told: Id of the last run in the background whose notices this thread has shown; "": none.
         noted: What the records of turns that are not written yet will say of the quest's page, by turn: `noted`, what
             the notes of that turn changed ({"from", "through", "patch"}, or nothing), `location` and `day`.
         noted_through: Last turn that `quest` takes account of.
@@ -40,22 +35,49 @@ class DungeonState(TurnState):
 
     character: Annotated[CharacterNotebook, patches(CharacterNotebook)] = Field(default_factory=CharacterNotebook)
     quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
-    rolls: Annotated[list[JSON], keep_rolls] = Field(default_factory=list)
+    rolls: Annotated[list[JSON], keep_last(_ROLLS_KEPT)] = Field(default_factory=list)
     facts: list[JSON] = Field(default_factory=list)
     unreflected: int = 0
     reflection_told: str = ""
     noted: JSON = Field(default_factory=dict)
     noted_through: int = 0
 
-    def noted_after(self, turn: int) -> JSON:
-        """What the record of a turn says of the page: as it was then, and of this turn as it is now."""
+    @property
+    def begun(self) -> bool:
+        """Whether there is a past to take over: before the character is complete, a new thread starts from nothing."""
+        return self.character.complete
+
+    @property
+    def may_leave(self) -> int:
+        """Last turn that is noted and in the store, so that it may leave the buffer."""
+        return min(self.noted_through, self.remembered_through)
+
+    def transcript(self, first: int, last: int) -> list[JSON]:
+        """Return turns `first` to `last`, those that are still in the buffer, as JSON objects.
+
+        Each is {"turn", "player", "rolls", "reply"}; rolls are left out where there were none.
+        """
+        turns = []
+        for turn in super().transcript(first, last):
+            rolled = [roll for roll in self.rolls if roll.get("turn") == turn["turn"]]
+            rolls = [{name: value for name, value in roll.items() if name != "turn"} for roll in rolled]
+            reply = turn.pop("reply")
+            turns.append(turn | ({"rolls": rolls} if rolls else {}) | {"reply": reply})
+        return turns
+
+    def record_fields(self, turn: int) -> JSON:
+        """Return what a turn's record says of the page and the facts noted of it.
+
+        Two attempts at a turn that differ in their facts alone are two futures.
+        """
+        facts = [entry["fact"] for entry in self.facts if entry["turns"][1] == turn]
+        digest = marks.text_digest(json.dumps(facts, sort_keys=True)) if facts else ""
+        return self._page_then(turn) | {"taught": digest}
+
+    def _page_then(self, turn: int) -> JSON:
+        """Return what the record of a turn says of the page: as it was then, and of this turn as it is now."""
         now = {"location": self.quest.location, "day": self.quest.clock.day, "noted": {}}
         if "patch" in self.noted:  # as version 0.1.0 kept it, of the last turn alone
             return now | {"noted": self.noted if turn == self.turn else {}}
         then: JSON = self.noted.get(str(turn)) or now
         return now | {"noted": then["noted"]} if turn == self.turn else then
-
-    @property
-    def begun(self) -> bool:
-        """Whether there is a past to take over: before the character is complete, a new thread begins anew."""
-        return self.character.complete

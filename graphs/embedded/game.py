@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from questbook.graphs.history.history import History
     from questbook.graphs.settings import Settings
-    from questbook.graphs.turn.turn_state import Said, TurnState
+    from questbook.graphs.turn.state import TurnInput, TurnState
 
 _COMMANDS = {"dungeon_master": "questbook play", "companion": "questbook chat"}
 
@@ -55,7 +55,7 @@ class Game:
         self.thread_id = thread_id_of(context.user, context.campaign)
         self.home = home
         self._resources = resources
-        self._graph: CompiledStateGraph[TurnState, Settings, Said, TurnState] | None = None
+        self._graph: CompiledStateGraph[TurnState, Settings, TurnInput, TurnState] | None = None
         self._loading = asyncio.Lock()
 
     @property
@@ -86,7 +86,7 @@ class Game:
         # Not `next`: it is empty if the process was killed after a node's writes and before their checkpoint.
         return bool((await graph.aget_state(self.config)).tasks)
 
-    async def load(self) -> CompiledStateGraph[TurnState, Settings, Said, TurnState]:
+    async def load(self) -> CompiledStateGraph[TurnState, Settings, TurnInput, TurnState]:
         """Load the graph and open the store, once; return the graph."""
         async with self._loading:
             if self._graph is None:

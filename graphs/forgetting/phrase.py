@@ -19,11 +19,10 @@ from langgraph.types import Send
 from pydantic import BaseModel
 
 from questbook.graphs.errors import ForgettingError
+from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.notebooks import CharacterNotebook, Entry, StateNotebook
 
-FORGOTTEN = "[forgotten]"
-"""What stands where the phrase stood."""
-_SHORT = "…"  # the same, where there is no room
+_SHORT = "…"  # in its place, where there is no room
 _ROOM = 70  # characters that every field of the character's page takes
 _SHORTEST = 3  # bytes of letters and digits: with fewer, half of all words would go
 _ALIKE = {"'": "'’‘", '"': '"“”', "-": "-‐‑–"}

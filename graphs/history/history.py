@@ -19,8 +19,8 @@ from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.checkpoints import copy_to, origin_of, position_of, thread_of, waiting_nodes
 from questbook.graphs.history.view import HistoryView
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.session import head_of, move_head, past_of
-from questbook.graphs.turn.speaking import speaking
+from questbook.graphs.turn.node import speaking_nodes
+from questbook.graphs.turn.sessions import head_of, move_head, past_of
 from questbook.types import JSON
 
 _log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class History(HistoryView):
         """
         position = position_of(await self.current_state())
         start: StateSnapshot | None = None
-        roles: dict[tuple[str, ...], str] = {(node,): role for node, role in speaking(self.graph).items()}
+        roles: dict[tuple[str, ...], str] = {(node,): role for node, role in speaking_nodes(self.graph).items()}
         async for state in self._ancestors(self._thread_config()):
             nodes = waiting_nodes(state)
             # A node that answers runs again after each roll; before its first run nothing was rolled.

@@ -22,7 +22,7 @@ from questbook.graphs.history.checkpoints import (
 )
 from questbook.graphs.history.tree import PlayedTurn, last_of_lines
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.turn_state import TurnState
+from questbook.graphs.turn.state import TurnState
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment, sees

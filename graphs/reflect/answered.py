@@ -11,7 +11,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import ModelError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
-from questbook.graphs.turn.tool_calls import calls_of
+from questbook.graphs.turn.reply import calls_of
 
 _NOTHING = 200  # characters of an answer without a call, up to which it only says that there is nothing
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from questbook.graphs.companion.context import assistant_name, own_campaign
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
-from questbook.graphs.dungeon_master.forgetting.forgotten import Found, Removed
+from questbook.graphs.dungeon_master.forgetting.forget import Forgetting, Found, Removed
 from questbook.graphs.dungeon_master.forgetting.provenance import MEMORY, why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.embedded.game import Game, open_game

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from questbook.graphs.dungeon_master.rules.rules import modifier
+from questbook.graphs.dungeon_master.rules.sheet import modifier
 from questbook.graphs.turn.player_view import PlayerView
 
 if TYPE_CHECKING:

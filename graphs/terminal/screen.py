@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from questbook.graphs.events import Event, Noticed, Passed, Rolled, Spoken
+from questbook.graphs.events import DiceRoll, Event, NodeEnd, Notice, ReplyPiece
 from questbook.graphs.terminal.text import cleaned, one_line
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class PlainReply:
 
     def show(self, event: Event) -> None:
         """Show what happened."""
-        if isinstance(event, Spoken):
+        if isinstance(event, ReplyPiece):
             if event.message != self._message and self._said:
                 self._end_line()
                 _write("\n")
@@ -163,11 +163,11 @@ class PlainReply:
             if text:
                 _write(text)
                 self._open, self._said = not text.endswith("\n"), True
-        elif isinstance(event, Rolled):
+        elif isinstance(event, DiceRoll):
             self._end_line()
             _write(f"[dice] {dice_line(event.roll)}\n")
             self._said = True
-        elif isinstance(event, Noticed):
+        elif isinstance(event, Notice):
             self._end_line()
             self._screen.say(str(event.notice.get("text", "")))
 
@@ -199,7 +199,7 @@ class LiveReply:
 
     def show(self, event: Event) -> None:
         """Show what happened."""
-        if isinstance(event, Spoken):
+        if isinstance(event, ReplyPiece):
             if event.message != self._message:
                 self._put_down()
                 self._message = event.message
@@ -208,15 +208,15 @@ class LiveReply:
             self._print(whole)
             if self._text.strip():
                 self._live.update(_Tail(markdown(self._text)))
-        elif isinstance(event, Rolled):
+        elif isinstance(event, DiceRoll):
             self._put_down()
             self._console.print(f"⚅ {dice_line(event.roll)}", style=_dice_style(event.roll))
             self._console.print()
             self._wait("The dice have fallen…")
-        elif isinstance(event, Noticed):
+        elif isinstance(event, Notice):
             self._put_down()
             self._console.print(one_line(str(event.notice.get("text", ""))), style="dim")
-        elif isinstance(event, Passed) and event.spoke:
+        elif isinstance(event, NodeEnd) and event.spoke:
             self._put_down()
             self._wait("Taking notes…")
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from questbook.graphs.embedded.game import Game
-from questbook.graphs.events import Event, Passed, Prompted, Recalled
+from questbook.graphs.events import Event, Memories, NodeEnd, PromptReport
 from questbook.graphs.terminal.screen import Screen
 
 
@@ -58,7 +58,7 @@ class Table:
     game: Game
     screen: Screen
     recalled: list[dict[str, Any]] | None = None
-    prompts: list[Prompted] = field(default_factory=list)
+    prompts: list[PromptReport] = field(default_factory=list)
     speaking: set[str] = field(default_factory=set)
     commands: Mapping[str, Command] = field(default_factory=dict)
     who: str = "the dungeon master"
@@ -80,11 +80,11 @@ class Table:
 
     def keep(self, event: Event) -> None:
         """Keep what a command may ask for."""
-        if isinstance(event, Recalled):
+        if isinstance(event, Memories):
             self.recalled = event.memories
-        elif isinstance(event, Prompted):
+        elif isinstance(event, PromptReport):
             self.prompts.append(event)
-        elif isinstance(event, Passed) and event.spoke:
+        elif isinstance(event, NodeEnd) and event.spoke:
             self.speaking.add(event.node)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from questbook.graphs.events import Spoken
+from questbook.graphs.events import ReplyPiece
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.table import Ask, Command, Outcome, Play, Table, Then
 from questbook.graphs.terminal.text import one_line, quoted
@@ -130,13 +130,11 @@ async def _diff(table: Table, rest: str) -> Outcome:
 
 
 async def _recap(table: Table, rest: str) -> Outcome:  # noqa: ARG001
-    from questbook.graphs.dungeon_master.session import recap_of
-
     saved = await table.game.saved_game()
     if saved is None or not saved.character.complete:
         table.screen.answer("Nothing to tell yet: the story begins once your character is complete.")
     else:
-        _tell(table.screen, recap_of(saved.view))
+        _tell(table.screen, saved.view.recap())
     return Then.PROMPT
 
 
@@ -159,7 +157,7 @@ def arrived(screen: Screen, state: StateSnapshot) -> None:
 
 def _tell(screen: Screen, text: str) -> None:
     reply = screen.reply()
-    reply.show(Spoken(text, ""))
+    reply.show(ReplyPiece(text, ""))
     reply.close()
 
 

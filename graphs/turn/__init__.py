@@ -1,1 +1,16 @@
-"""turn."""
+"""What every machine's turn is made of; the dungeon master, the companion and `build_agent` share it.
+
+Read `state.py` first, then in the order of a turn:
+
+- `state`: the channels and their reducers; `patches` makes the reducer of a page.
+- `node`: `Node`, an async function as a step for async and sync callers; which nodes speak to the person.
+- `turn`: how a turn begins; notices; private turns.
+- `sessions`: a new thread goes on from the campaign's head.
+- `prompt`: the prompt as a stack of named sections, pages among them.
+- `interview`: ask until a page is complete.
+- `reply`: the model's answer, the tools it calls, and its edits of pages.
+- `notes`: after the reply, patches of pages.
+- `exchanges`: write each turn to the store, recall those that help.
+- `buffer`: which turns are in the prompt, and the running summary.
+- `player_view`: what a player may see.
+"""

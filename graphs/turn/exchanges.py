@@ -1,82 +1,114 @@
-"""Exchanges: the record that each turn leaves in the store, written once, whatever the application says in it."""
+"""Exchanges: each turn leaves one record in the store, and later turns recall those that help with a message."""
 
 from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Self, TypeVar
 
+from langchain_core.messages import AnyMessage
+from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.session import head_op
-from questbook.graphs.turn.turn import notice
-from questbook.graphs.turn.turn_state import TurnState
-from questbook.graphs.turn.withheld import withheld
-from questbook.memory.buffer.turns import split_turns
+from questbook.graphs.turn.sessions import head_op
+from questbook.graphs.turn.state import TurnState
+from questbook.graphs.turn.turn import notice, stored_words
+from questbook.memory.buffer.policies import count_verbatim_turns
+from questbook.memory.buffer.turns import split_turns, turn_text
+from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
+from questbook.memory.ltm.config import SPELLING_DISTANCE
 from questbook.memory.recall.access import access_op, last_accesses
+from questbook.memory.recall.age import phrase_age
+from questbook.memory.recall.query import DEFAULT_WEIGHTS, Present, Query, Recalled, Weights
+from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.privacy import WITHHELD
-from questbook.memory.timeline.remember import remember
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.remember import remember as remember_records
+from questbook.memory.timeline.remember import session_number
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.notebooks import render_value
+from questbook.types import JSON
 
-JSON = dict[str, Any]
 SettingsT = TypeVar("SettingsT", bound=Settings)
+StateT = TypeVar("StateT", bound=TurnState)
 
 _log = logging.getLogger(__name__)
 
 
-async def write_turns(
+@dataclass(frozen=True)
+class Recall:
+    """How much of what was said earlier comes back into the prompt.
+
+    Attributes:
+        tokens: Tokens of the prompt that memories may fill; 0: none is recalled.
+        most: Exchanges, however short.
+        max_cosine_distance: Leave out exchanges farther than this from the message, 0 to 2; None: none.
+        weights: How candidates are scored.
+    """
+
+    tokens: int = 800
+    most: int = 12
+    max_cosine_distance: float | None = None
+    weights: Weights = DEFAULT_WEIGHTS
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Read it from settings."""
+        return cls(settings.recall_tokens, max_cosine_distance=settings.max_cosine_distance, weights=settings.weights)
+
+
+async def remember(
     state: TurnState,
     runtime: Runtime[SettingsT],
-    turns: Sequence[JSON],
-    content: Callable[[JSON], JSON],
-    also: Callable[[list[Segment], JSON], list[PutOp]] = lambda *_: [],
+    writes: Callable[[list[JSON], list[Segment], JSON], list[PutOp]] | None = None,
 ) -> JSON:
     """Write the turns that are not stored yet, one record each; return the channels to write.
 
-    Running the node twice is running it once, and a turn that another future has taken already goes on a branch of its
-    own (`questbook.memory.timeline.remember`). If the store fails, the turn stays in the buffer, a notice says so, and
-    the next turn writes it too. Where recall goes by it (scoring "generative_agents"), what was recalled counts as
-    used now.
+    To run the node twice is to run it once. A turn whose place on the timeline another future has taken goes on a
+    branch of its own (`questbook.memory.timeline`). If the store fails, the turn stays in the buffer, a notice says so,
+    and the next turn writes it too. Where recall scores by use (scoring "generative_agents"), what was recalled counts
+    as used now.
 
     Args:
-        state: The thread's state.
+        state: The thread's state; `record_fields` adds to each record.
         runtime: The run's.
-        turns: The turns as {"turn", "player", "reply", …}, oldest first; the last one is the present one.
-        content: What the application says of a turn, beside what was said; the same if the node is run again.
-        also: Makes further writes, once the turns have their places: of the timeline, and the record's provenance.
+        writes: Makes further writes of an application, given the turns, the timeline with their places, and where the
+            records come from (`origin_of`).
     """
     if runtime.store is None:
         first = [] if state.remembered_through else [notice(state.turn, "remember", "No store: nothing is recalled.")]
         return {"remembered_through": state.turn, "notices": first}
     campaign = (runtime.context.user, runtime.context.campaign)
-    origin = origin_of(runtime)
+    turns, origin = state.transcript(state.remembered_through + 1, state.turn), origin_of(runtime)
     try:
-        known = await _accessed(state, runtime.store, runtime.context)
+        accesses = await _last_accesses(state, runtime.store, runtime.context)
 
-        def besides(timeline: list[Segment]) -> list[PutOp]:
-            writes = [*also(timeline, origin), head_op(state, timeline, runtime.context, origin["thread"])]
-            if known is not None:
+        def more(timeline: list[Segment]) -> list[PutOp]:
+            ops = writes(turns, timeline, origin) if writes else []
+            ops.append(head_op(state, timeline, runtime.context, origin["thread"]))
+            if accesses is not None:
                 used = [memory["key"] for memory in state.recalled or []]
-                accesses = campaign_namespace(*campaign, "accesses")
-                writes.append(access_op(accesses, timeline, state.turn, known, used, origin["said_at"]))
-            return writes
+                namespace = campaign_namespace(*campaign, "accesses")
+                ops.append(access_op(namespace, timeline, state.turn, accesses, used, origin["said_at"]))
+            return ops
 
-        timeline = await remember(
+        timeline = await remember_records(
             runtime.store,
             campaign_namespace(*campaign, "exchanges"),
-            [_said(told, state) | content(told) for told in turns],
+            [_record(turn, state) | state.record_fields(turn["turn"]) for turn in turns],
             turn=turns[0]["turn"] if turns else state.turn,
             timeline=state.timeline,
             claims=campaign_namespace(*campaign, "claims"),
             provenance=origin,
-            also=besides,
+            also=more,
         )
-    except Exception as error:  # noqa: BLE001 (any store may stand behind this; the reply must outlive its failure)
+    except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
         _log.warning("Turn %d was not remembered: %s", state.turn, error, exc_info=True)
         text = f"The turn was not written to memory; the next turn will write it. {error}"
         return {"notices": [notice(state.turn, "remember", text)]}
@@ -84,28 +116,123 @@ async def write_turns(
 
 
 def origin_of(runtime: Runtime[SettingsT]) -> JSON:
-    """Return the fields that tell where and when a record is written: thread, checkpoint, said_at."""
+    """Return where and when a record is written, as its fields `thread`, `checkpoint`, `said_at`."""
     info = runtime.execution_info
     checkpoint = info.checkpoint_id if info else None
     return {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": _said_at(checkpoint)}
 
 
-def _said(told: JSON, state: TurnState) -> JSON:
+async def recall_or_notice(turn: int, memories: Awaitable[list[JSON]]) -> JSON:
+    """Return the channels of a turn's memories; if the store fails, none are recalled, and a notice says so."""
+    try:
+        return {"recalled": await memories, "notices": []}
+    except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
+        _log.warning("Nothing was recalled for turn %d: %s", turn, error, exc_info=True)
+        text = f"Memory could not be searched, so nothing was recalled for this turn. {error}"
+        return {"recalled": [], "notices": [notice(turn, "recall", text)]}
+
+
+async def with_recalled(
+    state: StateT, runtime: Runtime[SettingsT], memories: Callable[[StateT, Runtime[SettingsT]], Awaitable[list[JSON]]]
+) -> StateT:
+    """Return the state with its memories. A run that was resumed recalls again: no checkpoint holds them."""
+    if state.recalled is not None:
+        return state
+    return state.model_copy(update={"recalled": await memories(state, runtime)})
+
+
+async def recall_exchanges(
+    state: TurnState, runtime: Runtime[SettingsT], shown: list[AnyMessage], now: datetime, options: Recall
+) -> list[JSON]:
+    """Recall the exchanges that fit the message best and are not in the prompt; in the order they were said.
+
+    Each is {"key", "turn", "age", "score", "why", "player", "reply", "said_at"}; the best come until `options.tokens`
+    are full.
+
+    Args:
+        state: The thread's state, its turn opened.
+        runtime: The run's.
+        shown: The conversation as the prompt has it.
+        now: Real time, in the zone whose midnight changes the day.
+        options: How much.
+    """
+    context = runtime.context
+    before = min(state.turn - count_verbatim_turns(shown), state.remembered_through + 1)
+    if runtime.store is None or not options.tokens or before <= 1:
+        return []
+    message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
+
+    def memory_of(match: Recalled) -> JSON:
+        value = match.value
+        exchange = {"player": value["player"], "reply": value["reply"], "score": match.score, "why": str(match.reason)}
+        when = {"key": match.key, "turn": value["turn"], "said_at": value.get("said_at")}
+        return when | {"age": phrase_age(when["said_at"], now)} | exchange
+
+    best = await recall_records(
+        runtime.store,
+        campaign_namespace(context.user, context.campaign, "exchanges"),
+        Query(
+            message,
+            timeline=state.timeline,
+            before=before,
+            limit=options.most,
+            budget=options.tokens,
+            cost=lambda match: count_tokens_approximately([exchange_line(memory_of(match))]),
+            weights=options.weights,
+            present=await present_of(state, runtime, now),
+            max_cosine_distance=options.max_cosine_distance,
+            refine=_related if _spelling_matters(runtime.store, options) else None,
+            accesses=campaign_namespace(context.user, context.campaign, "accesses"),
+        ),
+    )
+    return sorted((memory_of(match) for match in best), key=lambda memory: int(memory["turn"]))
+
+
+def exchange_line(memory: JSON) -> str:
+    """Render an earlier exchange on one line."""
+    shown = {"turn": "turn", "age": "age", "player": "user", "reply": "assistant"}
+    return render_value({label: memory[name] for name, label in shown.items() if memory.get(name)})
+
+
+async def present_of(
+    state: TurnState, runtime: Runtime[SettingsT], now: datetime, *, day: int | None = None
+) -> Present:
+    """Return what time it is when a turn is played, for words such as "yesterday" or "last session".
+
+    Args:
+        state: The thread's state, its turn opened.
+        runtime: The run's.
+        now: Real time, in the zone whose midnight changes the day.
+        day: Day of the story, if there is one.
+
+    Returns:
+        The person's time, the story's day, and the number of the session that goes on or begins now.
+    """
+    last, past = min(state.turn - 1, state.remembered_through), None
+    if last >= 1 and runtime.store is not None:
+        exchanges = campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")
+        past = await runtime.store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))
+    info = runtime.execution_info
+    here = Stamp(thread=(info.thread_id if info else None) or "", said_at=now.isoformat())
+    return Present(now, day, session_number(Stamp.from_json(past.value) if past else None, here))
+
+
+def _record(turn: JSON, state: TurnState) -> JSON:
     buffered = dict(split_turns(state.messages, state.turn))
-    told = withheld(told)
+    words = stored_words(turn)
     return {
         "kind": "exchange",
-        "text": f"{told['player']}\n{told['reply']}",
-        "player": told["player"],
-        "reply": told["reply"],
-        **({WITHHELD: True} if told.get(WITHHELD) else {}),
+        "text": f"{words['player']}\n{words['reply']}",
+        "player": words["player"],
+        "reply": words["reply"],
+        **({WITHHELD: True} if words.get(WITHHELD) else {}),
         "line": state.line,
-        "messages": [message.id for message in buffered[told["turn"]]],
+        "messages": [message.id for message in buffered[turn["turn"]]],
     }
 
 
-async def _accessed(state: TurnState, store: BaseStore, settings: Settings) -> dict[str, str] | None:
-    """Return the last accesses before this turn; None if nothing was used, or nobody will ask."""
+async def _last_accesses(state: TurnState, store: BaseStore, settings: Settings) -> dict[str, str] | None:
+    """Return when each record was last used before this turn; None if nothing was, or scoring does not go by it."""
     if settings.weights.scoring != "generative_agents" or not state.recalled:
         return None
     accesses = campaign_namespace(settings.user, settings.campaign, "accesses")
@@ -113,9 +240,28 @@ async def _accessed(state: TurnState, store: BaseStore, settings: Settings) -> d
 
 
 def _said_at(checkpoint: str | None) -> str:
-    """When the reply stood in a checkpoint, ISO 8601 in UTC: the same if the node is run again."""
+    """Return when the reply was in a checkpoint, ISO 8601 in UTC: the same if the node is run again."""
     # A checkpoint id is a UUID of version 6, which begins with its time in 100 ns since 15 October 1582 (RFC 9562).
-    if checkpoint and (made := uuid.UUID(checkpoint)).version == 6:
-        ticks = int(made.hex[:12] + made.hex[13:16], 16)
+    if checkpoint and (identity := uuid.UUID(checkpoint)).version == 6:
+        ticks = int(identity.hex[:12] + identity.hex[13:16], 16)
         return (datetime(1582, 10, 15, tzinfo=UTC) + timedelta(microseconds=ticks // 10)).isoformat(timespec="seconds")
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _spelling_matters(store: BaseStore, options: Recall) -> bool:
+    """Whether `_related` applies: the embedder hashes spelling, and nothing else limits what is recalled."""
+    by_fit = options.weights.scoring != "generative_agents"  # which recalls the latest, whatever they say
+    return by_fit and options.max_cosine_distance is None and isinstance(embedder_of(store), HashEmbeddings)
+
+
+async def _related(candidates: list[Recalled]) -> list[Recalled]:
+    """Leave out candidates that share neither a word, nor a time that the message names, nor spelling with it.
+
+    The distance alone would leave out what words find: of LoCoMo's evidence, 45 % instead of 78 % would come. This
+    leaves out none of it, and two fifths of what came for messages that the talk is not about (docs/companion.md).
+    """
+    return [
+        match
+        for match in candidates
+        if match.reason.by_words or match.reason.time or (match.score or 0.0) >= 1.0 - SPELLING_DISTANCE
+    ]

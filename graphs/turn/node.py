@@ -1,4 +1,4 @@
-"""Node: an async function as a step of a graph, for async and sync callers alike."""
+"""Node: an async function as a step of a graph, for async and sync callers; and which nodes speak to the person."""
 
 from __future__ import annotations
 
@@ -7,20 +7,30 @@ import contextvars
 import threading
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import Runtime, get_runtime
 from pydantic import BaseModel
 
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
 ContextT = TypeVar("ContextT", bound=BaseModel)
+
+SPEAKS = "speaks"
+"""Key of a node's metadata, in its stream as well: the node speaks to the person."""
+ASKS = {SPEAKS: "asks"}
+"""Metadata of a node that asks for what a page still lacks."""
+ANSWERS = {SPEAKS: "answers"}
+"""Metadata of a node that answers, and is asked again after its tools have answered."""
 
 
 class Node(Runnable[Any, Any], Generic[ContextT]):
     """Run `function(state, runtime)` whether the graph is called with `ainvoke` or with `invoke`.
 
-    LangGraph lets an async function run only in async calls. The runtime's context is made whole on the way: nothing
-    given means the defaults, a parent graph's context of another class is read by its attributes.
+    LangGraph lets an async function run only in async calls. The runtime's context is completed on the way: None means
+    the defaults, a parent graph's context of another class is read by its attributes.
     """
 
     def __init__(
@@ -44,7 +54,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         async def run() -> Any:
             return await asyncio.create_task(self.ainvoke(input, config, **kwargs), context=context)
 
-        future = asyncio.run_coroutine_threadsafe(run(), _loop())
+        future = asyncio.run_coroutine_threadsafe(run(), _sync_loop())
         try:
             return future.result()
         finally:
@@ -52,7 +62,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
 
 
 def context_or_none() -> Any:
-    """Return the context of the run that is under way; None outside one.
+    """Return the context of the current run; None outside one.
 
     An edge cannot ask for the runtime in its signature: LangGraph also takes edges in `update_state`, where there
     is none.
@@ -61,8 +71,14 @@ def context_or_none() -> Any:
     return runtime.context if runtime else None
 
 
+def speaking_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> dict[str, str]:
+    """Return the nodes that speak to the person, each with how: "asks" or "answers"."""
+    nodes = graph.builder.nodes.items()
+    return {name: str(node.metadata[SPEAKS]) for name, node in nodes if node.metadata and SPEAKS in node.metadata}
+
+
 @cache
-def _loop() -> asyncio.AbstractEventLoop:
+def _sync_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="questbook-sync", daemon=True).start()
     return loop

@@ -1,7 +1,7 @@
 """PlayerView: what a player may see of a campaign.
 
-Every door that shows the game to its player takes this and nothing else, and so does a node that renders for them, as
-its input schema: what only the dungeon master knows is left out when the view is made, so nothing behind it can tell.
+Every door that shows the game to its player uses this and nothing else; a node that renders for players takes it as its
+input schema. What only the dungeon master knows is left out when the view is made, so no code behind it can show it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from questbook.memory.facts.fact import is_secret_record
 from questbook.notebooks import CharacterNotebook, StateNotebook
+from questbook.types import JSON
 
-JSON = dict[str, Any]
-_BEHIND = frozenset({"noted", "taught", "known_by"})  # of a memory: what was noted with it, and who else knows
+_INTERNAL = frozenset({"noted", "taught", "known_by"})  # of a memory: what was noted with it, and who else knows
 
 
 def _quest(page: Any) -> JSON:
@@ -27,9 +27,9 @@ def _character(page: Any) -> CharacterNotebook:
 
 
 def shown_memories(memories: Iterable[Mapping[str, Any]] | None) -> list[JSON]:
-    """Return the memories that a player may see, without what stands behind them."""
+    """Return the memories that a player may see, without internal fields."""
     return [
-        {name: value for name, value in memory.items() if name not in _BEHIND}
+        {name: value for name, value in memory.items() if name not in _INTERNAL}
         for memory in memories or ()
         if not is_secret_record(memory)
     ]
@@ -71,3 +71,25 @@ class PlayerView(BaseModel):
         """
         pages = {"character": CharacterNotebook.load(values.get("character")), "quest": _quest(values.get("quest"))}
         return cls.model_validate({"summary": values.get("summary") or "", "recalled": values.get("recalled")} | pages)
+
+    def recap(self) -> str:
+        """Tell the player where the story is: the summary, the open quests, the last scene."""
+        view = self.quest
+        quests = [
+            f"{title}: {entry['notes']}" if entry.get("notes") else title
+            for title, entry in view.get("quests", {}).items()
+            if entry.get("status") == "open"
+        ]
+        clock = view.get("clock", {})
+        times = [f"day {clock['day']}" if "day" in clock else "", clock.get("time", "")]
+        when = ", ".join(filter(None, times))
+        lines = [
+            self.summary,
+            f"Open: {'; '.join(quests)}" if quests else "",
+            f"Now: {view['scene']}" if view.get("scene") else "",
+            f"You are at {view['location']}{f' ({when})' if when else ''}." if view.get("location") else "",
+        ]
+        text = "\n\n".join(filter(None, lines))
+        return (
+            f"**Previously on…**\n\n{text}" if text else "**Previously on…** nothing yet: the story is about to begin."
+        )

@@ -1,8 +1,9 @@
-"""The reply of a turn: one question to the model, streamed, with tools that may be called a bounded number of times."""
+"""The reply: one question to the model, streamed; the tools that it calls, and what the calls are answered."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.runtime import Runtime
@@ -11,12 +12,62 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.prompt_stack import Prompt
-from questbook.graphs.turn.tool_calls import calls_of
-from questbook.graphs.turn.turn_state import TurnState
+from questbook.graphs.turn.prompt import Prompt
+from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import split_turns
+from questbook.notebooks import Notebook, NotebookError, PatchError
+from questbook.types import JSON
 
+PageT = TypeVar("PageT", bound=Notebook)
 SettingsT = TypeVar("SettingsT", bound=Settings)
+
+MOST_CALLS = 10
+"""Calls of tools that one answer may make; those beyond are answered with an error."""
+
+_UNREADABLE = "The model sent arguments that are no JSON object."
+
+
+class Call(NamedTuple):
+    """One tool call; `problem` says why its arguments could not be read."""
+
+    id: str
+    name: str
+    args: JSON
+    problem: str = ""
+
+
+class PageEdit(NamedTuple, Generic[PageT]):
+    """What one call made of a page.
+
+    Attributes:
+        page: The page after it; unchanged if the call was refused.
+        result: The answer to the model.
+        notes: Values that code corrected.
+        problem: Why the call was refused, without anything secret, for people to see; "" if it was not.
+    """
+
+    page: PageT
+    result: ToolMessage
+    notes: list[str]
+    problem: str = ""
+
+
+class PageEdits(NamedTuple, Generic[PageT]):
+    """What a model's calls made of pages.
+
+    Attributes:
+        pages: The pages, in the order given, after every call that was not refused.
+        results: One tool message for each call, for the model.
+        notes: Values that code corrected.
+        problems: Why calls were refused, without anything secret, for people to see; empty if none was.
+        refused: Names of the tools whose calls were refused.
+    """
+
+    pages: list[PageT]
+    results: list[ToolMessage]
+    notes: list[str]
+    problems: list[str]
+    refused: set[str]
 
 
 async def reply(
@@ -25,56 +76,133 @@ async def reply(
     prompt: Prompt,
     *,
     node: str,
-    tools: list[dict[str, Any]],
+    tools: list[JSON],
     most_rounds: int,
 ) -> AIMessage:
-    """Ask the model; what it saw goes out on the stream first.
+    """Ask the model; a report of the prompt goes out on the stream first.
 
     Args:
         state: The thread's state.
         runtime: The run's.
         prompt: What the model is given.
-        node: Whose reply it is.
-        tools: What it may call.
+        node: Name of the node that replies.
+        tools: What the model may call.
         most_rounds: Times that it may call tools in one turn; calls beyond are dropped.
 
     Raises:
-        ModelError: The model failed or said nothing. The player's message stands in the checkpoint; run the thread
-            again without input to retry the turn.
+        ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
+            without input to retry the turn.
     """
     context = runtime.context
-    runtime.stream_writer(prompt.told(node, state.turn))
+    runtime.stream_writer(prompt.report(node, state.turn))
     model = bind_tools(await chat_model(context), tools, context)
-    told = await ask(model, prompt.messages, model_name=context.model, timeout=context.model_timeout)
-    if calls_of(told) and rounds_of(state) >= most_rounds:
-        if not told.text.strip():
+    message = await ask(model, prompt.messages, model_name=context.model, timeout=context.model_timeout)
+    if calls_of(message) and tool_rounds(state) >= most_rounds:
+        if not message.text.strip():
             raise ModelError(f"{context.model} keeps calling tools and tells nothing. Try the turn again.")
-        told = AIMessage(told.text, id=told.id)  # told something: the calls beyond the limit are dropped
-    return told
+        message = AIMessage(message.text, id=message.id)  # it said something: the calls beyond the limit are dropped
+    return message
 
 
-def tools_answered(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:
-    """Put a turn's messages in order after a round of tools.
+def calls_of(message: AIMessage) -> list[Call]:
+    """List the calls of a message, those with unreadable arguments last."""
+    readable = [Call(call["id"] or "", call["name"], call["args"]) for call in message.tool_calls]
+    broken = [
+        Call(
+            call["id"] or "",
+            call["name"] or "",
+            {},
+            f"the arguments are no JSON object: {(call['args'] or '')[:80]!r}. Send one JSON object.",
+        )
+        for call in message.invalid_tool_calls
+    ]
+    return readable + broken
+
+
+def has_calls(state: TurnState) -> bool:
+    """Whether the last message calls tools."""
+    return isinstance(state.messages[-1], AIMessage) and bool(calls_of(state.messages[-1]))
+
+
+def tool_rounds(state: TurnState) -> int:
+    """Count how often the model has called tools in this turn."""
+    _, turn = split_turns(state.messages, state.turn)[-1]
+    return sum(1 for message in turn if isinstance(message, AIMessage) and calls_of(message))
+
+
+def answer(call: Call, text: str, *, ok: bool = True) -> ToolMessage:
+    """Make the result of a call."""
+    return ToolMessage(text, tool_call_id=call.id, name=call.name, status="success" if ok else "error")
+
+
+def after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:
+    """Return the messages to add after a round of tools.
 
     Args:
         message: What the model said and called.
-        results: What came of the calls; none if a tool hands over to another agent at once.
-        again: Whether the model is asked again.
-        spent: Whether it may call no more tools in this turn; it is told so.
-
-    Returns:
-        Messages to add; without another question, what was said to the person stands last: the turn ends with it.
+        results: The results of the calls; none if a tool hands over to another agent at once.
+        again: Whether the model is asked again. If not, what was said to the person comes last: the turn ends with it.
+        spent: Whether the model may call no more tools in this turn; the last result then says so.
     """
     if not again:
         silent = message.model_copy(update={"content": ""})
         return [silent, *results, AIMessage(message.text, id=f"{message.id}-said")]
     if spent and results:
-        told = f"{results[-1].text}\nNo more tools in this turn: answer now."
-        return [*results[:-1], results[-1].model_copy(update={"content": told})]
+        text = f"{results[-1].text}\nNo more tools in this turn: answer now."
+        return [*results[:-1], results[-1].model_copy(update={"content": text})]
     return [*results]
 
 
-def rounds_of(state: TurnState) -> int:
-    """Count how often the model has called tools in this turn."""
-    _, turn = split_turns(state.messages, state.turn)[-1]
-    return sum(1 for message in turn if isinstance(message, AIMessage) and calls_of(message))
+def edit_page(page: PageT, call: Call) -> PageEdit[PageT]:
+    """Apply a call of a page's tool; one that does not fit changes nothing and is answered with the reason."""
+    if call.problem:
+        return PageEdit(page, answer(call, call.problem, ok=False), [], _UNREADABLE)
+    try:
+        change = page.apply(call.args, by_model=True)
+    except NotebookError as error:
+        return PageEdit(page, answer(call, str(error), ok=False), [], _without_secrets(error, type(page)))
+    return PageEdit(change.page, answer(call, " ".join(["Noted.", *change.notes])), change.notes)
+
+
+def edit_pages(pages: Sequence[PageT], message: AIMessage, *, other_tools: Collection[str] = ()) -> PageEdits[PageT]:
+    """Apply a message's calls of the pages' tools, in order; each that does not fit is refused with the reason.
+
+    Args:
+        pages: The pages whose tools were offered.
+        message: The model's answer.
+        other_tools: Names of other tools that were offered; the caller reads their calls, which are answered here.
+    """
+    edits: PageEdits[PageT] = PageEdits(list(pages), [], [], [], set())
+    tools = [type(page).__name__ for page in pages]
+    for call in calls_of(message):
+        if call.name in tools:
+            index = tools.index(call.name)
+            edits.pages[index], result, notes, problem = edit_page(edits.pages[index], call)
+            edits.notes.extend(notes)
+        elif call.name in other_tools:
+            result = answer(call, call.problem or "Noted.", ok=not call.problem)
+            problem = _UNREADABLE if call.problem else ""
+        else:
+            known = ", ".join([*tools, *other_tools])
+            only = "the only one is" if len(tools) + len(other_tools) == 1 else "there are"
+            problem = f"There is no tool {call.name!r}; {only} {known}."
+            result = answer(call, problem, ok=False)
+        edits.results.append(result)
+        if problem:
+            edits.problems.append(problem)
+            edits.refused.add(call.name)
+    return edits
+
+
+def refuse_edits(pages: Sequence[PageT], message: AIMessage, reason: str) -> PageEdits[PageT]:
+    """Answer a message's calls without doing any of them; that is no mistake of the model's, so no problem."""
+    return PageEdits(list(pages), [answer(call, reason, ok=False) for call in calls_of(message)], [], [], set())
+
+
+def _without_secrets(error: NotebookError, page: type[Notebook]) -> str:
+    """Say what was wrong with a patch without quoting fields that players may not see."""
+    if not isinstance(error, PatchError):
+        return str(error)
+    public = [p for p in error.problems if p.split(".")[0].split(":")[0] not in page.SECRET]
+    kept = public if len(public) == len(error.problems) else [*public, "A secret did not fit."]
+    return str(PatchError(error.page, kept))

@@ -1,9 +1,14 @@
-"""A turn: what a player said, up to what they say next."""
+"""A turn: the player's message and all that comes of it, until the next one. How it begins, and whether it is private.
+
+A private turn is one whose player asked that it not be remembered. Its words are in the buffer for the talk at hand;
+nothing is derived from them: no page, no fact, no summary, no record.
+"""
 
 from __future__ import annotations
 
 import uuid
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Literal, TypeVar
 
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
@@ -11,45 +16,54 @@ from langgraph.runtime import Runtime
 from questbook.graphs.errors import InputError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import context_or_none
-from questbook.graphs.turn.turn_state import TurnState
+from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import split_turns, turn_text
+from questbook.memory.timeline.privacy import WITHHELD, off_record
 from questbook.memory.timeline.timeline import branch_name, extend
+from questbook.types import JSON
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
+StateT = TypeVar("StateT", bound=TurnState)
+"""A machine's own state. An edge must not name TurnState: LangGraph would read that, which has no pages."""
+
+FORGOTTEN = "[forgotten]"
+"""What a record says in the place of words that are not kept, or no longer."""
+PRIVATE_REFUSAL = "The person asked that this not be remembered: nothing of this turn is noted."
+"""What a tool answers that would note something of a private turn."""
 
 
-def check_input(state: TurnState, context: Settings) -> None:
-    """Refuse what cannot be played, before anything of it is kept.
+def check_input(state: TurnState, settings: Settings) -> None:
+    """Refuse input that cannot be played, before anything of it is kept.
 
     Raises:
-        InputError: The last message is not a player's, says nothing, or is longer than `context.max_message_chars`.
+        InputError: The last message is not a player's, says nothing, or is longer than `settings.max_message_chars`.
     """
     if not state.messages or not isinstance(state.messages[-1], HumanMessage):
-        found = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
-        raise InputError(f"A turn begins with a message of role 'user', but {found}. Send one.")
+        problem = f"the last one has role {state.messages[-1].type!r}" if state.messages else "there is none"
+        raise InputError(f"A turn begins with a message of role 'user', but {problem}. Send one.")
     text = state.messages[-1].text
     if not text.strip():
         raise InputError("The player's message is blank. Say what your character does.")
-    if len(text) > context.max_message_chars:
+    if len(text) > settings.max_message_chars:
         raise InputError(
-            f"The player's message has {len(text):,} characters; at most {context.max_message_chars:,} can be read. "
+            f"The player's message has {len(text):,} characters; at most {settings.max_message_chars:,} can be read. "
             "Send it in parts."
         )
 
 
-def check_beginning(state: TurnState, settings: type[Settings]) -> None:
-    """Refuse, in an edge, what cannot be played, and to go on in another campaign than the thread's.
+def check_start(state: TurnState, settings_class: type[Settings]) -> None:
+    """Refuse, in an edge, input that cannot be played, and settings of another campaign than the thread's.
 
     Raises:
-        InputError: As `check_input` does; or the settings name another user or campaign than those of the thread's
-            first turn, and its story would become that one's.
+        InputError: As `check_input`; or the settings name another user or campaign than those of the thread's first
+            turn, and its story would become part of that one.
     """
-    given = context_or_none()
-    context = settings.of(given)
-    check_input(state, context)
-    named = [context.user, context.campaign]
-    # In `update_state` nothing is given, and nothing is run.
-    if given is not None and state.campaign and state.campaign != named:
+    context = context_or_none()
+    settings = settings_class.of(context)
+    check_input(state, settings)
+    named = [settings.user, settings.campaign]
+    # In `update_state` there is no context, and nothing is run.
+    if context is not None and state.campaign and state.campaign != named:
         (user, campaign), (new_user, new) = state.campaign, named
         raise InputError(
             f"This thread belongs to campaign {campaign!r} of {user!r}, but the settings name {new!r} of {new_user!r}. "
@@ -57,11 +71,11 @@ def check_beginning(state: TurnState, settings: type[Settings]) -> None:
         )
 
 
-def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> dict[str, Any]:
-    """Number the turn that the newest message opens, and reach the timeline up to it.
+def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
+    """Number the turn that the newest message opens, and extend the timeline to it; return the channels to write.
 
-    Returns the channels to write. Safe to call again within a turn, also when it was left unanswered and the player
-    has added to it: messages of a player in a row are one turn.
+    Safe to call again within a turn, also when it was left unanswered and the player has added to it: messages of a
+    player in a row are one turn.
     """
     _, messages = split_turns(state.messages, state.turn)[-1]
     opened_by = next(message.id or "" for message in messages if isinstance(message, HumanMessage))
@@ -74,19 +88,32 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> dict[str, Any]:
     }
 
 
-def spoken_turns(state: TurnState, first: int, last: int) -> list[dict[str, Any]]:
-    """Tell turns `first` to `last`, those that still stand in the buffer, each as {"turn", "player", "reply"}."""
-    told = []
-    for turn, messages in split_turns(state.messages, state.turn):
-        if first <= turn <= last:
-            player, reply = turn_text(messages)
-            told.append({"turn": turn, "player": player, "reply": reply})
-    return told
+def route_home(state: StateT) -> Literal["__end__"]:  # noqa: ARG001 (that the state can be read is the point)
+    """End the turn. As an edge that reads the state, it has an edit by hand checked after the last node, too."""
+    return "__end__"
 
 
-def notice(turn: int, node: str, text: str) -> dict[str, Any]:
+def notice(turn: int, node: str, text: str) -> JSON:
     """Make an entry for the channel `notices`."""
     return {"turn": turn, "node": node, "text": text}
+
+
+def is_private(state: TurnState) -> bool:
+    """Whether the player asks, in the current turn, that it not be remembered."""
+    return bool(state.messages) and off_record(turn_text(split_turns(state.messages, state.turn)[-1][1])[0])
+
+
+def stored_words(turn: JSON) -> JSON:
+    """Return a turn as it is stored: as it is, or without its words if it is private.
+
+    That the turn was played is kept, as after `forget`: the tree of what was played must not fall apart.
+    """
+    return turn | {"player": FORGOTTEN, "reply": FORGOTTEN, WITHHELD: True} if off_record(turn["player"]) else turn
+
+
+def public_turns(turns: Iterable[JSON]) -> list[JSON]:
+    """Return the turns of which something may be noted: neither private ones nor those that were forgotten."""
+    return [turn for turn in turns if stored_words(turn)["player"] != FORGOTTEN]
 
 
 def _first_branch(runtime: Runtime[SettingsT]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -21,16 +21,16 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore, Item, PutOp
 from langgraph.store.memory import InMemoryStore
 
-from questbook.graphs.dungeon_master.forgetting.forgotten import Found, Removed, in_order
-from questbook.graphs.dungeon_master.note_facts import FACTS
+from questbook.graphs.dungeon_master.facts import FACTS
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, delete_threads, files_with
-from questbook.graphs.forgetting.phrase import FORGOTTEN, Phrase
+from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.forgetting.prompt_history import entries_that, remove_entries
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.session import PASTS
+from questbook.graphs.turn.sessions import PASTS
+from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.sources import SOURCES, Dependents, find_dependents
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.store.faiss_store import FaissStore
@@ -40,11 +40,65 @@ from questbook.memory.timeline.namespaces import (
     player_namespace,
     unescape_label,
 )
+from questbook.types import JSON
 
 _PAGE = 500
 _LINES = "lines"  # the last label of the namespace whose keys are names that people gave
 _SHOWN = ("character", "quest", "core", "archived", "summary", "notices", "rolls", "line")
 Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class Found(NamedTuple):
+    """What holds some words, or what was removed.
+
+    Attributes:
+        words: The words.
+        records: The records that say them, of every branch: removed as a whole.
+        drawn: The insights that say them not, but cite such a record, or an insight that does: removed as well.
+        items: How many other things in the store hold them: the campaign's head, names of lines, notes on where a
+            record came from. The words are cut out.
+        places: Where the pages and the summary as they stand hold them: dotted paths. The words are cut out.
+        checkpoints: How many checkpoints and pending writes hold them. The words are cut out.
+        typed: How many entries of the prompt's history hold them: removed.
+        left: After forgetting, the files in which the words can still be read: because another campaign says them,
+            or because they are words of the file's own structure. A word of three letters can be there by chance.
+    """
+
+    words: str
+    records: list[JSON]
+    drawn: list[JSON]
+    items: int
+    places: list[str]
+    checkpoints: int
+    typed: int
+    left: Sequence[str] = ()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the words stand nowhere."""
+        return not (self.records or self.items or self.places or self.checkpoints or self.typed)
+
+
+class Removed(NamedTuple):
+    """What was removed with a campaign or a player.
+
+    Attributes:
+        campaigns: Names of the campaigns.
+        threads: How many threads, with all their checkpoints.
+        items: How many records and other things in the store.
+        typed: How many entries of the prompt's history.
+    """
+
+    campaigns: list[str]
+    threads: int
+    items: int
+    typed: int
+
+
+def in_order(items: Iterable[Item]) -> list[JSON]:
+    """Return the values of items, by turn."""
+    values = [item.value for item in items]
+    return sorted(values, key=lambda value: (value.get("turn", 0), str(value.get("said_at", ""))))
 
 
 class Forgetting:
@@ -239,7 +293,7 @@ class Forgetting:
         return isinstance(texts[0], str) and any(isinstance(text, str) and phrase.is_in(text) for text in texts)
 
     @staticmethod
-    def _cut(item: Item, phrase: Phrase) -> tuple[str, dict[str, Any]] | None:
+    def _cut(item: Item, phrase: Phrase) -> tuple[str, JSON] | None:
         value, key = phrase.cut(item.value), item.key
         if item.namespace[-1] == _LINES:
             key = phrase.cut_text(key)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore, SearchItem
 
-from questbook.graphs.dungeon_master.note_facts import FACTS
+from questbook.graphs.dungeon_master.facts import FACTS
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.history.history import History

@@ -18,15 +18,14 @@ from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.dungeon_master import prompts
+from questbook.graphs.dungeon_master.facts import FACTS
 from questbook.graphs.dungeon_master.forgetting.provenance import facts_of, leaves, visible_records
-from questbook.graphs.dungeon_master.note_facts import FACTS
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.summarize import fold, summarizer_of
-from questbook.graphs.turn.turn import notice
-from questbook.graphs.turn.withheld import on_record
+from questbook.graphs.turn.buffer import fold, summarizer_of
+from questbook.graphs.turn.turn import notice, public_turns
 from questbook.memory.buffer.summary import extend_summary
 from questbook.memory.buffer.turns import ASIDE
 from questbook.memory.facts.marks import JUDGEMENTS, MARKS
@@ -180,7 +179,7 @@ async def _summary(records: Sequence[JSON], context: Settings) -> tuple[str, str
     """Summarise turns from their records, a buffer's worth at a time as `condense` does; also say what failed."""
     portions: list[list[JSON]] = [[]]
     room = context.buffer_tokens
-    for record in on_record(records):
+    for record in public_turns(records):
         told = {"turn": record["turn"], "player": record["player"], "reply": record["reply"]}
         room -= (cost := count_tokens_approximately([render_value(told)]))
         if room < 0 and portions[-1]:

@@ -2,58 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from langchain_core.messages import AnyMessage
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.rules.entrance import enter
-from questbook.graphs.dungeon_master.sections import interview_prompt
-from questbook.graphs.dungeon_master.session import join
+from questbook.graphs.dungeon_master.rules.sheet import fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.interview import interview
-from questbook.graphs.turn.prompt_stack import Prompt
-from questbook.graphs.turn.turn import open_turn
-from questbook.graphs.turn.withheld import private
+from questbook.graphs.turn.player_view import PlayerView
+from questbook.graphs.turn.prompt import Prompt
+from questbook.graphs.turn.sessions import join
+from questbook.graphs.turn.turn import is_private, open_turn
 from questbook.notebooks import CharacterNotebook
+from questbook.types import JSON
 
 
-async def build_character(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Talk with the player and note what they said; a complete page is filled up by the rules and opens the quest.
+async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSON:
+    """Talk with the player and note what they said; the rules fill up a complete page, which opens the quest.
 
     A new thread on a campaign that has been played already takes over its head instead, and opens with a recap.
-    Of what the player asks not to be remembered, nothing is noted.
+    Nothing is noted of a private turn.
+
+    Raises:
+        ModelError: The model failed or said nothing. The player's message is kept; the turn can be run again.
+        PastUnknownError: The store cannot say whether the campaign has a past.
     """
-    if joined := await join(state, runtime):
-        past = {name: joined[name] for name in ("turn", "timeline")}
-        return joined | open_turn(state.model_copy(update=past), runtime)
+    if past := await join(state, runtime, lambda head: PlayerView.of(head).recap()):
+        opened = open_turn(state.model_copy(update={name: past[name] for name in ("turn", "timeline")}), runtime)
+        # Turns that were not noted when the head was left are not in this thread, and cannot be noted any more.
+        return past | {"noted_through": past["turn"]} | opened
     opened = open_turn(state, runtime)
 
-    def prompt(page: CharacterNotebook, said: list[AnyMessage]) -> Prompt:
-        now = {"character": page, "messages": [*state.messages, *said]}
-        return interview_prompt(state.model_copy(update=now), runtime.context)
+    def make_prompt(page: CharacterNotebook, messages: list[AnyMessage]) -> Prompt:
+        now = {"character": page, "messages": [*state.messages, *messages]}
+        return prompts.interview_prompt(state.model_copy(update=now), runtime.context)
 
-    page, said, notices = await interview(
+    page, messages, notices = await interview(
         state.character,
         runtime,
-        prompt,
+        make_prompt,
         node="build_character",
         turn=opened["turn"],
         question=prompts.QUESTION,
-        silent=private(state),
+        private=is_private(state),
     )
-    update = {
-        **opened,
-        "messages": said,
-        "notices": notices,
-        "quest": {},
-    }  # an empty patch: state holds JSON from the first turn
-    update["character"] = page.patch_from(state.character)
-    if page.complete:
-        said[-1] = said[-1].model_copy(update={"content": prompts.OPENING})
-        update |= enter(state.character, page, state.quest)
-        if state.quest.condition.max_hp is None:
-            update["noted_through"] = state.turn
-    return update
+    # An empty patch of the quest: state holds JSON from the first turn on.
+    update: JSON = {**opened, "messages": messages, "notices": notices, "quest": {}}
+    if not page.complete:
+        return update | {"character": page.patch_from(state.character)}
+    messages[-1] = messages[-1].model_copy(update={"content": prompts.OPENING})
+    if state.quest.condition.max_hp is None:
+        update["noted_through"] = state.turn
+    return update | fill_sheet(state.character, page, state.quest)

@@ -1,7 +1,7 @@
 """reflect: when enough has been noted since the last time, look back on it, in the turn or in the background.
 
-The channel `unreflected` says when it may be due, so that an ordinary turn asks no store; what is due is what the store
-says. It goes back to 0 only after a reflection's writes.
+The channel `unreflected` says when a reflection may be due, so that an ordinary turn asks no store; whether it is, the
+store says. The channel goes back to 0 only after a reflection's writes.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from questbook.graphs.reflect.graph import build_graph
 from questbook.graphs.reflect.places import places_of
 from questbook.graphs.turn.turn import notice
 from questbook.memory.facts.reflection import find_backlog
-
-JSON = dict[str, Any]
+from questbook.types import JSON
 
 _QUIET_SECONDS = 5  # that a run in the background waits for the player's next turn
-# A reflection that failed is taken up again after a fifth of what was due has been noted besides: what waits is read
-# each time, so a model that can never reflect is asked ever more seldom.
+# A reflection that failed is tried again after another fifth of what was due has been noted. What waits is read each
+# time, so a model that can never reflect is asked less and less often.
 _AGAIN = 5
-# Said of a graph that has no checkpointer by choice; see `reflect` for why it is told a durability all the same.
+# LangGraph warns about a graph that has no checkpointer by choice; see `reflect` for why it gets a durability anyway.
 warnings.filterwarnings("ignore", "`durability` has no effect", UserWarning, r"langgraph\.pregel\.main")
 _inline: Any = build_graph().compile(checkpointer=False, name="reflect")
 _log = logging.getLogger(__name__)
 
 
-def due(state: DungeonState, context: Context) -> bool:
+def reflection_due(state: DungeonState, context: Context) -> bool:
     """Whether facts of enough importance were noted since the last reflection."""
     return context.reflection != "off" and state.unreflected >= context.reflection_importance
 
@@ -42,39 +41,39 @@ def due(state: DungeonState, context: Context) -> bool:
 async def reflect(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """Reflect, or have it done in the background on LangGraph Server.
 
-    Whatever goes wrong, nothing that was noted is lost, a notice says so, and the reflection is taken up again.
+    If it fails, nothing that was noted is lost, a notice says so, and the reflection is tried again later.
     """
     notices: list[JSON] = []
-    given = {"timeline": state.timeline, "turn": state.turn, "through": _through(state)}
+    start = {"timeline": state.timeline, "turn": state.turn, "through": _through(state)}
     if runtime.context.reflection == "background":
         try:
             if runtime.server_info is not None:
-                return await _in_background(given, state, runtime)
+                return await _in_background(start, state, runtime)
             reason = "this is no LangGraph Server"
-        except Exception as error:  # noqa: BLE001 (a server's client has errors of many kinds; here it is done as well)
+        except Exception as error:  # noqa: BLE001 (a server's client has errors of many kinds; here it works as well)
             reason = f"the server did not take the run. {error}"
         _log.warning("Turn %d: no reflection in the background, because %s", state.turn, reason)
         text = f"The reflection was made at the end of the turn, not in the background, because {reason}"
         notices.append(notice(state.turn, "reflect", text))
     try:
-        # LangGraph would hand on the turn's "sync", and then wait for a checkpoint that this graph does not make.
-        out = await _inline.ainvoke(given, context=runtime.context, durability="async")
-    except Exception as error:  # noqa: BLE001 (the turn is played, whatever becomes of the reflection)
+        # LangGraph would pass on the turn's "sync", and then wait for a checkpoint that this graph does not make.
+        result = await _inline.ainvoke(start, context=runtime.context, durability="async")
+    except Exception as error:  # noqa: BLE001 (the turn is played, even if the reflection fails)
         _log.warning("Turn %d was not reflected on: %s", state.turn, error, exc_info=True)
         text = f"The reflection was not finished; nothing is lost, and it will be taken up again. {error}"
-        out = {"failed": text, "notices": [notice(state.turn, "reflect", text)]}
-    left = int(out.get("pending", 0))
-    if out.get("failed"):
+        result = {"failed": text, "notices": [notice(state.turn, "reflect", text)]}
+    left = int(result.get("pending", 0))
+    if result.get("failed"):
         most = runtime.context.reflection_importance
         left = min(state.unreflected, most - max(1, max(most, left) // _AGAIN))
-    return {"unreflected": left, "notices": [*notices, *out.get("notices", [])]}
+    return {"unreflected": left, "notices": [*notices, *result.get("notices", [])]}
 
 
-async def _in_background(given: JSON, state: DungeonState, runtime: Runtime[Context]) -> JSON:
-    """Start a run of `reflect` on a thread of its own, unless one waits or runs, or has seen to it already.
+async def _in_background(start: JSON, state: DungeonState, runtime: Runtime[Context]) -> JSON:
+    """Start a run of `reflect` on a thread of its own, unless one waits or runs, or nothing is due any more.
 
-    What a person should know of the last run, that it failed above all, stands in its thread, where nobody looks. It is
-    told here, once: by the first turn after the run's end that may start the next one.
+    The notices of the last run, above all that it failed, are in its thread, where nobody looks. They are shown here,
+    once: by the first turn after the run's end that may start the next one.
     """
     places = places_of(runtime.context)
     own = runtime.execution_info.thread_id if runtime.execution_info else None
@@ -86,17 +85,17 @@ async def _in_background(given: JSON, state: DungeonState, runtime: Runtime[Cont
                 return {}
         last = next((run["run_id"] for run in await client.runs.list(thread, limit=1)), "")  # the newest comes first
         new = last != state.reflection_told
-        notices = _told_by(await client.threads.get(thread), state.turn) if new else []
+        notices = _run_notices(await client.threads.get(thread), state.turn) if new else []
         if runtime.store is not None:
-            found = await find_backlog(
-                runtime.store, places.facts, places.reflections, state.timeline, given["through"]
+            pending = await find_backlog(
+                runtime.store, places.facts, places.reflections, state.timeline, start["through"]
             )
-            if found.importance < runtime.context.reflection_importance:
-                return {"unreflected": found.importance, "reflection_told": last, "notices": notices}
+            if pending.importance < runtime.context.reflection_importance:
+                return {"unreflected": pending.importance, "reflection_told": last, "notices": notices}
         await client.runs.create(
             thread,
             "reflect",
-            input=given,
+            input=start,
             context=runtime.context.model_dump(mode="json"),
             after_seconds=_QUIET_SECONDS,
             multitask_strategy="enqueue",
@@ -104,15 +103,15 @@ async def _in_background(given: JSON, state: DungeonState, runtime: Runtime[Cont
     return {"reflection_told": last, "notices": notices}
 
 
-def _told_by(thread: Mapping[str, Any], turn: int) -> list[JSON]:
-    """Return the notices of the last run on a reflection's thread, as the server tells of it."""
+def _run_notices(thread: Mapping[str, Any], turn: int) -> list[JSON]:
+    """Return the notices of the last run on a reflection's thread, as the server has it."""
     values = thread.get("values")
     values = values if isinstance(values, Mapping) else {}
-    told = [one for one in values.get("notices") or [] if one["turn"] == values.get("turn")]
+    notices = [entry for entry in values.get("notices") or [] if entry["turn"] == values.get("turn")]
     if thread.get("status") == "error":
         text = "The reflection in the background broke off; nothing is lost, and it will be taken up again."
-        told.append(notice(turn, "reflect", text))
-    return told
+        notices.append(notice(turn, "reflect", text))
+    return notices
 
 
 def _through(state: DungeonState) -> int:

@@ -1,9 +1,8 @@
-"""roll_dice: the engine rolls, and what it rolled stands in state before it is told."""
+"""roll_dice: the engine rolls, and the roll is in state before the reply tells of it."""
 
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.runtime import Runtime
@@ -12,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.rules.dice import Advantage, DiceError, Roll, roll
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.tool_calls import Call, answer, calls_of
+from questbook.graphs.turn.reply import MOST_CALLS, Call, answer, calls_of
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks import render_value
+from questbook.types import JSON
 
-_MOST_CALLS = 10
-ROLL_DICE = {
+ROLL_DICE: JSON = {
     "type": "function",
     "function": {
         "name": "roll_dice",
@@ -39,7 +38,7 @@ ROLL_DICE = {
 }
 
 
-class _Asked(BaseModel):
+class _RollArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     expression: str
@@ -48,23 +47,23 @@ class _Asked(BaseModel):
     advantage: Advantage | None = None
 
 
-async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """Answer each call of the last message, in order: with a roll, or with what was wrong with the call."""
     message = state.messages[-1]
     calls = calls_of(message) if isinstance(message, AIMessage) else []
-    rolls: list[dict[str, Any]] = []
+    rolls: list[JSON] = []
     results: list[ToolMessage] = []
     _, turn = split_turns(state.messages, state.turn)[-1]
     done = sum(1 for message in turn if isinstance(message, ToolMessage))
     for call in calls:
         try:
-            if len(results) >= _MOST_CALLS:
-                raise DiceError(f"That is more than {_MOST_CALLS} calls at once: roll what matters, then tell it.")
-            rolled = _roll(call, _dice(state, runtime.context, done + len(results)))
+            if len(results) >= MOST_CALLS:
+                raise DiceError(f"That is more than {MOST_CALLS} calls at once: roll what matters, then tell it.")
+            outcome = _roll(call, _dice(state, runtime.context, done + len(results)))
         except DiceError as error:
             results.append(answer(call, str(error), ok=False))
         else:
-            shown = rolled.as_dict() | {"text": str(rolled)}
+            shown = outcome.as_dict() | {"text": str(outcome)}
             rolls.append(shown | {"turn": state.turn})
             results.append(answer(call, render_value(shown)))
     return {"messages": results, "rolls": rolls}
@@ -76,7 +75,7 @@ def _roll(call: Call, dice: random.Random) -> Roll:
     if call.problem:
         raise DiceError(f"roll_dice: {call.problem}")
     try:
-        asked = _Asked.model_validate({k: v for k, v in call.args.items() if v is not None})
+        arguments = _RollArguments.model_validate({k: v for k, v in call.args.items() if v is not None})
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         name = ".".join(map(str, problem["loc"])) or "arguments"
@@ -84,7 +83,13 @@ def _roll(call: Call, dice: random.Random) -> Roll:
             f"roll_dice: {name}: got {problem['input']!r:.80}; {problem['msg']}. "
             'Send such as {"expression": "1d20+3", "reason": "Stealth", "dc": 15}.'
         ) from error
-    return roll(asked.expression, rng=dice, reason=asked.reason, dc=asked.dc, advantage=asked.advantage)
+    return roll(
+        arguments.expression,
+        rng=dice,
+        reason=arguments.reason,
+        dc=arguments.dc,
+        advantage=arguments.advantage,
+    )
 
 
 def _dice(state: DungeonState, context: Context, ordinal: int) -> random.Random:

@@ -1,4 +1,4 @@
-"""The few rules that fill a character sheet: abilities, hit points and kit. 5E compatible.
+"""The character sheet: the few rules that fill it, and how a character enters the quest. 5E compatible.
 
 This work includes material taken from the System Reference Document 5.1 ("SRD 5.1") by Wizards of the Coast
 LLC and available at https://dnd.wizards.com/resources/systems-reference-document. The SRD 5.1 is licensed
@@ -8,29 +8,46 @@ https://creativecommons.org/licenses/by/4.0/legalcode.
 Every function that takes a class or an ancestry takes the player's own words, such as "halfling thief".
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from questbook.notebooks import CharacterNotebook, StateNotebook
+from questbook.types import JSON
 
 ABILITIES = ("strength", "dexterity", "constitution", "intelligence", "wisdom", "charisma")
 STANDARD_ARRAY = (15, 14, 13, 12, 10, 8)  # the usual scores of those who do not roll
 
-# Hit die; abilities, most important first; gold pieces. The dice are SRD 5.1's. The orders start from its
-# multiclassing prerequisites and go on by our judgement; the gold is ours, around an SRD acolyte's 15.
+
+class _Class(NamedTuple):
+    hit_die: int  # SRD 5.1's
+    abilities: str  # most important first: SRD 5.1's multiclassing prerequisites, then our judgement
+    gold: int  # ours, around the 15 of an acolyte in SRD 5.1
+
+
+class _Ancestry(NamedTuple):
+    increases: str  # SRD 5.1, without subraces; "any" is the player's choice there
+    speed: int  # feet, SRD 5.1
+    names: str
+
+
 _CLASSES = {
-    "Barbarian": (12, "str con dex wis cha int", 10),
-    "Bard": (8, "cha dex con wis int str", 15),
-    "Cleric": (8, "wis con str cha dex int", 15),
-    "Druid": (8, "wis con dex int cha str", 10),
-    "Fighter": (10, "str con dex wis cha int", 15),
-    "Monk": (8, "dex wis con str cha int", 5),
-    "Paladin": (10, "str cha con wis dex int", 15),
-    "Ranger": (10, "dex wis con str int cha", 15),
-    "Rogue": (8, "dex int cha con wis str", 20),
-    "Sorcerer": (6, "cha con dex wis int str", 10),
-    "Warlock": (8, "cha con dex wis int str", 15),
-    "Wizard": (6, "int con dex wis cha str", 15),
+    "Barbarian": _Class(12, "str con dex wis cha int", 10),
+    "Bard": _Class(8, "cha dex con wis int str", 15),
+    "Cleric": _Class(8, "wis con str cha dex int", 15),
+    "Druid": _Class(8, "wis con dex int cha str", 10),
+    "Fighter": _Class(10, "str con dex wis cha int", 15),
+    "Monk": _Class(8, "dex wis con str cha int", 5),
+    "Paladin": _Class(10, "str cha con wis dex int", 15),
+    "Ranger": _Class(10, "dex wis con str int cha", 15),
+    "Rogue": _Class(8, "dex int cha con wis str", 20),
+    "Sorcerer": _Class(6, "cha con dex wis int str", 10),
+    "Warlock": _Class(8, "cha con dex wis int str", 15),
+    "Wizard": _Class(6, "int con dex wis cha str", 15),
 }
-_ANYONE = (8, "dex con wis cha str int", 10)  # a traveller who can run, endure and keep their eyes open
+_ANY_CLASS = _Class(8, "dex con wis cha str int", 10)  # a traveller who can run, endure and keep their eyes open
 
 # The classes' starting equipment in SRD 5.1, cut down to what a story uses.
 _KITS = {
@@ -49,7 +66,7 @@ _KITS = {
 }
 _PLAIN_KIT = {"dagger": 1, "torch": 3, "ration": 5}
 
-_CALLED = {
+CLASS_WORDS = {
     "Barbarian": "berserker, savage, reaver",
     "Bard": "minstrel, troubadour, skald, singer, musician, poet, storyteller, entertainer, jester",
     "Cleric": "priest, priestess, acolyte, healer",
@@ -64,23 +81,22 @@ _CALLED = {
     "Wizard": "mage, witch, magician, enchanter, enchantress, necromancer, conjurer, illusionist, scholar",
 }
 
-# SRD 5.1: increases without subraces ("any" is the player's choice there), and speed in feet. Then the names.
 _ANCESTRIES = {
-    "Dwarf": ("con+2", 25, "dwarf, dwarven, dwarvish, dwarves"),
-    "Elf": ("dex+2", 30, "elf, elven, elvish, elves"),
-    "Halfling": ("dex+2", 25, "halfling, hobbit"),
-    "Human": ("str+1 dex+1 con+1 int+1 wis+1 cha+1", 30, "human"),
-    "Dragonborn": ("str+2 cha+1", 30, "dragonborn"),
-    "Gnome": ("int+2", 25, "gnome, gnomish"),
-    "Half-Elf": ("cha+2 any+1 any+1", 30, "half elf, half elven, half elvish, half elves, halfelf"),
-    "Half-Orc": ("str+2 con+1", 30, "half orc, half orcish, halforc, orc, orcish"),
-    "Tiefling": ("cha+2 int+1", 30, "tiefling"),
+    "Dwarf": _Ancestry("con+2", 25, "dwarf, dwarven, dwarvish, dwarves"),
+    "Elf": _Ancestry("dex+2", 30, "elf, elven, elvish, elves"),
+    "Halfling": _Ancestry("dex+2", 25, "halfling, hobbit"),
+    "Human": _Ancestry("str+1 dex+1 con+1 int+1 wis+1 cha+1", 30, "human"),
+    "Dragonborn": _Ancestry("str+2 cha+1", 30, "dragonborn"),
+    "Gnome": _Ancestry("int+2", 25, "gnome, gnomish"),
+    "Half-Elf": _Ancestry("cha+2 any+1 any+1", 30, "half elf, half elven, half elvish, half elves, halfelf"),
+    "Half-Orc": _Ancestry("str+2 con+1", 30, "half orc, half orcish, halforc, orc, orcish"),
+    "Tiefling": _Ancestry("cha+2 int+1", 30, "tiefling"),
 }
-_STRANGER = ("", 30, "")
+_OTHER_ANCESTRY = _Ancestry("", 30, "")
 
 
 def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
-    """Looks for the first of the comma-separated words, or its plural, and gives its key."""
+    """Make a function that finds the first of the comma-separated words, or its plural, and returns its key."""
     keys = {word: key for key, listed in words.items() for word in listed.split(", ")}
     longest_first = "|".join(sorted(map(re.escape, keys), key=len, reverse=True))
     pattern = re.compile(rf"\b({longest_first})s?\b")
@@ -93,8 +109,8 @@ def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
 
 
 _named_class = _finder({name: name.casefold() for name in _CLASSES})
-_called_class = _finder(_CALLED)
-_named_ancestry = _finder({name: words for name, (_, _, words) in _ANCESTRIES.items()})
+_class_by_word = _finder(CLASS_WORDS)
+_named_ancestry = _finder({name: ancestry.names for name, ancestry in _ANCESTRIES.items()})
 
 
 def class_of(text: str) -> str | None:
@@ -102,7 +118,7 @@ def class_of(text: str) -> str | None:
 
     The name of a class goes before everyday words for one: a "soldier turned wizard" is a Wizard.
     """
-    return _named_class(text) or _called_class(text)
+    return _named_class(text) or _class_by_word(text)
 
 
 def ancestry_of(text: str) -> str | None:
@@ -132,7 +148,7 @@ def proficiency(level: int) -> int:
 
 def hit_die(class_name: str) -> int:
     """Sides of the class's hit die (SRD 5.1, "Hit Points" of each class); 8 for a class we do not know."""
-    return _class(class_name)[0]
+    return _class(class_name).hit_die
 
 
 def ability_order(class_name: str) -> tuple[str, ...]:
@@ -140,12 +156,12 @@ def ability_order(class_name: str) -> tuple[str, ...]:
 
     The multiclassing prerequisites of SRD 5.1 lead each order; the rest is our judgement.
     """
-    return tuple(map(_ability, _class(class_name)[1].split()))
+    return tuple(map(_ability, _class(class_name).abilities.split()))
 
 
 def starting_gold(class_name: str) -> int:
     """Gold pieces at the start: our amounts, of the size of the 15 that an acolyte has in SRD 5.1."""
-    return _class(class_name)[2]
+    return _class(class_name).gold
 
 
 def kit(class_name: str) -> dict[str, int]:
@@ -155,7 +171,7 @@ def kit(class_name: str) -> dict[str, int]:
 
 def speed(ancestry: str) -> int:
     """Walking speed in feet per round (SRD 5.1, "Races"); 30 for an ancestry we do not know."""
-    return _ANCESTRIES.get(ancestry_of(ancestry) or "", _STRANGER)[1]
+    return _ANCESTRIES.get(ancestry_of(ancestry) or "", _OTHER_ANCESTRY).speed
 
 
 def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: str = "") -> dict[str, int]:
@@ -185,7 +201,7 @@ def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: 
     scores |= dict(zip(to_fill, left, strict=False))
 
     free = [ability for ability in to_fill if ability != "charisma"]
-    increases = _ANCESTRIES.get(ancestry_of(ancestry) or "", _STRANGER)[0]
+    increases = _ANCESTRIES.get(ancestry_of(ancestry) or "", _OTHER_ANCESTRY).increases
     for short, bonus in (increase.split("+") for increase in increases.split()):
         ability = (free.pop(0) if free else "") if short == "any" else _ability(short)
         if ability in to_fill:
@@ -211,8 +227,41 @@ def hit_points(class_name: str, level: int, constitution: int) -> int:
     return max(1, die + extra) + (_level(level) - 1) * max(1, die // 2 + 1 + extra)
 
 
-def _class(text: str) -> tuple[int, str, int]:
-    return _CLASSES.get(class_of(text) or "", _ANYONE)
+def fill_sheet(before: CharacterNotebook, page: CharacterNotebook, quest: StateNotebook) -> dict[str, JSON]:
+    """Return the patches that a complete character asks for, by channel; none if all is in place.
+
+    The rules fill what is open on the page: abilities, hit points and, at the start, a kit. A character who has not
+    entered the quest yet enters it in the morning of the first day, unhurt, with their kit and a little gold. Later,
+    the quest follows what a person changes on the page: the maximum of the hit points.
+
+    Args:
+        before: The character's page as state holds it.
+        page: The page as it is now; complete.
+        quest: The quest's page; nobody has entered while it has no maximum of hit points.
+
+    Raises:
+        PageFullError: A person has filled the page to its last character.
+    """
+    starts = quest.condition.max_hp is None
+    abilities = fill_abilities(page.abilities.model_dump(), page.class_name, page.ancestry)
+    most = page.hit_points or hit_points(page.class_name, page.level, abilities["constitution"])
+    filled = {"abilities": abilities, "hit_points": most, "kit": page.kit or (kit(page.class_name) if starts else {})}
+    ready = page.apply(filled).page
+    patches: dict[str, JSON] = {"character": ready.patch_from(before)}
+    if starts:
+        patches["quest"] = {
+            "condition": {"hp": most, "max_hp": most},
+            "inventory": {**ready.kit, **quest.inventory},
+            "gold": quest.gold or starting_gold(page.class_name),
+            "clock": {"day": quest.clock.day, "time": quest.clock.time or "morning"},
+        }
+    elif quest.condition.max_hp != most:
+        patches["quest"] = {"condition": {"max_hp": most}}
+    return {channel: patch for channel, patch in patches.items() if patch}
+
+
+def _class(text: str) -> _Class:
+    return _CLASSES.get(class_of(text) or "", _ANY_CLASS)
 
 
 def _ability(short: str) -> str:

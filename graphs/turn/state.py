@@ -1,25 +1,52 @@
-"""TurnState: the channels that every conversation has, whatever pages its application adds."""
+"""The state of a conversation in turns: the channels that every machine has, and their reducers."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import UntrackedValue
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, Field
 
+from questbook.memory.buffer.policies import BufferPolicy
+from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.notebooks import Notebook
-
-JSON = dict[str, Any]
+from questbook.types import JSON
 
 _NOTICES_KEPT = 10
 
 
+def patches(page: type[Notebook], *, bounded: bool = True) -> Callable[[Any, Any], JSON]:
+    """Make the reducer of a channel that holds a page: it applies RFC 7396 merge patches, whoever writes them.
+
+    A patch that does not fit raises a NotebookError that names the field, and the page stays as it is.
+
+    Args:
+        page: The notebook's class.
+        bounded: Whether the page's limit holds. Where several nodes write in one step, each checks the limit itself.
+    """
+
+    def reduce(current: Any, patch: Any) -> JSON:
+        return page.load(current).apply(patch, bounded=bounded).page.as_json()
+
+    return reduce
+
+
+def keep_last(most: int) -> Callable[[list[JSON], list[JSON]], list[JSON]]:
+    """Make the reducer of a list that grows: it appends, and keeps the last `most` entries."""
+
+    def reduce(current: list[JSON], new: list[JSON]) -> list[JSON]:
+        return [*current, *new][-most:]
+
+    return reduce
+
+
 def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
     """Add messages by id, as `add_messages` does; what players write is cleaned first, so that it can be stored."""
-    update = update if isinstance(update, list) else [update]
-    return add_messages(current, [clean(message) for message in convert_to_messages(update)])  # type: ignore[arg-type,return-value]
+    messages = [clean(message) for message in convert_to_messages(update if isinstance(update, list) else [update])]
+    return cast("list[AnyMessage]", add_messages(cast("Any", current), cast("Any", messages)))
 
 
 def clean(message: BaseMessage) -> BaseMessage:
@@ -31,12 +58,7 @@ def clean(message: BaseMessage) -> BaseMessage:
     return message if text == message.content else message.model_copy(update={"content": text})
 
 
-def keep_notices(current: list[JSON], new: list[JSON]) -> list[JSON]:
-    """Append notices; the last 10 stay."""
-    return [*current, *new][-_NOTICES_KEPT:]
-
-
-class Said(BaseModel):
+class TurnInput(BaseModel):
     """What a caller sends: the player's message."""
 
     messages: Annotated[list[AnyMessage], reduce_messages] = Field(default_factory=list)
@@ -47,12 +69,12 @@ class TurnState(BaseModel):
 
     Attributes:
         messages: The last turns, word for word.
-        summary: What left `messages`, in short.
-        timeline: Branches that this checkpoint descends from: [branch, last turn seen of it], oldest first.
-        recalled: What was recalled for this turn, None before that; never checkpointed.
+        summary: The turns that left `messages`, in short.
+        timeline: Branches that this checkpoint descends from: [branch, last visible turn], oldest first.
+        recalled: Memories for this turn, None before that; never checkpointed.
         notices: The last 10 things that a person should know of: {"turn", "node", "text"}.
         summarised_through: Last turn that `summary` covers, as far as this thread knows.
-        remembered_through: Last turn that stands in the store.
+        remembered_through: Last turn that is in the store.
         turn: Number of the current turn, from 1; 0 before the first.
         opened_by: Id of the player's message that opened the current turn.
         campaign: User and campaign that the thread belongs to; empty before its first turn.
@@ -63,12 +85,14 @@ class TurnState(BaseModel):
     """Channels that hold pages."""
     CARRIED: ClassVar[tuple[str, ...]] = ("line", "summary")
     """Other channels that a new thread takes over from the campaign's head, beside turn and timeline."""
+    BUFFER: ClassVar[BufferPolicy | None] = None
+    """The buffer policy of an application that has one of its own; None: the one that the settings name."""
 
     messages: Annotated[list[AnyMessage], reduce_messages] = Field(default_factory=list)
     summary: str = ""
     timeline: list[tuple[str, int]] = Field(default_factory=list)
     recalled: Annotated[list[JSON] | None, UntrackedValue] = None
-    notices: Annotated[list[JSON], keep_notices] = Field(default_factory=list)
+    notices: Annotated[list[JSON], keep_last(_NOTICES_KEPT)] = Field(default_factory=list)
     summarised_through: int = 0
     remembered_through: int = 0
     turn: int = 0
@@ -81,7 +105,25 @@ class TurnState(BaseModel):
         """Whether there is a past that a new thread can take over."""
         return self.turn > 0
 
+    @property
+    def may_leave(self) -> int:
+        """Last turn that nothing has to be done about, so that it may leave the buffer."""
+        return self.remembered_through
+
     def carried(self) -> JSON:
         """Return what a new thread takes over, as JSON: pages and the channels of `CARRIED`."""
         pages = {name: getattr(self, name).as_json() for name in self.PAGES}
         return pages | {name: getattr(self, name) for name in self.CARRIED}
+
+    def transcript(self, first: int, last: int) -> list[JSON]:
+        """Return turns `first` to `last`, those that are still in the buffer, each as {"turn", "player", "reply"}."""
+        turns = []
+        for turn, messages in split_turns(self.messages, self.turn):
+            if first <= turn <= last:
+                player, reply = turn_text(messages)
+                turns.append({"turn": turn, "player": player, "reply": reply})
+        return turns
+
+    def record_fields(self, turn: int) -> JSON:  # noqa: ARG002 (for subclasses)
+        """Return what an application keeps in a turn's record; the same each time. The default adds nothing."""
+        return {}

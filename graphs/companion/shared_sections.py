@@ -1,7 +1,8 @@
 """Sections of core memory that several assistants of one user share through the store.
 
-Each edit is a record of its own and none is ever written again, so two assistants that write at once lose nothing: what
-the section says is what comes of all edits, in the order of their keys. It belongs to no thread, so it does not rewind.
+Each edit is a record of its own, and none is ever written again, so two assistants that write at once lose nothing: the
+section's value is the result of all edits, in the order of their keys. A shared section belongs to no thread, so it
+does not rewind.
 """
 
 from __future__ import annotations
@@ -9,17 +10,15 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from langgraph.store.base import BaseStore
 
-from questbook.graphs.turn.tool_calls import Call
+from questbook.graphs.turn.reply import Call
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.notebooks import CoreNotebook, EditError, Section, edit_core, render_value
 from questbook.notebooks.core import MAX_LIMIT
-
-JSON = dict[str, Any]
+from questbook.types import JSON
 
 _BEGINNING = "0"  # sorts before all edits
 _ANY = "any"  # edits are applied whatever their assistant calls the section
@@ -29,10 +28,10 @@ async def fetch_shared(page: CoreNotebook, store: BaseStore | None, user: str) -
     """Return the page with its shared sections as the store has them; without a store, as it is."""
     for label, section in page.sections.items():
         if section.shared and store is not None:
-            place = player_namespace(user, "shared", section.shared)
-            log = await _log(store, place)
+            namespace = player_namespace(user, "shared", section.shared)
+            log = await _log(store, namespace)
             if not log:  # the first assistant that knows the section gives it its beginning
-                await store.aput(place, _BEGINNING, {"value": section.value}, index=False)
+                await store.aput(namespace, _BEGINNING, {"value": section.value}, index=False)
             page = _with(page, label, _value(log)[0]) if log else page
     return page
 
@@ -40,38 +39,40 @@ async def fetch_shared(page: CoreNotebook, store: BaseStore | None, user: str) -
 async def edit_shared(
     page: CoreNotebook, label: str, call: Call, store: BaseStore, user: str, origin: str
 ) -> tuple[CoreNotebook, str]:
-    """Edit a shared section: check the call against what the store has, add it to the edits, and read what came of it.
+    """Edit a shared section: check the call against the store's value, add it to the edits, and read the result.
 
     Args:
         page: Core memory.
         label: The section.
         call: The tool call.
-        store: Where it is shared.
-        user: Whose assistants share it.
-        origin: Tells this edit from every other; the same if it is made again.
+        store: The store that shares it.
+        user: The user whose assistants share it.
+        origin: Identifies this edit; the same if it is made again.
 
     Returns:
-        The page, and what its writer is told.
+        The page, and the answer to its writer.
 
     Raises:
-        EditError: The call does not fit what the section says now.
+        EditError: The call does not fit the section as it is now.
     """
     section = page.sections[label]
-    place = player_namespace(user, "shared", section.shared)
+    namespace = player_namespace(user, "shared", section.shared)
     mark = hashlib.sha256(origin.encode()).hexdigest()[:16]
     page = await fetch_shared(page, store, user)
-    log = await _log(store, place)
+    log = await _log(store, namespace)
     if not any(key.endswith(mark) for key, _ in log):  # else the node is run again
-        # By itself, so that its own limit and flag hold; what others add at the same time may pass the limit.
-        alone = CoreNotebook.of({label: section.model_copy(update={"shared": "", "value": _value(log)[0]})})
-        edit_core(alone, call.name, call.args)
+        # On its own, so that its limit and flag hold; what others add at the same time may pass the limit.
+        single = CoreNotebook.of({label: section.model_copy(update={"shared": "", "value": _value(log)[0]})})
+        edit_core(single, call.name, call.args)
         key = f"1-{time.time_ns():020}-{mark}"
-        await store.aput(place, key, {"tool": call.name, "args": call.args}, index=False)
-        log = await _log(store, place)
-    value, taken = _value(log)
+        await store.aput(namespace, key, {"tool": call.name, "args": call.args}, index=False)
+        log = await _log(store, namespace)
+    value, applied = _value(log)
     page = _with(page, label, value)
-    if mark not in taken:
-        raise EditError(f"Another assistant changed section {label!r} meanwhile. It says now: {render_value(value)}")
+    if mark not in applied:
+        raise EditError(
+            f"Another assistant changed section {label!r} at the same time. Its value is now: {render_value(value)}"
+        )
     used = f"{page.sections[label].used:,} of {section.limit:,} characters"
     return page, f"Section {label!r}, which is shared, now uses {used}: {render_value(value)}"
 
@@ -81,8 +82,8 @@ def _with(page: CoreNotebook, label: str, value: str) -> CoreNotebook:
 
 
 def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str, set[str]]:
-    """Apply all edits in order; return what they come to, and the marks of those that took effect."""
-    taken: set[str] = set()
+    """Apply all edits in order; return the value, and the marks of those that were applied."""
+    applied: set[str] = set()
     page = CoreNotebook.of({_ANY: Section(limit=MAX_LIMIT)})
     for key, edit in log:
         if key == _BEGINNING:
@@ -91,10 +92,10 @@ def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str, set[str]]:
         try:
             page = edit_core(page, edit["tool"], {**edit["args"], "label": _ANY}).page
         except EditError:
-            continue  # it did not fit where it came to stand, and its writer was told
-        taken.add(key.rpartition("-")[2])
-    return page.sections[_ANY].value, taken
+            continue  # it did not fit behind the edits before it, and its writer was told
+        applied.add(key.rpartition("-")[2])
+    return page.sections[_ANY].value, applied
 
 
-async def _log(store: BaseStore, place: tuple[str, ...]) -> list[tuple[str, JSON]]:
-    return sorted({item.key: item.value async for item in items_under(store, place)}.items())
+async def _log(store: BaseStore, namespace: tuple[str, ...]) -> list[tuple[str, JSON]]:
+    return sorted({item.key: item.value async for item in items_under(store, namespace)}.items())

@@ -1,0 +1,155 @@
+"""An agent's nodes: `begin`, `fill`, `recall`, `respond` and `update_pages`.
+
+`use_tools` is beside the tools in `tools`; `remember` and `condense` are those of every machine, in
+`questbook.graphs.turn`.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+
+from langchain_core.messages import AnyMessage
+from langgraph.runtime import Runtime
+
+from questbook.graphs.agent import prompts
+from questbook.graphs.agent.context import Context
+from questbook.graphs.agent.state import AgentState
+from questbook.graphs.agent.tools import tools_of
+from questbook.graphs.errors import QuestbookError
+from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.exchanges import Recall, recall_exchanges, recall_or_notice, with_recalled
+from questbook.graphs.turn.interview import interview
+from questbook.graphs.turn.notes import oldest_within, take_notes
+from questbook.graphs.turn.prompt import Prompt
+from questbook.graphs.turn.reply import reply
+from questbook.graphs.turn.sessions import join
+from questbook.graphs.turn.turn import is_private, notice, open_turn, public_turns
+from questbook.notebooks import Notebook
+from questbook.types import JSON
+
+_log = logging.getLogger(__name__)
+
+
+async def begin(state: AgentState, runtime: Runtime[Context]) -> JSON:
+    """Open the turn in its mode: from where a team has the agent's conversation, or else from the campaign's past."""
+    seat = {name: value for name, value in state.seat.items() if name not in state.PAGES}
+    past = await join(state.model_copy(update=seat), runtime)
+    channels = past | state.seat
+    pages = {name: page.load(channels.pop(name)) for name, page in state.PAGES.items() if name in channels}
+    now = state.model_copy(update=channels | pages)
+    patches = {name: getattr(now, name).patch_from(getattr(state, name)) for name in state.PAGES}
+    return {
+        **channels,
+        **open_turn(now, runtime),
+        **{name: patch for name, patch in patches.items() if patch or not state.turn},  # JSON from the first turn on
+        "mode": state.AGENT.mode(now).name,
+        "recalled": None,
+        "seat": {},
+        "handover": "",
+    }
+
+
+async def fill(state: AgentState, runtime: Runtime[Context]) -> JSON:
+    """Interview the person for a page; once nothing is missing, the next mode answers in the same turn.
+
+    Nothing is noted of a private turn.
+
+    Raises:
+        ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
+    """
+    mode = state.AGENT.named(state.mode)
+    assert mode.fills is not None  # noqa: S101 (the edges lead here for no other mode)
+    channel = mode.fills.channel()
+    before: Notebook = getattr(state, channel)
+
+    def make_prompt(page: Notebook, messages: list[AnyMessage]) -> Prompt:
+        now = state.model_copy(update={channel: page, "messages": [*state.messages, *messages]})
+        return prompts.interview_prompt(now, runtime.context, mode, page)
+
+    page, messages, notices = await interview(
+        before,
+        runtime,
+        make_prompt,
+        node=mode.name,
+        turn=state.turn,
+        question=prompts.QUESTION,
+        private=is_private(state),
+    )
+    update: JSON = {"messages": messages, "notices": notices, channel: page.patch_from(before)}
+    if page.complete:
+        messages[-1] = messages[-1].model_copy(update={"content": prompts.COMPLETE})
+        update["mode"] = state.AGENT.mode(state.model_copy(update={channel: page})).name
+    return update
+
+
+async def recall(state: AgentState, runtime: Runtime[Context]) -> JSON:
+    """Recall for the turn; if the store fails, the conversation goes on without, and a notice says so."""
+    return await recall_or_notice(state.turn, memories_for(state, runtime))
+
+
+async def respond(state: AgentState, runtime: Runtime[Context]) -> JSON:
+    """Answer the person as the turn's mode says, call tools, or both.
+
+    Raises:
+        ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
+    """
+    state = await with_recalled(state, runtime, memories_for)
+    mode = state.AGENT.named(state.mode)
+    prompt, rounds = prompts.reply_prompt(state, runtime.context, mode), runtime.context.max_tool_rounds
+    tools = tools_of(state.AGENT, private=is_private(state))
+    message = await reply(state, runtime, prompt, node=mode.name, tools=tools, most_rounds=rounds)
+    return {"messages": [message]}
+
+
+async def update_pages(state: AgentState, runtime: Runtime[Context]) -> JSON:
+    """Ask the model, once for all pages that are due, for patches of them; no call means no change.
+
+    A patch that does not fit is sent back once with the reason. If it still does not, its page stays as it was, and so
+    do all if the model fails; a notice says so, and the next turn's update covers this turn too. The model does not see
+    private turns.
+    """
+    due = due_pages(state)
+    first = min(state.noted.get(name, 0) for name in due) + 1
+    public = public_turns(state.transcript(first, state.turn))
+    turns = oldest_within(public, runtime.context.buffer_tokens)
+    last = state.turn if len(turns) == len(public) else turns[-1]["turn"]  # private turns need no notes
+    due = [name for name in due if state.noted.get(name, 0) < last]
+    if not turns:
+        return {"noted": state.noted | dict.fromkeys(due, last)}
+    pages: list[Notebook] = [getattr(state, name) for name in due]
+    try:
+        notes = await take_notes(pages, prompts.update_prompt(state, due, turns), runtime.context)
+    except QuestbookError as error:
+        _log.warning("Turn %d was not noted: %s", state.turn, error)
+        text = f"The pages ({', '.join(due)}) were not updated; the next turn will catch up. {error}"
+        return {"notices": [notice(state.turn, "update_pages", text)]}
+    refused = [name for name, page in zip(due, pages, strict=True) if type(page).__name__ in notes.refused]
+    remarks = list(notes.remarks)
+    if notes.problems:
+        _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
+        outcome = (
+            f"Not all was noted; the next turn will catch up ({', '.join(refused)})."
+            if refused
+            else "A call that is no page's was not done; no later turn will come back to it."
+        )
+        remarks.append(f"{outcome} {' '.join(notes.problems)}")
+    changed = {name: patch for name, patch in zip(due, notes.patches, strict=True) if name not in refused}
+    return {
+        "noted": state.noted | dict.fromkeys(changed, last),
+        **{name: patch for name, patch in changed.items() if patch},
+        "notices": [notice(state.turn, "update_pages", text) for text in remarks],
+    }
+
+
+def due_pages(state: AgentState) -> list[str]:
+    """Return the channels of the pages that are written after this turn, as their policies say."""
+    kept = state.AGENT.kept.items()
+    return [name for name, page in kept if page.UPDATE.due(state.turn, state.noted.get(name, 0))]
+
+
+async def memories_for(state: AgentState, runtime: Runtime[Context]) -> list[JSON]:
+    """Recall the exchanges that fit the message best and are not in the prompt."""
+    options = state.AGENT.recall or Recall.of(runtime.context)
+    shown = conversation(state, runtime.context)
+    return await recall_exchanges(state, runtime, shown, datetime.now(UTC).astimezone(), options)

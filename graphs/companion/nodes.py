@@ -1,0 +1,116 @@
+"""The companion's nodes `recall`, `respond` and `remember`; `use_tools` is in `tools`, `condense` in `turn.buffer`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from langgraph.runtime import Runtime
+from langgraph.store.base import PutOp
+
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.ltm import character_memories, ltm_of, memory_ops, with_memories
+from questbook.graphs.companion.prompts import assist_prompt
+from questbook.graphs.companion.shared_sections import fetch_shared
+from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.companion.tools import tools_for
+from questbook.graphs.turn import exchanges
+from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.reply import reply
+from questbook.graphs.turn.sessions import join
+from questbook.graphs.turn.turn import open_turn
+from questbook.memory.archive.archival_memory import entry_writes
+from questbook.memory.archive.results import find_timezone
+from questbook.memory.buffer.turns import split_turns, turn_text
+from questbook.memory.recall.age import phrase_age
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.remember import PAUSE
+from questbook.memory.timeline.timeline import Segment
+from questbook.notebooks import CoreNotebook, sections_of
+from questbook.types import JSON
+
+
+async def recall(state: CompanionState, runtime: Runtime[Context]) -> JSON:
+    """Open the turn: take over the past or the configured sections, fetch shared sections, recall.
+
+    Raises:
+        LtmConfigError: The settings of the character's memory are wrong; the message is kept, and the turn can be run
+            again.
+        PastUnknownError: The store cannot say whether there is a past.
+    """
+    before = state.core
+    past = await join(state, runtime)
+    core = before if state.turn else CoreNotebook.load(past.pop("core", None) or sections_of(runtime.context.core))
+    state = state.model_copy(update={**past, "core": core})
+    # Wrong settings are reported before anything is done with them.
+    await ltm_of(runtime.context, runtime.server_info)
+    opened = open_turn(state, runtime)
+    opened |= _clock(state, runtime.context) if opened["turn"] != state.turn else {}
+    now = state.model_copy(update=opened)
+
+    async def memories() -> list[JSON]:
+        nonlocal core
+        core = await fetch_shared(now.core, runtime.store, runtime.context.user)
+        return await memories_for(now, runtime)
+
+    recalled = await exchanges.recall_or_notice(now.turn, memories())
+    return {**past, **opened, **recalled, "core": core.patch_from(before)}
+
+
+async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:
+    """Answer the person, call tools, or both.
+
+    Raises:
+        LtmConfigError: The settings of the character's memory have become wrong.
+        ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
+    """
+    state = await exchanges.with_recalled(state, runtime, memories_for)
+    prompt, rounds = assist_prompt(state, runtime.context), runtime.context.max_tool_rounds
+    if (ltm := await ltm_of(runtime.context, runtime.server_info)) is not None:
+        prompt = with_memories(prompt, state.recalled or [], ltm, runtime.context)
+    message = await reply(state, runtime, prompt, node="respond", tools=tools_for(state), most_rounds=rounds)
+    return {"messages": [message]}
+
+
+async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
+    """Store each turn that is not stored yet, with its archival entries and, with `ltm_config`, character memories.
+
+    Raises:
+        LtmConfigError: The settings of the character's memory have become wrong; the reply is kept, and the turn is
+            stored when the thread is run again.
+    """
+    ltm = await ltm_of(runtime.context, runtime.server_info)
+    archive = campaign_namespace(runtime.context.user, runtime.context.campaign, "archive")
+
+    def writes(turns: list[JSON], timeline: list[Segment], origin: JSON) -> list[PutOp]:
+        ops: list[PutOp] = []
+        for turn in dict.fromkeys(entry["turn"] for entry in state.archived):
+            entries = [entry for entry in state.archived if entry["turn"] == turn]
+            # An entry keeps the time at which it was archived: a failed write may come a turn late.
+            ops += entry_writes(archive, [{**origin, **entry} for entry in entries], timeline, turn, {})
+        return ops + (memory_ops(state, runtime, ltm, turns, timeline, origin) if ltm else [])
+
+    update = await exchanges.remember(state, runtime, writes)
+    written = runtime.store is not None and "remembered_through" in update
+    return update | ({"archived": []} if written else {})
+
+
+async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[JSON]:
+    """Recall the exchanges that fit the message best and are not in the prompt, as `recall_exchanges` does.
+
+    With `ltm_config` the character's own memories are recalled in their place (`questbook.graphs.companion.ltm`).
+    """
+    context = runtime.context
+    shown = conversation(state, context)
+    if (ltm := await ltm_of(context, runtime.server_info)) is not None:
+        message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
+        return await character_memories(state, runtime, ltm, message, [message.text for message in shown])
+    now, options = datetime.now(find_timezone(context.timezone)), exchanges.Recall.of(context)
+    return await exchanges.recall_exchanges(state, runtime, shown, now, options)
+
+
+def _clock(state: CompanionState, context: Context) -> JSON:
+    now = datetime.now(UTC)
+    away = phrase_age(state.opened_at, now.astimezone(find_timezone(context.timezone))) if state.opened_at else ""
+    goes_on = state.session and now - datetime.fromisoformat(state.opened_at) <= PAUSE
+    session = state.session if goes_on else now.isoformat()
+    return {"opened_at": now.isoformat(timespec="seconds"), "away": away, "session": session}

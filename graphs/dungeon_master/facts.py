@@ -1,0 +1,258 @@
+"""The facts of a campaign: what the notes are shown as known, what they teach, and how that gets into the store.
+
+`update_state` shows the model `known_attributes` and reads its answer with `read_new_facts` into the channel `facts`.
+`remember` writes them with `write_waiting_facts` once their turn has its place on the timeline. What cannot be written
+stays in the channel, and the next turn writes it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from langchain_core.messages import HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore, GetOp
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.turn import notice
+from questbook.memory.buffer.turns import split_turns
+from questbook.memory.facts import marks
+from questbook.memory.facts.fact import TOOL, Fact
+from questbook.memory.facts.likeness import is_same_fact
+from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts, split_aside
+from questbook.memory.facts.writing import FactDraft, Slot, find_slots, subjects_in, write_facts
+from questbook.memory.text.wording import normalize
+from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.notebooks import render_value
+from questbook.types import JSON
+
+FACTS = "facts"
+"""Last label of the namespaces that hold facts."""
+_WRITTEN_AT_ONCE = 64  # facts that one turn writes; the rest wait for the next
+_MOST_WAITING = 500  # facts that may wait
+_KNOWN_TOKENS = 240  # that the known attributes may cost, in a campaign of any length
+_KNOWN_PEOPLE = 4  # the player's character and people whom turns name: a search for the facts of each
+_NO_FACTS = ("exchange", "lore")  # kinds of memories
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
+_log = logging.getLogger(__name__)
+
+
+class NewFacts(NamedTuple):
+    """What the model's notes taught.
+
+    Attributes:
+        facts: All facts that wait to be written, those of earlier turns first.
+        remarks: What was odd about them, for people.
+    """
+
+    facts: list[JSON]
+    remarks: list[str]
+
+
+async def known_attributes(
+    state: DungeonState, runtime: Runtime[Context], turns: Sequence[JSON], recalled: Iterable[Mapping[str, Any]]
+) -> str:
+    """List the known attributes of the character, of people whom turns name, and of what was recalled for them.
+
+    A line is {"subject", "attributes"}. Attributes of secrets are among them: the notes are the dungeon master's own.
+
+    Args:
+        state: The state before the notes.
+        runtime: With a store, or nothing is known.
+        turns: The turns to note, as `state.transcript` has them.
+        recalled: The memories in the prompt.
+    """
+    if runtime.store is None:
+        return ""
+    context = runtime.context
+    text = "\n".join(str(turn[part]) for turn in turns for part in ("player", "reply"))
+    keys = [str(memory["key"]) for memory in recalled if memory.get("key") and memory.get("kind") not in _NO_FACTS]
+    own = state.character.name or ""  # a reply calls the character "you"
+    people = [own, *sorted(subjects_in(text, state.quest.people))]
+    slots = await find_slots(
+        runtime.store,
+        campaign_namespace(context.user, context.campaign, FACTS),
+        text,
+        subjects=list(filter(None, people))[:_KNOWN_PEOPLE],
+        keys=keys,
+        timeline=state.timeline,
+        before=state.remembered_through + 1,  # a turn without a place yet may have the number of another future's
+    )
+    named = subjects_in(f"{text}\n{own}", (slot.subject for slot in slots))
+    shown = [slot for slot in slots if slot.key in keys or slot.subject in named]
+    aside = "\n".join(split_aside(str(turn["player"]))[1] for turn in turns).strip()
+    if aside:  # only talk out of character is about the person who plays
+        shown += await find_slots(runtime.store, player_namespace(context.user, FACTS), aside)
+    return "\n".join(_attribute_lines(shown))
+
+
+def read_new_facts(
+    state: DungeonState, turns: Sequence[JSON], arguments: Sequence[Any], recalled: Iterable[Mapping[str, Any]]
+) -> NewFacts:
+    """Read what the model sent as facts of some turns: of the story or the player, told, claimed or a rumour.
+
+    Args:
+        state: The state before the notes.
+        turns: The turns, as `state.transcript` has them.
+        arguments: Arguments of the model's calls of the tool `Facts`.
+        recalled: The memories in the prompt: a fact that only repeats one is not new.
+    """
+    facts, remarks = read_facts(list(arguments), datetime.now(UTC).astimezone())
+    origin = _origin(state, turns)
+    sentences = [
+        (key, sentence) for key, text in _memory_texts(state, recalled) for sentence in _SENTENCE_END.split(text)
+    ]
+    first, last = turns[0]["turn"], turns[-1]["turn"]
+    messages = _messages(state, first, last)
+    new: list[JSON] = []
+    for ordinal, fact in enumerate(classify_fact(fact, origin) for fact in facts):
+        echoes = next((key for key, sentence in sentences if _repeats(fact, sentence)), "")
+        new.append({"turns": [first, last], "ordinal": ordinal, "fact": fact.model_dump(), "echoes": echoes} | messages)
+    left_out = max(0, len(state.facts) + len(new) - _MOST_WAITING)
+    if left_out:
+        remarks.append(f"{left_out} facts were left out: {_MOST_WAITING} wait to be written already.")
+    return NewFacts([*state.facts, *new][:_MOST_WAITING], [f"{TOOL}: {remark}" for remark in remarks])
+
+
+async def write_waiting_facts(
+    state: DungeonState, runtime: Runtime[Context], timeline: Sequence[Segment], origin: Mapping[str, Any]
+) -> JSON:
+    """Write the facts that wait; return the channels to write.
+
+    Args:
+        state: The state; the turns of its facts have their places on the timeline.
+        runtime: With a store.
+        timeline: The timeline after the turn's claim.
+        origin: Where the turn was played: `thread`, `checkpoint`, `said_at`.
+    """
+    if not state.facts or runtime.store is None:
+        return {}
+    now, rest = state.facts[:_WRITTEN_AT_ONCE], state.facts[_WRITTEN_AT_ONCE:]
+    where = {name: origin.get(name) for name in ("thread", "checkpoint", "said_at")}
+    of_player, of_story = ([e for e in now if bool(e["fact"].get("of_player")) == mine] for mine in (True, False))
+    importance = 0
+    try:
+        importance = await _write_story(runtime.store, runtime.context, of_story, timeline, where)
+        of_story = []
+        await _write_player(runtime.store, runtime.context, of_player, where)
+    except Exception as error:  # noqa: BLE001 (any store or embedder may be behind this; no fact may be lost by it)
+        _log.warning("Facts of turn %d were not written: %s", state.turn, error, exc_info=True)
+        waiting = [*of_story, *of_player, *rest]
+        text = f"{len(waiting)} facts were not written to memory; the next turn will write them. {error}"
+        notices = [notice(state.turn, "remember", text)]
+        return {"facts": waiting, "unreflected": state.unreflected + importance, "notices": notices}
+    update: JSON = {"facts": rest, "unreflected": state.unreflected + importance}
+    if rest:
+        text = f"{len(now)} facts were written to memory; {len(rest)} more follow with the next turns."
+        update["notices"] = [notice(state.turn, "remember", text)]
+    return update
+
+
+async def _write_story(
+    store: BaseStore, context: Context, entries: Sequence[JSON], timeline: Sequence[Segment], where: JSON
+) -> int:
+    """Write what happened in the story; return the importance of what was new."""
+    drafts = []
+    for entry in entries:
+        turn, ordinal = entry["turns"][1], entry["ordinal"]
+        branch = branch_of(timeline, turn)
+        stamp = Stamp(branch, turn).to_json() | {
+            "at": marks.turn_position(turn, ordinal),
+            "turns": entry["turns"],
+            "cites": [],
+        }
+        value = Fact.model_validate(entry["fact"]).record() | stamp | where | {"messages": entry["messages"]}
+        drafts.append(FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"]))
+    if not drafts:
+        return 0
+    namespace = campaign_namespace(context.user, context.campaign, FACTS)
+    await write_facts(store, namespace, drafts, timeline=timeline)
+    # A record under the fact's own key was new, in this attempt or in one that was killed after it had written.
+    records = await store.abatch([GetOp(namespace, draft.key, refresh_ttl=False) for draft in drafts])
+    return sum(draft.value["importance"] for draft, record in zip(drafts, records, strict=True) if record is not None)
+
+
+async def _write_player(store: BaseStore, context: Context, entries: Sequence[JSON], where: JSON) -> None:
+    """Write what is known of the player. It does not rewind, so its keys follow from the message and the words."""
+    drafts, now = [], _moment(where["said_at"])
+    for entry in entries:
+        turn, text = entry["turns"][1], str(entry["fact"]["text"])
+        # A time orders turns by their last two digits, so those of the next hundred come a second later.
+        hundreds = turn // 100 - entries[0]["turns"][1] // 100
+        at = marks.time_position(now + timedelta(seconds=hundreds), turn, entry["ordinal"])
+        value = Fact.model_validate(entry["fact"]).record() | {"at": at, "turn": turn, "campaign": context.campaign}
+        value |= where | {"cites": [], "messages": entry["messages"]}
+        drafts.append(FactDraft(f"{marks.text_digest(entry['said'])}-{marks.text_digest(normalize(text))}", value))
+    if drafts:
+        await write_facts(store, player_namespace(context.user, FACTS), drafts)
+
+
+def _attribute_lines(slots: Iterable[Slot]) -> list[str]:
+    """Group attributes by subject, in the order in which subjects come, as many as fit."""
+    by_subject: dict[str, tuple[str, list[str]]] = {}
+    lines: dict[str, str] = {}
+    left = _KNOWN_TOKENS
+    for known in slots:
+        name = known.slot.partition("|")[0]
+        subject, attributes = by_subject.get(name, (known.subject, []))
+        if known.attribute in attributes:  # as a secret or a claim, too
+            continue
+        line = render_value({"subject": subject, "attributes": [*attributes, known.attribute]})
+        before = count_tokens_approximately([lines[name]]) if name in lines else 0
+        cost = count_tokens_approximately([line]) - before
+        if cost <= left:
+            left -= cost
+            by_subject[name] = (subject, [*attributes, known.attribute])
+            lines[name] = line
+    return list(lines.values())
+
+
+def _origin(state: DungeonState, turns: Sequence[JSON]) -> FactOrigin:
+    words = [split_aside(str(turn["player"])) for turn in turns]
+    # Only what the dungeon master told, rolled or had noted before can confirm what a player writes.
+    replies = [render_value({name: turn[name] for name in ("rolls", "reply") if name in turn}) for turn in turns]
+    name = state.character.name
+    return FactOrigin(
+        player="\n".join(spoken for spoken, _ in words),
+        aside="\n".join(aside for _, aside in words),
+        reply="\n".join([*replies, state.quest.render(), state.character.render()]),
+        names=list(dict.fromkeys(filter(None, (name, *name.split()[:1])))),
+    )
+
+
+def _memory_texts(state: DungeonState, recalled: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return key and words of each memory."""
+    texts = []
+    for memory in recalled:
+        words = "\n".join(str(memory[part]) for part in ("text", "player", "reply") if memory.get(part))
+        key = str(memory.get("key") or "")
+        if not key and isinstance(turn := memory.get("turn"), int) and 0 < turn <= state.turn:
+            key = record_key(branch_of(state.timeline, turn), turn, "exchange")
+        texts.append((key or marks.text_digest(words), words))
+    return texts
+
+
+def _repeats(fact: Fact, sentence: str) -> bool:
+    """Whether a fact only says what a recalled sentence says."""
+    recalled = {"text": sentence, "kind": fact.kind, "claimed_by": fact.claimed_by}
+    return bool(sentence.strip()) and is_same_fact(fact.record(), recalled)
+
+
+def _messages(state: DungeonState, first: int, last: int) -> JSON:
+    """Return the ids of the turns' messages, and of the player's first one as `said`."""
+    turns = [messages for turn, messages in split_turns(state.messages, state.turn) if first <= turn <= last]
+    messages = [message for turn in turns for message in turn if message.id]
+    said = next((message.id for message in messages if isinstance(message, HumanMessage)), "")
+    return {"messages": [message.id for message in messages], "said": said}
+
+
+def _moment(said_at: Any) -> datetime:
+    return datetime.fromisoformat(said_at) if isinstance(said_at, str) and said_at else datetime.now(UTC)

@@ -1,0 +1,145 @@
+"""The message buffer: which turns are in the prompt, which leave after a reply, and the running summary."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
+from langgraph.constants import TAG_NOSTREAM
+from langgraph.runtime import Runtime
+
+from questbook.graphs.errors import QuestbookError
+from questbook.graphs.models.answer import ask
+from questbook.graphs.models.chat_models import chat_model
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, escaped, prompt_about_turns
+from questbook.graphs.turn.state import TurnState
+from questbook.graphs.turn.turn import notice, public_turns
+from questbook.memory.buffer.policies import (
+    Buffer,
+    BufferPolicy,
+    Eviction,
+    LastTurns,
+    RunningSummary,
+    TokenBudget,
+    Unbounded,
+)
+from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer, clip_summary
+from questbook.types import JSON
+
+_log = logging.getLogger(__name__)
+
+
+class ModelSummarizer(NamedTuple):
+    """Summarises by the settings' model.
+
+    Attributes:
+        settings: Name the model.
+        instructions: Instructions to the model, with {words} for how many it may write.
+    """
+
+    settings: Settings
+    instructions: str
+
+    async def fold(self, summary: str, turns: Sequence[Mapping[str, Any]], tokens: int) -> str:
+        """Ask the model.
+
+        Raises:
+            QuestbookError: It cannot be loaded, failed or said nothing.
+        """
+        prompt = summary_prompt(summary, [dict(turn) for turn in turns], tokens, self.instructions)
+        model = await chat_model(self.settings)
+        reply = await ask(model, prompt, model_name=self.settings.model, tags=[TAG_NOSTREAM])
+        return clip_summary(reply.text, tokens)
+
+
+def summary_prompt(summary: str, turns: Sequence[JSON], tokens: int, instructions: str) -> list[BaseMessage]:
+    """Make the prompt that folds turns into the summary of at most so many tokens."""
+    words = max(40, tokens * 6 // 10)  # three tokens for two words, and a margin
+    sections = [Section(INSTRUCTIONS, instructions.format(words=words)), Section("summary", escaped(summary))]
+    return prompt_about_turns(sections, turns)
+
+
+def summarizer_of(settings: Settings, instructions: str) -> Summarizer:
+    """Return the summarizer that the settings name."""
+    return ModelSummarizer(settings, instructions) if settings.summarizer == "model" else ExtractiveSummarizer()
+
+
+def policy_of(settings: Settings, instructions: str = "") -> BufferPolicy:
+    """Return the buffer policy that the settings name, with their summarizer.
+
+    Args:
+        settings: The settings.
+        instructions: Instructions to a summarizing model; only who folds turns needs them.
+    """
+    if settings.buffer == "unbounded":
+        return Unbounded()
+    if settings.buffer == "turns":
+        return LastTurns(settings.buffer_turns)
+    if settings.buffer == "summary":
+        return RunningSummary(settings.summary_offset, summarizer_of(settings, instructions))
+    return TokenBudget(settings.buffer_tokens, summarizer_of(settings, instructions))
+
+
+def conversation(state: TurnState, settings: Settings) -> list[AnyMessage]:
+    """Return the turns that are in the prompt word for word, as the buffer policy says."""
+    policy = state.BUFFER or policy_of(settings)
+    return policy.select(Buffer(state.messages, state.turn, state.summarised_through))
+
+
+def eviction(state: TurnState, settings: Settings) -> Eviction:
+    """Return what is to be done about the buffer once the last turn is answered; falsy if nothing is."""
+    policy = state.BUFFER or policy_of(settings)
+    return policy.evict(Buffer(state.messages, state.turn, state.summarised_through, state.may_leave))
+
+
+def condense(instructions: str) -> Callable[[TurnState, Runtime[Any]], Awaitable[JSON]]:
+    """Make the node that lets turns leave the buffer, as its policy says.
+
+    What the policy summarises goes into the summary; if the summarizer fails, sentences of the turns are taken instead,
+    and a notice says so. Private turns leave without a word in the summary.
+
+    Args:
+        instructions: Instructions to a summarizing model, with {words} for how many it may write.
+    """
+
+    async def condense(state: TurnState, runtime: Runtime[Any]) -> JSON:
+        settings: Settings = runtime.context
+        folded, dropped = eviction(state, settings)
+        update: JSON = {"messages": [RemoveMessage(m.id) for _, turn in dropped for m in turn if m.id]}
+        summarizer = (state.BUFFER or policy_of(settings, instructions)).summarizer
+        if folded and summarizer:
+            first, last = folded[0][0], folded[-1][0]
+            if turns := public_turns(state.transcript(first, last)):
+                update["summary"], failure = await fold(state.summary, turns, settings, summarizer)
+                update |= {"notices": [notice(state.turn, "condense", failure)]} if failure else {}
+            update["summarised_through"] = last
+        return update
+
+    return condense
+
+
+async def fold(summary: str, turns: Sequence[JSON], settings: Settings, summarizer: Summarizer) -> tuple[str, str]:
+    """Fold turns into a summary; if the summarizer fails, take sentences of the turns instead.
+
+    Args:
+        summary: The summary so far.
+        turns: Turns as {"turn", "player", "reply", …}, at least one.
+        settings: Say how long the summary may be and how long it may take.
+        summarizer: The summarizer.
+
+    Returns:
+        The new summary; and, if the summarizer failed, a line that says so.
+    """
+    budget = settings.summary_tokens
+    try:
+        async with asyncio.timeout(settings.update_timeout):
+            return await summarizer.fold(summary, turns, budget), ""
+    except (QuestbookError, TimeoutError) as error:
+        reason = str(error) or f"no answer within {settings.update_timeout:g} seconds"
+        _log.warning("Turns to %d were summarised without the model: %s", turns[-1]["turn"], reason)
+        extracted = await ExtractiveSummarizer().fold(summary, turns, budget)
+        return extracted, f"Older turns were summarised by taking sentences from them, not by the model. {reason}"

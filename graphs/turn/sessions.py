@@ -1,0 +1,113 @@
+"""Sessions: a new thread on a campaign goes on from the campaign's head.
+
+The head is what the last finished turn left: pages, summary, timeline. It is one item of the store; each finished turn
+moves it. A new thread takes it over as its past. Two threads that go on from one head part at their first turn, because
+the turn claims its place (`questbook.memory.timeline`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from langchain_core.messages import AIMessage
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore, PutOp
+
+from questbook.graphs.errors import PastUnknownError
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.state import TurnState
+from questbook.memory.buffer.turns import ASIDE
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.timeline import Segment
+from questbook.types import JSON
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
+
+PASTS = "pasts"
+"""Last label of the namespace that keeps what each thread took over when it began, by the thread's id."""
+
+_HEAD = "head"
+
+
+def head_op(state: TurnState, timeline: Sequence[Segment], settings: Settings, thread: str | None) -> PutOp:
+    """Make the write that moves the campaign's head to where this turn ends."""
+    value = {
+        "thread": thread,
+        "turn": state.turn,
+        "timeline": [list(segment) for segment in timeline],
+        **state.carried(),
+    }
+    return PutOp(campaign_namespace(settings.user, settings.campaign, _HEAD), _HEAD, value, index=False)
+
+
+async def head_of(store: BaseStore, settings: Settings) -> JSON | None:
+    """Return the campaign's head; None if no turn of it was finished."""
+    head = await store.aget(campaign_namespace(settings.user, settings.campaign, _HEAD), _HEAD)
+    return head.value if head else None
+
+
+async def past_of(store: BaseStore, settings: Settings, thread: str) -> JSON | None:
+    """Return the head that a thread took over when it began; None if it took over none."""
+    past = await store.aget(campaign_namespace(settings.user, settings.campaign, PASTS), thread)
+    head: JSON | None = past.value["head"] if past else None
+    return head
+
+
+async def move_head(state: TurnState, store: BaseStore, settings: Settings, thread: str | None) -> None:
+    """Move the campaign's head to a state that a person has gone to, so that a new thread goes on from there.
+
+    A state in which nothing has begun has no past: the head is removed, and a new thread begins the campaign again.
+    """
+    if state.begun:
+        await store.abatch([head_op(state, state.timeline, settings, thread)])
+    else:
+        await store.adelete(campaign_namespace(settings.user, settings.campaign, _HEAD), _HEAD)
+
+
+async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[JSON], str] | None = None) -> JSON:
+    """Return the channels with which a new thread takes over the campaign's past; {} if there is none.
+
+    The past of a thread is decided once: gone back to its first message, a thread must not take over the head that its
+    own abandoned future has left.
+
+    Args:
+        state: The thread's state.
+        runtime: The run's.
+        recap: Makes a recap of the head, which opens the thread; None, or an empty text: no recap.
+
+    Raises:
+        PastUnknownError: The store cannot say whether there is a past.
+    """
+    if state.turn or state.timeline or runtime.store is None:
+        return {}
+    try:
+        past = await _past(runtime.store, runtime)
+    except Exception as error:  # any store may be behind this; to start a new story instead would split the campaign
+        raise PastUnknownError(
+            f"Whether campaign {runtime.context.campaign!r} has a past cannot be read from the store: {error} "
+            "The message is kept; mend the store and run the turn again."
+        ) from error
+    if past is None:
+        return {}
+    text = recap(past) if recap else ""
+    return {
+        "turn": past["turn"],
+        "timeline": past["timeline"],
+        "remembered_through": past["turn"],
+        **{name: past[name] for name in (*state.CARRIED, *state.PAGES) if name in past},
+        **({"messages": [AIMessage(text, name=ASIDE)]} if text else {}),
+    }
+
+
+async def _past(store: BaseStore, runtime: Runtime[SettingsT]) -> JSON | None:
+    """Return the head that this thread goes on from, and keep it for when its first message is run again."""
+    pasts = campaign_namespace(runtime.context.user, runtime.context.campaign, PASTS)
+    thread = runtime.execution_info.thread_id if runtime.execution_info else None
+    if thread and (kept := await store.aget(pasts, thread)):
+        past: JSON | None = kept.value["head"]
+        return past
+    head = await head_of(store, runtime.context)
+    if thread:
+        await store.aput(pasts, thread, {"head": head}, index=False)
+    return head
