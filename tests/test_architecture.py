@@ -1,50 +1,165 @@
-"""The house rules that a reader relies on, held by a test."""
+"""The house rules that a reader relies on: one import name, rooms with doors, who may import whom."""
 
 import ast
+import re
+import sys
+import warnings
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("notebooks", "memory", "graphs")
-SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-FORBIDDEN = {"notebooks": ("memory", "graphs", "langchain", "langgraph"), "memory": ("notebooks", "graphs")}
-DOORS = ("questbook.graphs.terminal", "questbook.graphs.server")
-NAMES = {"utils", "helpers", "manager", "misc", "common"}
+FOLDERS = ("notebooks", "memory", "graphs")
+SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+PROGRAMS = [path for folder in ("tests", "examples", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")]
+TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+# Who may import whom: a room (a folder, or a loose module) to the rooms that it may import, besides itself.
+MEMORY = {
+    "errors": set(),
+    "text": {"errors"},
+    "embeddings": {"errors", "text"},
+    "store": {"embeddings", "text", "errors"},
+    "timeline": {"store", "text", "errors"},
+    "recall": {"timeline", "store", "embeddings", "text", "errors"},
+    "facts": {"recall", "timeline", "store", "embeddings", "text", "errors"},
+    "buffer": {"text", "errors"},
+    "archive": {"recall", "timeline", "store", "text", "errors"},
+    "lore": {"timeline", "store", "text", "errors"},
+    "ltm": {"recall", "timeline", "store", "embeddings", "text", "errors"},
+}
+LOOSE = {"errors", "settings"}
+GRAPHS = {
+    "errors": set(),
+    "settings": {"errors"},
+    "offline": set(),
+    "models": {"offline"} | LOOSE,
+    "turn": {"models"} | LOOSE,
+    "events": set(),
+    "history": {"turn"} | LOOSE,
+    "reflect": {"turn", "models"} | LOOSE,
+    "embedded": {"turn", "history", "models", "events"} | LOOSE,
+    "forgetting": {"turn", "history", "embedded"} | LOOSE,
+    "dungeon_master": {"turn", "models", "reflect", "history"} | LOOSE,
+    "companion": {"turn", "models", "reflect", "history"} | LOOSE,
+    "agent": {"turn", "models", "reflect", "history"} | LOOSE,
+}
+DOORS = ("terminal", "server")
+ROOMS = (
+    {"notebooks": {"types"}}
+    | {f"memory.{room}": {f"memory.{other}" for other in others} | {"types"} for room, others in MEMORY.items()}
+    | {
+        f"graphs.{room}": {f"graphs.{other}" for other in others}
+        | {f"memory.{other}" for other in MEMORY}
+        | {"notebooks", "types"}
+        for room, others in GRAPHS.items()
+    }
+)
 
 
+def module_of(path):
+    return "questbook." + ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_of(path): path for path in SOURCES}
+
+
+@cache
 def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    """List the modules that a file imports; `from x import y` is x.y where that is a module of ours, else x."""
+    names = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            base = "." * node.level + (node.module or "")
+            names += [full if (full := f"{base}.{alias.name}") in MODULES else base for alias in node.names]
+    return names
 
 
-def under(module, packages):
-    return any(module == package or module.startswith((package + ".", package + "_")) for package in packages)
+def room_of(module):
+    """Return the room of a module of Questbook: "memory.store", "graphs.errors", "notebooks", "types"; "" outside."""
+    parts = module.split(".")
+    if parts[0] != "questbook":
+        return ""
+    return ".".join(parts[1:2] if parts[1:2] in (["notebooks"], ["types"]) else parts[1:3])
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_packages_import_only_downwards(path):
-    package = path.relative_to(ROOT).parts[0]
-    assert [module for module in imports_of(path) if under(module, FORBIDDEN.get(package, ()))] == []
+def name_of(path):
+    return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_imports_the_doors(path):
-    inside = "questbook." + ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    if under(inside, DOORS):
+def code_blocks(path):
+    return re.findall(r"```(?:python|py|pycon)\n(.*?)```", path.read_text("utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *PROGRAMS], ids=name_of)
+def test_everything_is_imported_as_questbook(path):
+    local = {"memory", "graphs", "notebooks"}
+    assert [module for module in imports_of(path) if module.split(".")[0] in local or module.startswith(".")] == []
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+def test_documents_import_questbook_and_name_no_bare_module(path):
+    bare = r"^\s*(?:>>> )?(?:from|import) (?:memory|graphs|notebooks)\b"
+    assert [line for block in code_blocks(path) for line in block.splitlines() if re.match(bare, line)] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_room_imports_only_the_rooms_below_it(path):
+    room = room_of(module_of(path))
+    if room in ("memory", "graphs", *(f"graphs.{door}" for door in DOORS)) or room.startswith("graphs."):
         return
-    assert [module for module in imports_of(path) if under(module, DOORS)] == []
+    assert room in ROOMS, "a new room: say in ROOMS what it may import"
+    others = {room_of(module) for module in imports_of(path) if module.count(".") and room_of(module)}
+    assert others - ROOMS[room] - {room} == set()
 
 
-def test_every_file_is_one_idea_with_a_name_of_its_own():
-    too_long = {str(path): lines for path in SOURCES if (lines := len(path.read_text("utf-8").splitlines())) > 400}
-    assert too_long == {}
-    assert [path for path in SOURCES if NAMES & set(path.stem.lower().split("_"))] == []
-    assert [path for path in SOURCES if path.stem.endswith("_node")] == []
+def test_rooms_form_no_circle():
+    done = set()
+    while left := set(ROOMS) - done:
+        free = {room for room in left if ROOMS[room] - {"types"} <= done}
+        assert free, f"a circle among {sorted(left)}"
+        done |= free
+
+
+def test_modules_form_no_circle():
+    """Hold the same between modules, imports inside functions and for type checkers included."""
+    below = {
+        module: {name for name in imports_of(path) if name in MODULES and name != module}
+        for module, path in MODULES.items()
+    }
+    done = set()
+    while left := set(below) - done:
+        free = {module for module in left if below[module] <= done}
+        assert free, f"a circle among {sorted(left)}"
+        done |= free
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_nothing_imports_the_doors(path):
+    doors = {f"graphs.{door}" for door in DOORS}
+    assert {room_of(module) for module in imports_of(path)} & doors - {room_of(module_of(path))} == set()
+
+
+def test_notebooks_need_pydantic_alone():
+    allowed = {"questbook", "pydantic", "pydantic_core"}
+    others = {module.split(".")[0] for path in (ROOT / "notebooks").rglob("*.py") for module in imports_of(path)}
+    assert others - allowed - set(sys.stdlib_module_names) == set()
+
+
+@pytest.mark.parametrize(("folder", "most"), [("graphs", 5), ("memory", 3)])
+def test_few_modules_lie_loose_beside_the_rooms(folder, most):
+    assert len([path for path in (ROOT / folder).glob("*.py") if path.name != "__init__.py"]) <= most
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_module_is_one_idea_of_at_most_400_lines(path):
+    assert len(path.read_text("utf-8").splitlines()) <= 400
 
 
 def test_tests_are_flat():
