@@ -88,8 +88,8 @@ if TYPE_CHECKING:
     from questbook.memory.ltm.characters import memories_for, remember_message
     from questbook.memory.ltm.config import LtmConfig
     from questbook.memory.ltm.greeting import greeting_line, last_talk, note_session
-    from questbook.memory.ltm.import_ltm import import_ltm
     from questbook.memory.ltm.injection import inject
+    from questbook.memory.ltm.migration import import_ltm
     from questbook.memory.recall.query import Present, Query, Reason, Recalled, WeightedText, Weights
     from questbook.memory.recall.recall import recall
     from questbook.memory.store.faiss_store import FaissStore
@@ -181,7 +181,7 @@ _HOMES = {
     "questbook.memory.ltm.characters": ("memories_for", "remember_message"),
     "questbook.memory.ltm.config": ("LtmConfig",),
     "questbook.memory.ltm.greeting": ("greeting_line", "last_talk", "note_session"),
-    "questbook.memory.ltm.import_ltm": ("import_ltm",),
+    "questbook.memory.ltm.migration": ("import_ltm",),
     "questbook.memory.ltm.injection": ("inject",),
     "questbook.memory.recall.query": ("Present", "Query", "Reason", "Recalled", "WeightedText", "Weights"),
     "questbook.memory.recall.recall": ("recall",),

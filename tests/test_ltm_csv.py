@@ -8,9 +8,9 @@ from langgraph.store.memory import InMemoryStore
 from ltm_fixture import ROWS, rows, texts, write_database
 
 from questbook.memory.ltm.characters import MEMORIES
-from questbook.memory.ltm.csv_files import read_csv, write_csv
 from questbook.memory.ltm.curation import listed
-from questbook.memory.ltm.import_ltm import import_ltm
+from questbook.memory.ltm.extension_files import read_csv, write_csv
+from questbook.memory.ltm.migration import import_ltm
 from questbook.memory.timeline.namespaces import character_namespace
 
 
@@ -88,7 +88,7 @@ async def test_export_is_the_extensions_csv_and_goes_back_in(bot_memories, tmp_p
     assert data.count(b"\r\n") == 3
     assert b'""Miso""' in data
     assert b"old,\nand" in data
-    assert [row[:1] + row[2:] for row in read_csv(path).rows] == [
+    assert [row[:1] + row[2:] for row in read_csv(path).read] == [
         (number, text, f"2023-05-0{number + 1}T18:30:0{number}+00:00") for number, _, text, _ in ROWS
     ]
     (again,) = await import_ltm(store, path, user="ada")

@@ -11,9 +11,9 @@ from questbook import FaissStore
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.characters import EVERYONE, MEMORIES, memories_for
 from questbook.memory.ltm.curation import characters, delete, edit, listed
-from questbook.memory.ltm.database import read_database
+from questbook.memory.ltm.extension_files import read_database
 from questbook.memory.ltm.greeting import last_talk
-from questbook.memory.ltm.import_ltm import import_ltm
+from questbook.memory.ltm.migration import import_ltm
 from questbook.memory.timeline.namespaces import character_namespace
 
 
@@ -176,4 +176,4 @@ async def test_nothing_to_bring_over_is_said(tmp_path, store, what):
 
 def test_reading_does_not_depend_on_the_order_in_which_sqlite_finds_rows(tmp_path):
     path = write_database(tmp_path, [(n, "A", f"{9 - n} text", "2023-05-01 10:00:00") for n in range(10)])
-    assert [row.id for row in read_database(path).rows] == list(range(10))
+    assert [message.number for message in read_database(path).read] == list(range(10))

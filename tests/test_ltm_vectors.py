@@ -13,8 +13,7 @@ from questbook import FaissStore
 from questbook.memory.embeddings.embedders import HashEmbeddings, identify
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.curation import characters
-from questbook.memory.ltm.import_ltm import import_ltm, known_vectors
-from questbook.memory.ltm.vectors import KnownVectors, count_vectors, read_vectors
+from questbook.memory.ltm.migration import KnownVectors, count_vectors, import_ltm, read_known_vectors, read_vectors
 
 
 @pytest.fixture
@@ -58,8 +57,8 @@ def test_blosc_as_the_extension_wrote_it(tmp_path):
     [
         ({"zarr_format": 3}, "zarr format 3"),
         ({"shape": [3]}, "two dimensions"),
-        ({"order": "F"}, "not laid out"),
-        ({"chunks": [1000, 100]}, "not laid out"),
+        ({"order": "F"}, "not in the extension.s layout"),
+        ({"chunks": [1000, 100]}, "not in the extension.s layout"),
     ],
 )
 def test_arrays_of_another_kind_are_refused(tmp_path, change, said):
@@ -88,7 +87,7 @@ async def test_known_vectors_are_taken_over_instead_of_made_anew(bot_memories, t
             return super().embed_documents(texts)
 
     write_database(bot_memories / "chiharu", rows(5), vectors=4)
-    known, problems = known_vectors(bot_memories)
+    known, problems = read_known_vectors(bot_memories)
     assert problems == []
     assert len(known) == 4
     real = Mpnet(768)

@@ -13,10 +13,9 @@ from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.text import one_line
 from questbook.memory.ltm.characters import EVERYONE, MEMORIES
-from questbook.memory.ltm.csv_files import write_csv
 from questbook.memory.ltm.curation import characters, listed
-from questbook.memory.ltm.import_ltm import Brought, import_ltm, known_vectors
-from questbook.memory.ltm.vectors import MODEL
+from questbook.memory.ltm.extension_files import write_csv
+from questbook.memory.ltm.migration import MODEL, Imported, import_ltm, read_known_vectors
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 
 _SHOWN = 10  # reasons of one source that are shown; of more, their number
@@ -40,7 +39,7 @@ async def bring_ltm(context: Settings, directory: str, *, character: str | None,
     vectors: Mapping[str, list[float]] = {}
     problems: list[str] = []
     if MODEL in context.embeddings:
-        vectors, problems = await asyncio.to_thread(known_vectors, source)
+        vectors, problems = await asyncio.to_thread(read_known_vectors, source)
     async with open_store(home.memory, context.embeddings, known=vectors) as store:
         user = None if shared else context.user
         brought = await import_ltm(store, source, user=user, character=character)
@@ -52,7 +51,7 @@ async def bring_ltm(context: Settings, directory: str, *, character: str | None,
         _say(f"{len(vectors):,} vectors of {MODEL} were taken over.")
     added, known = sum(one.added for one in brought), sum(one.known for one in brought)
     skipped = sum(len(one.skipped) for one in brought)
-    _say(f"Brought over: {added:,} memories; there already: {known:,}; skipped, as told above: {skipped:,}.")
+    _say(f"Imported over: {added:,} memories; there already: {known:,}; skipped, as told above: {skipped:,}.")
     return any(one.added or one.known or not one.skipped for one in brought)
 
 
@@ -87,7 +86,7 @@ async def export_csv(context: Settings, directory: str, *, character: str | None
     return bool(memories)
 
 
-def _tell(one: Brought) -> None:
+def _tell(one: Imported) -> None:
     _say(f"{one.path}, {_name(one.character)}: {one.added:,} brought over, {one.known:,} there already")
     for what, reasons in (("skipped", one.skipped), ("note", one.notes)):
         for reason in reasons[:_SHOWN]:

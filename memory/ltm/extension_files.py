@@ -1,0 +1,311 @@
+"""Files of the LTM extension: its directories found, its databases and CSV exports read, a CSV export written.
+
+Nothing in the extension's directories is changed, and a damaged database is read as far as it goes.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from questbook.memory.errors import ImportFailedError
+from questbook.memory.ltm.characters import EVERYONE
+from questbook.memory.timeline.namespaces import character_name, escape_label, unescape_label
+
+NAMELESS = "someone"
+"""Speaker of a message without a name."""
+
+_DATABASE = "long_term_memory.db"
+_VECTORS = "long_term_memory_embeddings.zarr"
+_ROOT = "bot_memories"  # in the host's directory user_data
+_EXPORTS = "bot_csv_outputs"  # in user_data too
+_EXPORT_NAME = re.compile(r"\d{8}_\d{6}")  # directory of one export
+_TABLE = "long_term_memory"
+_COLUMNS = ["id", "name", "message", "timestamp"]
+_TIME = "%Y-%m-%d %H:%M:%S"
+
+
+class Source(NamedTuple):
+    """A file or directory to import from.
+
+    Attributes:
+        path: The database, the CSV file, or the vectors of a database that is missing.
+        kind: Which of them.
+        character: The character whose memories they are; `EVERYONE` for the one database of the legacy layout.
+    """
+
+    path: Path
+    kind: Literal["database", "csv", "vectors"]
+    character: str
+
+    @property
+    def vectors(self) -> Path:
+        """Path of the vectors of a database; they may be missing."""
+        return self.path.parent / _VECTORS
+
+
+class Message(NamedTuple):
+    """A message as the extension kept it.
+
+    Attributes:
+        number: Its id, which is the row of its vector; negative if it has none.
+        speaker: Who said it.
+        text: What was said.
+        said_at: When, ISO 8601 in UTC; "" if the extension's field is not a time.
+    """
+
+    number: int
+    speaker: str
+    text: str
+    said_at: str
+
+
+@dataclass
+class Messages:
+    """The messages read from one source.
+
+    Attributes:
+        read: The messages that can be imported, in the order of the source.
+        skipped: For each that cannot, the reason.
+        notes: What was changed in messages that can.
+    """
+
+    read: list[Message] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, number: int, name: object, message: object, timestamp: object) -> None:
+        """Add a message from the raw values of a row, or the reason why it is skipped."""
+        text, damaged = _decode(message)
+        if not text.strip():
+            self.skipped.append(f"row {number}: the message is empty")
+            return
+        speaker, time = _decode(name)[0].strip(), _decode(timestamp)[0]
+        said_at = _read_time(time)
+        notes = []
+        if damaged:
+            notes.append("bytes that are no UTF-8 were replaced")
+        if not speaker:
+            notes.append(f"it has no name, so {NAMELESS!r} said it")
+        if not said_at:
+            notes.append(f"{time!r:.40} is no time, so when it was said is unknown")
+        if notes:
+            self.notes.append(f"row {number}: {'; '.join(notes)}")
+        self.read.append(Message(number, speaker or NAMELESS, text, said_at))
+
+
+def find_sources(directory: Path) -> list[Source]:
+    """Find the databases, CSV exports and lone vectors below a directory, always in the same order.
+
+    Args:
+        directory: The directory of the extension, of its memories or exports, of one character, or above them; or a
+            database or CSV file. Links to directories are not followed.
+
+    Raises:
+        ImportFailedError: There is no such directory, or nothing to import in it.
+    """
+    if directory.is_file():
+        if directory.suffix.lower() == ".csv":
+            return [Source(directory, "csv", _character(directory.stem))]
+        return [Source(directory, "database", _owner(directory, directory.parent.resolve()))]
+    if not directory.is_dir():
+        raise ImportFailedError(
+            f"{directory} cannot be read: there is no such file or directory. Give the extension's directory, or its "
+            f"user_data/{_ROOT}."
+        )
+    sources = list(_walk(directory))
+    if not sources:
+        raise ImportFailedError(
+            f"In {directory} there is no {_DATABASE}, no {_VECTORS} and no CSV file. Give the extension's directory, "
+            f"or its user_data/{_ROOT}."
+        )
+    return sources
+
+
+def _walk(directory: Path) -> Iterator[Source]:
+    root = directory.resolve()
+    paths = sorted(path for path in directory.rglob("*") if path.name in (_DATABASE, _VECTORS) or _is_csv(path))
+    databases = [path for path in paths if path.name == _DATABASE and path.is_file()]
+    yield from (Source(path, "database", _owner(path, root)) for path in databases)
+    for path in paths:
+        if path.name == _VECTORS and path.is_dir() and path.with_name(_DATABASE) not in databases:
+            yield Source(path, "vectors", _owner(path, root))
+    for path in paths:
+        # The host has other CSV files: take those of an export, or of the directory that the caller named.
+        exported = _EXPORTS in path.parts or _EXPORT_NAME.fullmatch(path.parent.name)
+        if _is_csv(path) and (exported or (path.parent == directory and not databases)):
+            yield Source(path, "csv", _character(path.stem))
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() == ".csv" and path.is_file()
+
+
+def _owner(path: Path, root: Path) -> str:
+    """Return the character of a database: its folder's path below the extension's root, or below the searched one."""
+    folder = path.parent.resolve()
+    for above in (folder, *folder.parents):
+        if above.name == _ROOT:
+            return folder.relative_to(above).as_posix() if folder != above else EVERYONE
+    return folder.relative_to(root).as_posix() if folder != root and folder.is_relative_to(root) else EVERYONE
+
+
+def _character(stem: str) -> str:
+    """Return the character of a CSV file: the namespace in its name, which is escaped in our own exports."""
+    try:
+        return unescape_label(stem)
+    except ValueError:
+        return stem
+
+
+def read_database(path: Path) -> Messages:
+    """Read a database of the extension; a damaged one from its beginning and from its end.
+
+    Raises:
+        ImportFailedError: It is not a database of the extension, or nothing in it can be read.
+    """
+    raw: dict[int, tuple[object, object, object]] = {}
+    damage = ""
+    with _copy(path) as copy, closing(sqlite3.connect(copy)) as connection:
+        connection.text_factory = bytes
+        for order in ("ASC", "DESC"):
+            try:
+                for number, *values in connection.execute(
+                    f"SELECT id, name, message, timestamp FROM {_TABLE} ORDER BY id {order}"  # noqa: S608 - constants
+                ):
+                    key = number if isinstance(number, int) else -1 - len(raw)  # a table without a primary key
+                    raw[key] = (values[0], values[1], values[2])
+                break
+            except sqlite3.DatabaseError as error:
+                damage = str(error)
+                if "no such" in damage:
+                    raise ImportFailedError(f"{path}: {damage}; this is no database of the extension.") from error
+    if damage and not raw:
+        raise ImportFailedError(f"{path} cannot be read: {damage}.")
+    messages = Messages()
+    for number in sorted(raw):
+        messages.add(number, *raw[number])
+    if damage:
+        messages.skipped.append(f"the file is damaged ({damage}): the rows between those that were read are lost")
+    return messages
+
+
+def read_csv(path: Path) -> Messages:
+    """Read an export of the extension, or of `write_csv`.
+
+    Raises:
+        ImportFailedError: It cannot be read, is not in UTF-8, or is not such an export.
+    """
+    messages = Messages()
+    before = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a message may be longer than csv expects
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            for cells in reader:
+                if not cells or cells == _COLUMNS:
+                    continue
+                if (
+                    not messages.read
+                    and not messages.skipped
+                    and not (cells[0].isdecimal() and len(cells) == len(_COLUMNS))
+                ):
+                    raise ImportFailedError(
+                        f"{path} is no export of the extension: its first line is no {', '.join(_COLUMNS)}."
+                    )
+                if len(cells) != len(_COLUMNS):
+                    reason = f"line {reader.line_num}: {len(cells)} columns; expected {', '.join(_COLUMNS)}"
+                    messages.skipped.append(reason)
+                    continue
+                number = int(cells[0]) if cells[0].strip().isdecimal() else reader.line_num
+                messages.add(number, *cells[1:])
+    except csv.Error as error:
+        messages.skipped.append(f"line {reader.line_num}: {error}; what follows it was not read")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImportFailedError(f"{path} cannot be read: {error}.") from error
+    finally:
+        csv.field_size_limit(before)
+    return messages
+
+
+def write_csv(directory: Path, character: str, memories: Sequence[Mapping[str, Any]], now: datetime) -> Path:
+    """Write memories as the extension exports them: `<directory>/<YYYYMMDD_HHMMSS>/<namespace>.csv` (RFC 4180).
+
+    No header; ordered by time; rows end with CRLF and newlines in a message stay; times are UTC, "" if unknown. The
+    namespace is escaped, so that no character's name can lead out of the directory.
+
+    Args:
+        directory: Directory of all exports; created if it is missing.
+        character: The character who has the memories.
+        memories: The records.
+        now: The time that names the export.
+
+    Returns:
+        The file.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    folder = directory / now.strftime("%Y%m%d_%H%M%S")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{escape_label(character_name(character))}.csv"
+    ordered = sorted(memories, key=lambda memory: str(memory.get("said_at", "")))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        for number, memory in enumerate(ordered):
+            writer.writerow(
+                [number, memory.get("speaker", ""), memory.get("text", ""), _write_time(memory.get("said_at"))]
+            )
+    return path
+
+
+def _write_time(said_at: object) -> str:
+    try:
+        return datetime.fromisoformat(str(said_at)).astimezone(UTC).strftime(_TIME)
+    except ValueError:
+        return ""
+
+
+def _read_time(text: str) -> str:
+    for form in (_TIME, f"{_TIME}.%f"):
+        try:
+            return datetime.strptime(text.strip(), form).replace(tzinfo=UTC).isoformat(timespec="seconds")
+        except ValueError:
+            continue
+    return ""
+
+
+def _decode(value: object) -> tuple[str, bool]:
+    """Return a value as text that can be stored, and whether something in it had to be replaced."""
+    if value is None:
+        return "", False
+    if isinstance(value, bytes):
+        text = value.decode("utf-8", "replace")
+        return text, "\ufffd" in text and "\ufffd".encode() not in value
+    text = str(value)
+    clean = text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be stored
+    return clean, clean != text
+
+
+@contextmanager
+def _copy(path: Path) -> Iterator[Path]:
+    """Copy a database with SQLite's files beside it: to open the original could already change it."""
+    with tempfile.TemporaryDirectory(prefix="questbook-") as directory:
+        copy = Path(directory) / path.name
+        try:
+            shutil.copyfile(path, copy)
+            for suffix in ("-journal", "-wal"):
+                if (companion := path.with_name(path.name + suffix)).is_file():
+                    shutil.copyfile(companion, copy.with_name(copy.name + suffix))
+        except OSError as error:
+            raise ImportFailedError(f"{path} cannot be read: {error.strerror or error}.") from error
+        yield copy
