@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from storyteller_game import Game
 
-from questbook.graphs.offline.storyteller.phrases import spoken
-from questbook.graphs.offline.storyteller.words import read
+from questbook.graphs.offline.storyteller.intent import read
+from questbook.graphs.offline.storyteller.texts import spoken
 
 
 @pytest.mark.parametrize(

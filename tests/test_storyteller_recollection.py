@@ -7,14 +7,13 @@ import random
 import pytest
 from storyteller_game import Game
 
-from questbook.graphs.offline.storyteller.recollection import remember
-from questbook.graphs.offline.storyteller.tables import table
+from questbook.graphs.offline.storyteller.recollection import Past, remember
+from questbook.graphs.offline.storyteller.texts import table
 
 
 def recalled(subject, question, said, reply):
     """What is remembered where nothing was said and told but this."""
-    nothing = {"page": {}, "character": {}, "summary": "", "memories": []}
-    return remember(subject, question, **nothing, exchanges=[(said, reply)], chance=random.Random(1))
+    return remember(subject, question, Past(exchanges=[(said, reply)]), random.Random(1))
 
 
 def test_what_somebody_said_is_told_with_their_words():

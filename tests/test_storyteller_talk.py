@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from storyteller_game import Game
 
-from questbook.graphs.offline.storyteller.words import read
+from questbook.graphs.offline.storyteller.intent import read
 
 
 def test_somebody_asked_for_a_name_gives_their_own():

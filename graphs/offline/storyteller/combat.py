@@ -1,179 +1,191 @@
-"""Combat: short and tense. A blow, an answer, and a decision."""
+"""Combat: short and tense. A blow, an answer, and a decision; and what becomes of one who falls."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
-from questbook.graphs.offline.storyteller import callings, choices, elsewhere, plot
-from questbook.graphs.offline.storyteller.abilities import armour, d20, modifier
-from questbook.graphs.offline.storyteller.death import fall, fallen
-from questbook.graphs.offline.storyteller.phrases import filled
+from questbook.graphs.offline.storyteller import plot
+from questbook.graphs.offline.storyteller.rules import armour_class, attack_of, d20
 from questbook.graphs.offline.storyteller.scene import Scene
-from questbook.graphs.offline.storyteller.tables import table
-from questbook.graphs.offline.storyteller.words import Intent
+from questbook.graphs.offline.storyteller.texts import fill, saying, table
+from questbook.types import JSON
 
-JSON = dict[str, Any]
-
-_FOE_STATE = ["barely scratched", "hurt", "hurt badly", "all but done"]
-
-
-def attack(scene: Scene, intent: Intent) -> None:
-    """Strike at a foe, or at a person, which has consequences."""
-    story = scene.story
-    foes = scene.foes_here()
-    said = f"{intent.what} {intent.whom}".strip()
-    missed = elsewhere.named(scene, intent.what)
-    person = story.person(intent.what, scene.people_here()) if intent.what and not missed else None
-    foe = story.foe(said, foes) or (foes[0] if foes and not person else None)
-    if foe is None and person is None:
-        person = _at_hand(scene, intent.what)
-    if foe is not None:
-        _exchange(scene, foe, story["foes"][foe])
-    elif person is not None:
-        name = story.names[person]
-        who = {
-            "hp": 6,
-            "ac": 11,
-            "hit": 2,
-            "harm": 2,
-            "strikes": [f"{name} hits back, wildly, with the nearest thing."],
-            "misses": [f"{name} swings at you and hits the furniture of the world."],
-            "person": person,
-        }
-        scene.meet(person, "hostile")
-        _exchange(scene, name, who)
-    elif missed:
-        elsewhere.miss(scene, missed)
-    else:
-        what = f"“{intent.what[:60]}”" if intent.what else "the empty air"
-        scene.say(f"You square up to {what}. Nobody here answers the challenge, which may be for the best.")
-        choices.offer(scene)
+_FOE_STATES = ["barely scratched", "hurt", "hurt badly", "all but done"]
+_SAVE_DC = 10  # SRD 5.1, "Death Saving Throws": 10 or higher succeeds; one roll stands for the best of five
 
 
-def _at_hand(scene: Scene, what: str) -> str | None:
-    """Whom "him" means: the one whom the character fights, or the only one here; a bare blow means the fight only."""
-    if not re.fullmatch(r"(?:him|her|it|them|back|on|again)?", what, re.I):
-        return None
-    here = scene.people_here()
+def fight_foe(scene: Scene, foe: str) -> None:
+    """Strike at a foe of the tale."""
+    _trade_blows(scene, foe, scene.story["foes"][foe])
+
+
+def fight_person(scene: Scene, person: str) -> None:
+    """Strike at a person, which has consequences."""
+    name = scene.story.names[person]
+    scene.meet(person, "hostile")
+    _trade_blows(scene, name, _as_foe(person, name))
+
+
+def opponent(scene: Scene) -> str | None:
+    """Return the person here with whom a fight is under way; the id."""
     fight = str(scene.secrets.get("fight") or "")
-    fought = next((person for person in here if fight.startswith(f"{scene.story.names[person]}: ")), None)
-    return fought or (here[0] if len(here) == 1 and re.fullmatch(r"him|her", what, re.I) else None)
+    return next((p for p in scene.people_here() if fight.startswith(f"{scene.story.names[p]}: ")), None)
 
 
 def size_up(scene: Scene, foe: str) -> None:
     """Describe a foe, and how it is faring."""
     about = scene.story["foes"][foe]
     scene.say(about["looks"])
-    left, most = _left(scene, foe, about)
+    left, most = _hit_points(scene, foe, about)
     if left < most:
         scene.say(f"It is {_state(left, most)}.")
 
 
 def press(scene: Scene) -> None:
-    """In a fight that is under way, whatever else one does, the foe strikes."""
-    story, fight = scene.tale, str(scene.secrets.get("fight") or "")
+    """In a fight that is under way, let the foe strike at one who does something else."""
+    fight = str(scene.secrets.get("fight") or "")
     foe = next((f for f in scene.foes_here() if fight.startswith(f"{f}: ")), None)
-    if story is not None and foe is not None:
-        _strike(scene, foe, story["foes"][foe])
+    if foe is not None and not scene.struck:
+        _strike_back(scene, foe, scene.story["foes"][foe])
 
 
-def parting_blow(scene: Scene) -> bool:
-    """Let the foe strike at one who runs; False if the runner falls."""
+def escape(scene: Scene) -> bool:
+    """Run from a fight, if there is one: the foe strikes once more. False if the runner falls."""
+    if not scene.secrets.get("fight"):
+        return True
+    if not scene.pieces:
+        scene.tell("fled")
     press(scene)
     scene.keep("fight", None)
-    return not fallen(scene)
+    return not scene.fallen
 
 
-def _exchange(scene: Scene, foe: str, about: JSON) -> None:
-    ability, die, weapon = callings.WEAPONS.get(callings.kind(scene.character), ("strength", "1d6", "blade"))
-    bonus = modifier(scene.character, ability)
-    left, most = _left(scene, foe, about)
-    blow = scene.roll(d20(bonus + 2), f"Attack on {_the(foe, about)}", int(about["ac"]))
+def is_dead(scene: Scene) -> bool:
+    """Whether the character is dead."""
+    return bool(scene.page.get("condition", {}).get("conditions", {}).get("dead"))
+
+
+def answer_dead(scene: Scene) -> None:
+    """Answer whatever the dead want to do."""
+    how = str(scene.page["condition"]["conditions"]["dead"])
+    scene.aside(fill(saying("dead"), {"name": scene.name, "how": how}))
+
+
+def _trade_blows(scene: Scene, foe: str, about: JSON) -> None:
+    attack = attack_of(scene.character)
+    left, most = _hit_points(scene, foe, about)
+    blow = scene.roll(d20(attack.modifier + 2), f"Attack on {_the(foe, about)}", int(about["ac"]))
     great = blow.get("natural") == 20
     if blow["success"]:
-        doubled = re.sub(r"^(\d+)", lambda n: str(int(n[1]) * 2), die) if great else die
-        damage = scene.roll(_plus(doubled, bonus), f"Damage with your {weapon}")
+        die = re.sub(r"^\d+", lambda match: str(int(match[0]) * 2), attack.damage) if great else attack.damage
+        damage = scene.roll(
+            f"{die}{attack.modifier:+d}" if attack.modifier else die, f"Damage with your {attack.weapon}"
+        )
         harm = max(1, int(damage["total"]))
         left -= harm
-        blows = table("great_hit" if great else "hits")
         points = f"{harm} point{'' if harm == 1 else 's'} of harm"
-        scene.say(_blow(scene.pick(blows, "hit"), foe, about, weapon=weapon, harm=points))
+        _tell_blow(scene, "great_hit" if great else "hits", foe, about, weapon=attack.weapon, harm=points)
     else:
-        scene.say(_blow(scene.pick(table("misses"), "miss"), foe, about, weapon=weapon))
+        _tell_blow(scene, "misses", foe, about, weapon=attack.weapon)
     if left <= 0:
-        _fall(scene, foe, about)
-        return
+        scene.keep("fight", None)
+        return _kill(scene, foe, about) if "person" in about else _beat(scene, foe, about)
     scene.keep("fight", f"{foe}: {left} of {most}")
-    scene.say(f"{_the(foe, about, upper=True)} is {_state(left, most)}.")
+    scene.say(f"{_the(foe, about, 'The')} is {_state(left, most)}.")
     scene.happening = f"{scene.name} is fighting {_the(foe, about)} at {scene.location()}."
-    _strike(scene, foe, about)
+    return _strike_back(scene, foe, about)
 
 
-def _strike(scene: Scene, foe: str, about: JSON) -> None:
-    blow = scene.roll(d20(int(about["hit"])), f"{_the(foe, about, upper=True)} strikes at you", armour(scene.character))
+def _strike_back(scene: Scene, foe: str, about: JSON) -> None:
+    scene.struck, scene.offers = True, False
+    reason = f"{_the(foe, about, 'The')} strikes at you"
+    blow = scene.roll(d20(int(about["hit"])), reason, armour_class(scene.character))
     now, most = scene.hit_points()
     if not blow["success"]:
         scene.say(scene.pick(about["misses"], "misses"), apart=True)
-        scene.say("Press on, try something else, or run?")
-        return
+        return scene.say("Press on, try something else, or run?")
     harm = int(about["harm"]) * (2 if blow.get("natural") == 20 else 1)
     now -= harm
     scene.say(f"{scene.pick(about['strikes'], 'strikes')} It costs you {harm}.", apart=True)
     if now <= 0:
-        fall(scene, _the(foe, about))
-        return
+        return _fall(scene, _the(foe, about))
     scene.note({"condition": {"hp": now}})
-    scene.say(
-        f"You have {now} of {most} hit points left. "
-        + ("You cannot take much more of this." if now * 3 <= most else "Do you press on?")
-    )
+    closing = "You cannot take much more of this." if now * 3 <= most else "Do you press on?"
+    return scene.say(f"You have {now} of {most} hit points left. {closing}")
 
 
-def _fall(scene: Scene, foe: str, about: JSON) -> None:
-    scene.keep("fight", None)
-    if "person" in about:
-        scene.meet(about["person"], "dead")
-        fate = f"killed by {scene.name}, day {scene.day()}"
-        scene.note({"people": {foe: {"alive": False, "fate": fate, "attitude": None}}})
-        scene.say(
-            f"{foe} falls, looks more surprised than anything, and does not get up. It is very quiet. You did that."
-        )
-        scene.mark(f"killed {about['person']}")
-        for witness in scene.people_here():
-            scene.meet(witness, "afraid of you")
-        scene.happening = f"{scene.name} has killed {foe} at {scene.location()}."
-        if not scene.people_here():
-            choices.offer(scene, apart=True)
-        else:
-            scene.say(f"{scene.story.names[scene.people_here()[0]]} backs away from you, both hands up.", apart=True)
-        return
+def _beat(scene: Scene, foe: str, about: JSON) -> None:
     plot.happen(scene, {"text": about["falls"], "sets": about.get("sets", f"beat {foe}")} | about.get("spoils", {}))
     scene.happening = f"The {foe} is beaten; {scene.name} stands at {scene.location()}."
 
 
-def _left(scene: Scene, foe: str, about: JSON) -> tuple[int, int]:
+def _kill(scene: Scene, name: str, about: JSON) -> None:
+    fate = f"killed by {scene.name}, day {scene.day()}"
+    scene.note({"people": {name: {"alive": False, "fate": fate, "attitude": None}}})
+    scene.say(f"{name} falls, looks more surprised than anything, and does not get up. It is very quiet. You did that.")
+    scene.mark(f"killed {about['person']}")
+    witnesses = scene.people_here()
+    for witness in witnesses:
+        scene.meet(witness, "afraid of you")
+    scene.happening = f"{scene.name} has killed {name} at {scene.location()}."
+    if witnesses:
+        scene.say(f"{scene.story.names[witnesses[0]]} backs away from you, both hands up.", apart=True)
+
+
+def _fall(scene: Scene, by: str) -> None:
+    """Fall, and die of it or not."""
+    scene.keep("fight", None)
+    scene.fallen = True
+    if scene.roll("1d20", "Death saving throw", _SAVE_DC)["success"]:
+        return _wake(scene)
+    how = f"killed by {by} at {scene.location()}, day {scene.day()}"
+    scene.note({"condition": {"hp": 0, "conditions": {"dead": how}}})
+    scene.tell("dying", by=by)
+    scene.say(fill(saying("died"), {"name": scene.name}), apart=True)
+    scene.happening = f"{scene.name} is dead, {how}."
+    return None
+
+
+def _wake(scene: Scene) -> None:
+    start = str(scene.story["start"])
+    _, most = scene.hit_points()
+    scene.pass_time(to_dawn=True)
+    scene.pay(-3)
+    scene.note(
+        {
+            "location": start,
+            "condition": {"hp": max(1, most // 2), "conditions": {"battered": "until a night's rest"}},
+        }
+    )
+    scene.tell("downed", start=start)
+    scene.say("You are alive. It seems worth building on.")
+    scene.happening = f"{scene.name} was beaten senseless and woke at {start}."
+
+
+def _as_foe(person: str, name: str) -> JSON:
+    """Return how a person of the tale fights; `person` marks the entry as one."""
+    blows: JSON = fill({"strikes": table("person_strikes"), "misses": table("person_misses")}, {"who": name})
+    return {"hp": 6, "ac": 11, "hit": 2, "harm": 2, "person": person} | blows
+
+
+def _hit_points(scene: Scene, foe: str, about: JSON) -> tuple[int, int]:
+    """Return a foe's hit points now and at most."""
     most = int(about["hp"])
-    found = re.fullmatch(rf"{re.escape(foe)}: (\d+) of \d+", str(scene.secrets.get("fight") or ""))
-    return (min(int(found[1]), most) if found else most), most
+    match = re.fullmatch(rf"{re.escape(foe)}: (\d+) of \d+", str(scene.secrets.get("fight") or ""))
+    return (min(int(match[1]), most) if match else most), most
 
 
 def _state(left: int, most: int) -> str:
-    return _FOE_STATE[min(3, math.floor((most - left) * 4 / most))]
+    return _FOE_STATES[min(3, math.floor((most - left) * 4 / most))]
 
 
-def _the(foe: str, about: JSON, *, upper: bool = False) -> str:
-    if "person" in about:
-        return foe
-    return f"{'The' if upper else 'the'} {foe}"
+def _the(foe: str, about: JSON, article: str = "the") -> str:
+    return foe if "person" in about else f"{article} {foe}"
 
 
-def _blow(text: str, foe: str, about: JSON, **parts: str) -> str:
-    """Fill in a sentence about "the {foe}"; people have no article."""
-    named = re.sub(r"\b[Tt]he (?=\{foe\})", "", text) if "person" in about else text
-    return filled(named, foe=foe, **parts)
-
-
-def _plus(die: str, bonus: int) -> str:
-    return f"{die}{bonus:+d}" if bonus else die
+def _tell_blow(scene: Scene, occasion: str, foe: str, about: JSON, **parts: str) -> None:
+    """Tell a blow; "the {foe}" loses its article if the foe is a person."""
+    text = scene.pick(table(occasion), occasion)
+    text = re.sub(r"\b[Tt]he (?=\{foe\})", "", text) if "person" in about else text
+    scene.say(fill(text, {"foe": foe} | parts))

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from questbook.graphs.offline.storyteller import (
-    acts,
-    belongings,
-    checks,
+    attempts,
     choices,
     combat,
+    downtime,
+    people,
+    places,
     plot,
-    search,
-    sight,
-    strangers,
-    talk,
-    travel,
+    things,
 )
-from questbook.graphs.offline.storyteller.death import is_dead, tell_dead
-from questbook.graphs.offline.storyteller.phrases import filled, lower, spoken
-from questbook.graphs.offline.storyteller.prune import prune
-from questbook.graphs.offline.storyteller.puzzle import puzzle
+from questbook.graphs.offline.storyteller.intent import Intent, read
+from questbook.graphs.offline.storyteller.notes import shorten
 from questbook.graphs.offline.storyteller.scene import RollWantedError, Scene, compose
-from questbook.graphs.offline.storyteller.tables import saying, table
-from questbook.graphs.offline.storyteller.words import Intent, read
+from questbook.graphs.offline.storyteller.texts import lower, saying, spoken
 from questbook.notebooks import merge_patch
-
-JSON = dict[str, Any]
+from questbook.types import JSON
 
 
 @dataclass(frozen=True)
@@ -63,152 +55,156 @@ def resolve(
         page: The quest's page before the turn.
         character: The character's page.
         words: What the player wrote.
-        rolls: What the dice have said in this turn so far.
+        rolls: Results of `roll_dice` in this turn so far.
         seed: The storyteller's seed.
         dice: Whether more dice may be asked for.
     """
     scene = Scene(page=_tidy(page), character=character, words=words, rolls=rolls, seed=seed, dice=dice)
     intent = read(words)
-    fresh = not scene.page.get("scene") and not scene.secrets.get("tale")
-    if fresh:
+    if not scene.page.get("scene") and not scene.secrets.get("tale"):
         plot.open_tale(scene)
-        return Outcome(scene.text(), prune(scene))
-    if is_dead(scene):
-        tell_dead(scene)
-    elif intent.verb == "recall":
-        if not _answered_here(scene, intent):
+        return Outcome(scene.text(), shorten(scene))
+    try:
+        if combat.is_dead(scene):
+            combat.answer_dead(scene)
+        elif intent.verb != "recall":
+            _act(scene, intent)
+        elif not _answer_here(scene, intent):
             return Outcome(asks_memory=intent.what or intent.said)
-    else:
-        try:
-            _tell(scene, intent)
-        except RollWantedError as wanted:
-            return Outcome(wants_roll=wanted.call)
-    if scene.quiet:
-        return Outcome(scene.text())
-    plot.close_tale(scene)
-    _remind(scene, intent)
-    _pass(scene, intent)
-    return Outcome(scene.text(), prune(scene))
+        _conclude(scene, intent)
+    except RollWantedError as wanted:
+        return Outcome(wants_roll=wanted.call)
+    return Outcome(scene.text()) if scene.quiet else Outcome(scene.text(), shorten(scene))
 
 
-def fold(
-    page: JSON, character: JSON, turns: Sequence[JSON], *, seed: int | None = None
-) -> tuple[JSON, list[tuple[JSON, Outcome]]]:
-    """Tell several turns again, in order; return the page after them and each turn's outcome.
+def fold(page: JSON, character: JSON, turns: Sequence[JSON], *, seed: int | None = None) -> JSON:
+    """Tell several turns again, in order; return the patch of them all.
 
     The reply says which page a turn was told from: if noting had failed before, it was the page as it stands.
     """
-    now, outcomes = dict(page), []
-    total: JSON = {}
+    now = dict(page)
+    patch: JSON = {}
     for turn in turns:
-        said, reply = str(turn.get("player") or ""), str(turn.get("reply") or "")
+        words, reply = str(turn.get("player") or ""), str(turn.get("reply") or "")
         rolls = [roll for roll in turn.get("rolls") or [] if isinstance(roll, dict)]
-        told = [resolve(before, character, said, rolls, seed=seed, dice=False) for before in (now, page)]
-        outcome = next((o for o in told if o.text and o.text in reply), told[0])
+        outcomes = [resolve(before, character, words, rolls, seed=seed, dice=False) for before in (now, page)]
+        outcome = next((o for o in outcomes if o.text and o.text in reply), outcomes[0])
         now = merge_patch(now, outcome.patch)
-        total = compose(total, outcome.patch)
-        outcomes.append((turn, outcome))
-    return total, outcomes
+        patch = compose(patch, outcome.patch)
+    return patch
 
 
-def _tell(scene: Scene, intent: Intent) -> None:
+def _act(scene: Scene, intent: Intent) -> None:
+    """Do what the player wants to do."""
     if scene.tale is None and intent.verb not in _WITHOUT_TALE:
         plot.open_tale(scene)
-        return None
-    if scene.tale is not None and (called := strangers.called_for(scene, intent)):
-        return strangers.miss(scene, called)
-    return _ACTS.get(intent.verb, puzzle)(scene, intent)
+    elif scene.tale is not None and (name := people.stranger(scene, intent)):
+        people.miss_stranger(scene, name)
+    else:
+        _ACTS.get(intent.verb, _guess)(scene, intent)
 
 
-def _answered_here(scene: Scene, intent: Intent) -> bool:
-    """Answer a question from what stands before the character's eyes, if it is about that."""
-    return scene.tale is not None and (sight.point_out(scene, intent) or talk.answer_aloud(scene, intent))
-
-
-def _remind(scene: Scene, intent: Intent) -> None:
-    """Come back to the second of two things that the player wanted to do, if the first has left room for it."""
+def _conclude(scene: Scene, intent: Intent) -> None:
+    """End the turn: choices, the blow of a foe, the end of a tale, the clock, the page's field `scene`."""
+    if scene.offers and not plot.ending(scene):
+        choices.offer(scene)
+    if scene.quiet:
+        return
+    combat.press(scene)
+    plot.close_tale(scene)
     if intent.then and scene.tale and not scene.secrets.get("fight"):
-        scene.say(filled(scene.pick(table("one_at_a_time"), "then"), then=lower(spoken(intent.then))), apart=True)
-
-
-def _pass(scene: Scene, intent: Intent) -> None:
-    """Let the beat and the clock go on, and say on the page what is happening."""
+        scene.tell("one_at_a_time", apart=True, then=lower(spoken(intent.then)))
     scene.keep("beat", str(scene.beat + 1))
     if scene.beat % 9 == 0 and intent.verb not in ("rest", "wait"):
         scene.pass_time()
-    here = scene.location()
-    scene.note({"scene": (scene.happening or f"{scene.name} is at {here}, {scene.hour()}.")[:240]})
+    scene.note({"scene": (scene.happening or f"{scene.name} is at {scene.location()}, {scene.hour()}.")[:240]})
+
+
+def _answer_here(scene: Scene, intent: Intent) -> bool:
+    """Answer a question from what is here to be seen and asked; False if memory has to answer it."""
+    return scene.tale is not None and (places.point_out(scene, intent) or people.answer_aloud(scene, intent))
+
+
+def _question(scene: Scene, intent: Intent) -> None:
+    """Take a loose question to one who may know."""
+    here = scene.people_here()
+    if not here:
+        return choices.shrug(scene, intent.said)
+    person = people.who_knows(scene, intent.said) or scene.story.person(intent.said, here) or here[0]
+    return people.answer(scene, person, intent.what or intent.said)
+
+
+def _guess(scene: Scene, intent: Intent) -> None:
+    """Guess what words that were not understood mean here, or hold out some that would be understood."""
+    if plot.foreseen(scene, "use give take", intent.said) or plot.obstacle(scene, intent.said):
+        return None
+    ways = scene.story["places"][scene.location()]["ways"]
+    if len(intent.said.split()) < 5 and (towards := scene.story.place(intent.said, ways)):
+        return places.travel(scene, towards)
+    if people.who_knows(scene, intent.said):
+        return _question(scene, intent)
+    return choices.shrug(scene, intent.said)
+
+
+def _be_silent(scene: Scene, _: Intent) -> None:
+    scene.aside("You say nothing, and for a moment the story holds its breath with you.", offers=True)
+
+
+def _refuse_instructions(scene: Scene, _: Intent) -> None:
+    here = scene.people_here()
+    scene.quiet = True
+    witness = f"{scene.story.names[here[0]]} pretends not to have heard." if here else "A crow edges away from you."
+    scene.tell("odd_words", witness=witness)
+
+
+def _refuse_claim(scene: Scene, intent: Intent) -> None:
+    scene.quiet = True
+    scene.tell("refused", echo=f"“{intent.what.strip()[:80] or 'that'}”")
+
+
+def _be_honest(scene: Scene, _: Intent) -> None:
+    scene.aside(saying("honest"))
+    scene.say(f"And you, {scene.name}, are in {scene.location()}, with a decision to make.", apart=True)
 
 
 def _tidy(page: JSON) -> JSON:
-    """Read a page generously: what is not the shape that it should be counts as empty."""
-    tables_of = ("quests", "people", "inventory", "condition", "clock", "facts", "secrets", "fallen")
-    tidy = {name: value for name, value in page.items() if isinstance(value, dict) or name not in tables_of}
+    """Read a page generously: what has not the shape that it should have counts as empty."""
+    objects = ("quests", "people", "inventory", "condition", "clock", "facts", "secrets", "fallen")
+    tidy = {name: value for name, value in page.items() if isinstance(value, dict) or name not in objects}
     for name in ("people", "quests"):
         tidy[name] = {key: entry for key, entry in tidy.get(name, {}).items() if isinstance(entry, dict)}
     return tidy
 
 
-def _odd_words(scene: Scene, _: Intent) -> None:
-    scene.quiet = True
-    here = [scene.tale.names[person] for person in scene.people_here()] if scene.tale else []
-    witness = f"{here[0]} pretends not to have heard." if here else "A crow edges away from you."
-    scene.say(scene.pick(table("odd_words"), "odd").format(witness=witness))
-    choices.offer(scene)
-
-
-def _claim(scene: Scene, intent: Intent) -> None:
-    scene.quiet = True
-    echo = intent.what.strip()[:80] or "that"
-    scene.say(filled(scene.pick(table("refused"), "claim"), echo=f"“{echo}”"))
-    choices.offer(scene)
-
-
-def _honest(scene: Scene, _: Intent) -> None:
-    scene.quiet = True
-    scene.say(saying("honest"))
-    scene.say(f"And you, {scene.name}, are in {scene.location()}, with a decision to make.", apart=True)
-
-
 _ACTS: dict[str, Callable[[Scene, Intent], None]] = {
-    "self": _honest,
-    "injection": _odd_words,
-    "claim": _claim,
-    "plant": talk.plant,
-    "carve": talk.plant,
-    "silence": choices.silence,
-    "help": choices.suggest,
-    "inventory": belongings.inventory,
-    "status": sight.status,
-    "look": sight.look,
-    "go": travel.go,
-    "flee": travel.flee,
-    "take": belongings.take,
-    "buy": belongings.buy,
-    "drop": belongings.drop,
-    "use": belongings.use,
-    "show": belongings.use,
-    "give": belongings.give,
-    "rest": acts.rest,
-    "wait": acts.wait,
-    "feel": acts.flavour,
-    "talk": talk.talk,
-    "ask": talk.ask,
-    "tell": talk.ask,
-    "question": talk.question,
-    "attack": combat.attack,
-    "search": search.search,
-    "sneak": checks.attempt,
-    "climb": checks.attempt,
-    "force": checks.attempt,
-    "pick": checks.attempt,
-    "track": checks.attempt,
-    "listen": checks.attempt,
-    "cast": checks.attempt,
-    "roll": checks.attempt,
-    "persuade": checks.sway,
-    "intimidate": checks.sway,
-    "deceive": checks.sway,
-    "bribe": checks.sway,
+    "self": _be_honest,
+    "injection": _refuse_instructions,
+    "claim": _refuse_claim,
+    "silence": _be_silent,
+    "plant": people.state,
+    "carve": people.state,
+    "help": lambda scene, _: choices.suggest(scene),
+    "inventory": lambda scene, _: things.inventory(scene),
+    "status": lambda scene, _: places.condition(scene),
+    "look": places.look,
+    "go": places.go,
+    "flee": places.flee,
+    "take": things.take,
+    "buy": things.buy,
+    "drop": things.drop,
+    "use": things.use,
+    "show": things.use,
+    "give": things.give,
+    "search": things.search,
+    "rest": downtime.rest,
+    "wait": downtime.wait,
+    "feel": downtime.gesture,
+    "talk": people.talk,
+    "ask": people.ask,
+    "tell": people.ask,
+    "question": _question,
+    "attack": attempts.attack,
+    **dict.fromkeys(("sneak", "climb", "force", "pick", "track", "listen", "cast", "roll"), attempts.attempt),
+    **dict.fromkeys(("persuade", "intimidate", "deceive", "bribe"), attempts.sway),
 }
-_WITHOUT_TALE = {"self", "injection", "claim", "plant", "carve", "inventory", "status", "silence"}
+_WITHOUT_TALE = frozenset(["self", "injection", "claim", "plant", "carve", "inventory", "status", "silence"])

@@ -1,142 +1,39 @@
-"""Interview: getting to know the character, a question or two at a time."""
-
-# ruff: noqa: E501 (patterns and their words are easier to read whole)
+"""Interview: getting to know the character. One message may say everything; what is missing is asked one by one."""
 
 from __future__ import annotations
 
 import hashlib
 import random
 import re
-from typing import Any
 
 from questbook.graphs.offline.storyteller import portrait
-from questbook.graphs.offline.storyteller.tables import saying
-
-JSON = dict[str, Any]
+from questbook.graphs.offline.storyteller.texts import fill, load, saying
+from questbook.types import JSON
 
 REQUIRED = ("name", "ancestry", "class", "background", "goal")
-
-_QUESTIONS = {
-    "name": [
-        "What is your name?",
-        "What do they call you, the people who are glad to see you?",
-        "And what name shall I write at the top of the page?",
-    ],
-    "ancestry": [
-        "What are your people – halfling, elf, human, something rarer?",
-        "Of what ancestry are you?",
-        "Human, dwarf, elf, something with horns: what are you?",
-    ],
-    "class": [
-        "What is your class: do you live by blade, spell, prayer or quick fingers?",
-        "And your calling – fighter, wizard, rogue, bard? What is your class?",
-        "When it comes to trouble, what class of trouble are you: rogue, ranger, cleric …?",
-    ],
-    "background": [
-        "What is your background – where did you grow up, and what did you do before this?",
-        "What lies behind you? A word or two about your background will do.",
-        "Where do you come from, and what did that place make of you?",
-    ],
-    "goal": [
-        "What do you want, more than is good for you? What is your goal?",
-        "And your goal: what are you out there looking for?",
-        "What would you walk a thousand miles for?",
-    ],
-}
-_ASKS = {
-    "name": r"\bname\b|call you",
-    "ancestry": r"\bancestry\b|\bpeople\b –|your people|\brace\b|something with horns",
-    "class": r"\bclass\b|\bcalling\b|\btrade\b",
-    "background": r"\bbackground\b|grow up|come from|behind you|did you do before",
-    "goal": r"\bgoal\b|what do you want|looking for|thousand miles|do you seek",
-}
-_WELCOME = [
-    "Welcome to the table. There is a candle, a map with a hole in it, and an empty chair that looks like yours.",
-    "Come in out of the rain. Before there is an adventure, there has to be somebody to have it.",
-    "Sit down, sit down. Every story begins with somebody; let us find out who.",
-]
-_TAKEN_UP = {
-    "name": [
-        "{name}: a name one could shout across a tavern.",
-        "{name}. That will look well on a wanted poster.",
-        "Well met, {name}.",
-    ],
-    "ancestry": [
-        "{ancestry_a}, then; the doors will be the wrong size, one way or the other.",
-        "{ancestry_a}: your people will hear of this.",
-    ],
-    "class": ["{class_a}! The locks, or the monsters, or both, should be told.", "{class_a} – somebody has to be."],
-    "background": [
-        "“{background}” – that leaves a mark on a person.",
-        "“{background}”: there is a story in that, and it is not over.",
-    ],
-    "goal": ["“{goal}”: I shall remember that, and so will the road.", "“{goal}” – that is worth a pair of boots."],
-    "other": ["Noted, and it suits you.", "I can see it before me.", "Good. I have written that down."],
-}
-_CHANGED = ["I have corrected the page: {what}.", "Of course – {what}. The ink was still wet."]
-_ACKNOWLEDGED = [
-    "The page is full, {name}. Now turn it.",
-    "That is all I need, {name}. The candle leans; the door opens.",
-    "Then we are ready, {name}. It begins.",
-]
-_AGAIN = [
-    "I did not quite get hold of that, and I would rather ask than invent.",
-    "Hm. I have turned that over and found nothing for the page on the underside.",
-    "My pen stayed dry at that; it is a simple pen.",
-]
-_IDEAS = {
-    "name": "Any name will do: Mira, Tobin Ashdown, Old Kesh, Seraphine of the Nine Doors. Or say “surprise me”.",
-    "ancestry": "You could be a human, elf, dwarf, halfling, gnome, half-elf, half-orc, dragonborn or tiefling – or "
-    "something rarer, if you can carry it off.",
-    "class": "You could be a barbarian, bard, cleric, druid, fighter, monk, paladin, ranger, rogue, sorcerer, warlock or "
-    "wizard.",
-    "background": "Perhaps you grew up on the docks, served in a losing army, were raised by monks, or kept an inn until "
-    "it burned.",
-    "goal": "People set out to find somebody, to pay a debt, to clear a name, to see the sea, to get even. What about you?",
-}
-_CHANCE = {
-    "name": [
-        "Tamsin Reed",
-        "Corwin Ashby",
-        "Ilse Marrow",
-        "Jory Flint",
-        "Nadia Vesk",
-        "Perrin Holloway",
-        "Wilda Thorne",
-    ],
-    "ancestry": ["human", "halfling", "elf", "dwarf", "half-elf", "gnome", "tiefling", "half-orc"],
-    "class": ["rogue", "fighter", "wizard", "ranger", "bard", "cleric", "druid"],
-    "background": [
-        "grew up over a candlemaker's shop, the fifth of seven",
-        "was a drummer in an army that lost",
-        "was raised by the lay brothers of a very poor monastery",
-        "worked the river barges until one of them sank",
-        "kept the accounts of a smuggler who could not count",
-    ],
-    "goal": [
-        "to find the brother who left one morning and did not come back",
-        "to pay off a debt to somebody who does not take coin",
-        "to see the city that is on none of the maps",
-        "to clear a name that was blackened at home",
-        "to win back the fiddle that was lost at cards",
-    ],
+_FIELD_WORDS = {
+    "name": r"\bname\b",
+    "ancestry": r"\b(?:ancestry|race|people|species)\b",
+    "class": r"\b(?:class|calling|trade|job|profession)\b",
+    "background": r"\b(?:background|past|backstory|history)\b",
+    "goal": r"\b(?:goal|quest|motivation|aim)\b",
 }
 _SURPRISE = re.compile(
-    r"\b(?:surprise\s+me|(?:you|u)\s+(?:choose|pick|decide|can\s+(?:choose|pick|decide))|random(?:ly|ise|ize)?|up\s+to\s+you|"
-    r"(?:choose|pick|decide|invent|make\s+(?:it|something|one|me|them|everything))\s+(?:for\s+me|up|one|the\s+rest)|whatever\s+you\s+(?:like|want)|"
-    r"dealer['’]s\s+choice|anything\s+is\s+fine|fill\s+in\s+the\s+rest|roll\s+(?:one|me)\s+up)\b",
+    r"\b(?:surprise\s+me|(?:you|u)\s+(?:can\s+)?(?:choose|pick|decide)|random(?:ly)?|up\s+to\s+you|"
+    r"(?:choose|pick|decide|invent|fill\s+in|make\s+(?:it|something|one|me|them|everything))\s+(?:for\s+me|up|one|the\s+rest)|"
+    r"whatever\s+you\s+(?:like|want)|dealer['’]s\s+choice|anything\s+is\s+fine)\b",
     re.I,
 )
 _HONEST = re.compile(
     r"\b(?:who|what)\s+are\s+you\b|\bare\s+you\s+(?:an?\s+)?(?:ai|real|human|bot|llm|model|computer|machine)\b", re.I
 )
-_FIELD_WORDS = {
-    "name": r"\bname\b",
-    "ancestry": r"\b(?:ancestry|race|people|species)\b",
-    "class": r"\b(?:class|calling|job|profession)\b",
-    "background": r"\b(?:background|past|backstory|history)\b",
-    "goal": r"\b(?:goal|quest|motivation|aim)\b",
-}
+_WANTS_IDEAS = re.compile(
+    r"\b(?:what|which|who)\b.*\b(?:can|could|may|should)\s+i\s+(?:be|play|choose|pick)\b|"
+    r"\b(?:options|choices|help|ideas?|examples?|suggest\w*|list)\b",
+    re.I,
+)
+_GREETS = re.compile(r"\W*(?:hi|hello|hey|greetings|good\s+\w+|start|begin|play|let['’]s)\b", re.I)
+_REFUSED = re.compile(r"\b(?:left as it is|error|expected|no such field|invalid|would render|wrong)\b", re.I)
 
 
 def answer(
@@ -148,7 +45,7 @@ def answer(
         page: The character's page so far.
         missing: Required fields that are still open.
         words: The newest message; "" after a tool call.
-        asked: What was asked last.
+        asked: The storyteller's last message.
         result: What the tool answered, if it was called just now.
         seed: The storyteller's seed.
 
@@ -161,23 +58,26 @@ def answer(
         return _after_noting(result, page, open_fields, chance), None
     if _HONEST.search(words):
         return f"{saying('honest')} And now you: {_question(open_fields, chance)}", None
-    fields = asked_fields(asked) & set(open_fields) or ({open_fields[0]} if asked and open_fields else set())
-    patch = portrait.read(words, [field for field in REQUIRED if field in fields], page)
-    patch, drawn = _draw(words, patch, open_fields, chance)
+    field = asked_field(asked)
+    insist = bool(field) and load("interview")["ideas"][field] in asked
+    patch = portrait.read(words, field if field in open_fields else "", page, insist=insist)
+    drawn: list[str] = []
+    if _SURPRISE.search(words):
+        patch, drawn = _draw(words, patch, open_fields, chance)
     if not patch:
-        return _ask_again(words, asked, open_fields, chance), None
+        return _ask_again(words, field if field in open_fields else "", asked, open_fields, chance), None
     left = [field for field in open_fields if not patch.get(field)]
-    if not left:
-        name = str(patch.get("name") or page.get("name"))
-        told = _drawn(drawn, patch) if drawn else ""
-        return f"{told} {chance.choice(_ACKNOWLEDGED).format(name=name)}".strip(), patch
-    return f"{_take_up(patch, page, drawn, chance)} {_question(left, chance)}", patch
+    if left:
+        return f"{_take_up(patch, page, drawn, chance)} {_question(left, chance)}", patch
+    complete = _pick("complete", chance).replace("{name}", str(patch.get("name") or page.get("name")))
+    return f"{_drawn(drawn, patch)} {complete}".strip() if drawn else complete, patch
 
 
-def asked_fields(question: str) -> set[str]:
-    """Say which fields a question was about; the last sentences count, not what it took up before."""
-    asked = " ".join(re.findall(r"[^.!?]*\?", question)[-2:])
-    return {field for field, pattern in _ASKS.items() if re.search(pattern, asked, re.I)}
+def asked_field(message: str) -> str:
+    """Say which field the last question of a message is about; "" if about none."""
+    question = (re.findall(r"[^.!?]*\?", message) or [""])[-1]
+    own = (f for f in REQUIRED if any(text in message for text in load("interview")["questions"][f]))
+    return next(own, next((f for f in REQUIRED if question and re.search(_FIELD_WORDS[f], question, re.I)), ""))
 
 
 def source(seed: int | None, *parts: str) -> random.Random:
@@ -187,86 +87,74 @@ def source(seed: int | None, *parts: str) -> random.Random:
 
 
 def _draw(words: str, patch: JSON, open_fields: list[str], chance: random.Random) -> tuple[JSON, list[str]]:
-    """Fill from the tables what the player leaves to chance."""
-    if not _SURPRISE.search(words):
-        return patch, []
-    # In "surprise me" there is nothing to read; a field that was truly said stands with its own pattern.
+    """Fill from the tables what the player leaves to chance: the fields that they name, or all."""
     patch = {field: value for field, value in patch.items() if not _SURPRISE.search(str(value))}
-    named = [field for field, pattern in _FIELD_WORDS.items() if re.search(pattern, words, re.I)]
+    named = _named_fields(words)
     drawn = [field for field in open_fields if field not in patch and (not named or field in named)]
-    return patch | {field: chance.choice(_CHANCE[field]) for field in drawn if field in _CHANCE}, drawn
+    return patch | {field: chance.choice(load("interview")["chance"][field]) for field in drawn}, drawn
 
 
 def _drawn(drawn: list[str], patch: JSON) -> str:
-    told = "; ".join(f"{field}: {patch[field]}" for field in drawn if field in patch)
-    return f"You leave it to me, so I have drawn from the hat – {told}."
+    fields = "; ".join(f"{field}: {patch[field]}" for field in drawn)
+    return f"You leave it to me, so I have drawn from the hat – {fields}."
 
 
 def _take_up(patch: JSON, page: JSON, drawn: list[str], chance: random.Random) -> str:
+    """Say what has been noted."""
     if drawn:
         return _drawn(drawn, patch)
-    changed = [field for field in REQUIRED if field in patch and page.get(field)]
-    if changed:
-        what = ", ".join(f"{field} {patch[field]}" for field in changed)
-        return chance.choice(_CHANGED).replace("{what}", what)
-    said = [field for field in REQUIRED if field in patch]
-    parts = [_filled(chance.choice(_TAKEN_UP[field]), patch) for field in said[:2]]
-    if not said:
-        parts = [chance.choice(_TAKEN_UP["other"])]
-    return " ".join(parts)
+    fields = [field for field in REQUIRED if field in patch]
+    if changed := ", ".join(f"{field} {patch[field]}" for field in fields if page.get(field)):
+        return _pick("changed", chance).replace("{what}", changed)
+    parts = {field: str(value) for field, value in patch.items()}
+    parts |= {f"{field}_a": _with_article(parts[field]) for field in ("ancestry", "class") if field in patch}
+    texts = [fill(chance.choice(load("interview")["taken_up"][field]), parts) for field in fields[:2]]
+    return " ".join(texts) or _pick("noted", chance)
 
 
-def _filled(text: str, patch: JSON) -> str:
-    parts = {field: str(patch.get(field, "")) for field in REQUIRED}
-    parts |= {f"{field}_a": _one(str(patch.get(field, ""))) for field in ("ancestry", "class")}
-    return re.sub(r"\{(\w+)\}", lambda found: parts.get(found[1], found[0]), text)
-
-
-def _one(noun: str) -> str:
+def _with_article(noun: str) -> str:
     return f"{'An' if noun[:1].casefold() in 'aeiou' and noun[:3].casefold() != 'uni' else 'A'} {noun}"
 
 
-def _question(open_fields: list[str], chance: random.Random) -> str:
+def _question(open_fields: list[str], chance: random.Random, asked: str = "") -> str:
+    """Ask for the first open field, in other words than last time."""
     if not open_fields:
         return "Is there anything else I should know about you?"
-    asked = [field for field in REQUIRED if field in open_fields][:2]
-    return " ".join(chance.choice(_QUESTIONS[field]) for field in asked)
+    questions = load("interview")["questions"][open_fields[0]]
+    return str(chance.choice([question for question in questions if question not in asked] or questions))
 
 
-def _ask_again(words: str, asked: str, open_fields: list[str], chance: random.Random) -> str:
-    if not asked:
-        return f"{chance.choice(_WELCOME)} {_question(open_fields, chance)}"
-    wanted = [field for field, pattern in _FIELD_WORDS.items() if re.search(pattern, words, re.I)]
-    if re.search(
-        r"\b(?:what|which|who)\b.*\b(?:can|could|may|should)\s+i\s+(?:be|play|choose|pick)\b|\b(?:options|choices|help|ideas?|examples?|suggest\w*|list)\b",
-        words,
-        re.I,
-    ) or (words.strip().endswith("?") and wanted):
-        listed = wanted or ([f for f in ("ancestry", "class") if f in open_fields] or open_fields[:1])
-        return f"{' '.join(_IDEAS[field] for field in listed if field in _IDEAS)} {_question(open_fields[:1], chance)}"
-    hesitant = re.search(r"\b(?:don['’]?t\s+know|not\s+sure|dunno|idk|no\s+idea|hm+)\b", words, re.I)
-    if hesitant and open_fields:
-        return f"No hurry. {_in_other_words(asked, open_fields, chance)}"
-    if re.match(
-        r"\W*(?:hi|hello|hey|greetings|good\s+\w+|start|begin|play|let['’]s\s+(?:go|start|play|begin))\b", words, re.I
-    ):
-        return f"Well met! {_in_other_words(asked, open_fields, chance)}"
-    return f"{chance.choice(_AGAIN)} {_in_other_words(asked, open_fields, chance)}"
-
-
-def _in_other_words(asked: str, open_fields: list[str], chance: random.Random) -> str:
-    """Ask for one thing that was asked for, with examples and not in the words of the last time."""
-    if not open_fields:
-        return _question(open_fields, chance)
-    fields = asked_fields(asked) & set(open_fields)
-    field = next((field for field in REQUIRED if field in fields), open_fields[0])
-    others = [question for question in _QUESTIONS[field] if question not in asked]
-    return f"{_IDEAS[field]} {chance.choice(others or _QUESTIONS[field])}"
+def _ask_again(words: str, field: str, asked: str, open_fields: list[str], chance: random.Random) -> str:
+    """Ask once more, with examples: nothing was understood."""
+    if not asked or not open_fields:
+        return f"{_pick('welcome', chance)} {_question(open_fields, chance)}"
+    field = field or open_fields[0]
+    wanted = _named_fields(words)
+    if not _WANTS_IDEAS.search(words) and not (words.strip().endswith("?") and wanted):
+        opening = "Well met!" if _GREETS.match(words) else _pick("again", chance)
+        wanted = [field]
+    else:
+        opening = ""
+        wanted = wanted or [name for name in ("ancestry", "class") if name in open_fields] or [field]
+    ideas = " ".join(load("interview")["ideas"][name] for name in wanted)
+    return f"{opening} {ideas} {_question([field], chance, asked)}".strip()
 
 
 def _after_noting(result: str, page: JSON, open_fields: list[str], chance: random.Random) -> str:
-    if re.search(r"\b(?:left as it is|error|expected|no such field|invalid|would render|wrong)\b", result, re.I):
-        return f"That would not go on the page ({' '.join(result.split())[:200]}) Say it to me once more, in other words? {_question(open_fields[:1], chance)}"
+    if _REFUSED.search(result):
+        reason = " ".join(result.split())[:200]
+        return (
+            f"That would not go on the page ({reason}) Say it to me once more, in other words? "
+            f"{_question(open_fields, chance)}"
+        )
     if not open_fields:
-        return chance.choice(_ACKNOWLEDGED).replace("{name}", str(page.get("name") or "traveller"))
+        return _pick("complete", chance).replace("{name}", str(page.get("name") or "traveller"))
     return _question(open_fields, chance)
+
+
+def _named_fields(words: str) -> list[str]:
+    return [field for field, word in _FIELD_WORDS.items() if re.search(word, words, re.I)]
+
+
+def _pick(occasion: str, chance: random.Random) -> str:
+    return str(chance.choice(load("interview")[occasion]))

@@ -1,8 +1,6 @@
-"""OfflineStoryteller: a chat model without a language model, for a table without a network."""
+"""OfflineStoryteller: a dungeon master without a language model, for a table without a network."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from langchain_core.messages import ToolMessage
 
@@ -10,15 +8,12 @@ from questbook.graphs.offline.model import Answer, Call, OfflineModel
 from questbook.graphs.offline.prompt import Prompt
 from questbook.graphs.offline.storyteller import interview
 from questbook.graphs.offline.storyteller.engine import fold, resolve
-from questbook.graphs.offline.storyteller.learned import facts_of
-from questbook.graphs.offline.storyteller.recollection import remember
-from questbook.graphs.offline.storyteller.summary import condense, limit
-from questbook.graphs.offline.storyteller.tables import saying
-
-JSON = dict[str, Any]
+from questbook.graphs.offline.storyteller.notes import facts_of, summarize, word_limit
+from questbook.graphs.offline.storyteller.recollection import Past, remember
+from questbook.graphs.offline.storyteller.texts import saying
 
 _MOST_ROLLS = 4
-_REFLECTING = frozenset({"Questions", "Reflection"})  # tools of those who ask it to look back
+_REFLECTION_TOOLS = frozenset({"Questions", "Reflection"})
 
 
 class OfflineStoryteller(OfflineModel):
@@ -35,10 +30,10 @@ class OfflineStoryteller(OfflineModel):
             return self._tell(prompt)
         if "CharacterNotebook" in prompt.tools or prompt.missing:
             return self._interview(prompt)
-        if prompt.tools & _REFLECTING:
-            return Answer("nothing")  # it keeps what it was told, and draws no conclusions
+        if prompt.tools & _REFLECTION_TOOLS:
+            return Answer("nothing")  # it draws no conclusions
         if prompt.turns:
-            return Answer(condense(prompt.summary, prompt.turns, limit(prompt.system)))
+            return Answer(summarize(prompt.summary, prompt.turns, word_limit(prompt.system)))
         if prompt.page("quest") or prompt.page("character"):
             return self._tell(prompt)
         return Answer(saying("honest"))
@@ -64,34 +59,15 @@ class OfflineStoryteller(OfflineModel):
         if outcome.wants_roll is not None:
             return Answer("", [Call("roll_dice", outcome.wants_roll)])
         if outcome.asks_memory is not None:
-            return Answer(self._remember(prompt, outcome.asks_memory))
+            past = Past(page, character, prompt.summary, prompt.memories, prompt.exchanges())
+            chance = interview.source(self.seed, prompt.words, prompt.section("quest"))
+            return Answer(remember(outcome.asks_memory, prompt.words, past, chance))
         return Answer(outcome.text)
 
-    def _remember(self, prompt: Prompt, subject: str) -> str:
-        return remember(
-            subject,
-            prompt.words,
-            page=prompt.page("quest"),
-            character=prompt.page("character"),
-            summary=prompt.summary,
-            memories=prompt.memories,
-            exchanges=prompt.exchanges(),
-            chance=interview.source(self.seed, prompt.words, prompt.section("quest")),
-        )
-
     def _note(self, prompt: Prompt) -> Answer:
-        patch, _ = fold(prompt.page("quest"), prompt.page("character"), prompt.turns, seed=self.seed)
-        facts = facts_of(_new(patch, prompt.page("quest"))) if "Facts" in prompt.tools else []
+        page = prompt.page("quest")
+        patch = fold(page, prompt.page("character"), prompt.turns, seed=self.seed)
+        facts = facts_of(patch, page) if "Facts" in prompt.tools else []
         calls = [Call("StateNotebook", patch)] if patch else []
         calls += [Call("Facts", {"facts": facts})] if facts else []
         return Answer("", calls) if calls else Answer("no change")
-
-
-def _new(patch: JSON, page: JSON) -> JSON:
-    """Leave out of a patch what the page says already: a person who was met again is no news."""
-    new = {name: part for name, part in patch.items() if part is not None and part != page.get(name)}
-    for name, part in new.items():
-        before = page.get(name)
-        if isinstance(part, dict) and isinstance(before, dict):
-            new[name] = _new(part, before)
-    return new

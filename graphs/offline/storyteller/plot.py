@@ -1,36 +1,33 @@
-"""Plot: how tales begin, turn and end."""
+"""Plot: how tales begin, turn and end, and what they foresee that somebody might do."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from questbook.graphs.offline.storyteller import choices
+from questbook.graphs.offline.storyteller.rules import check
 from questbook.graphs.offline.storyteller.scene import Scene, listed
-from questbook.graphs.offline.storyteller.tables import saying, table
 from questbook.graphs.offline.storyteller.tale import Tale, keys, tale
-
-JSON = dict[str, Any]
+from questbook.graphs.offline.storyteller.texts import lower, saying
+from questbook.graphs.offline.storyteller.words import stems
+from questbook.types import JSON
 
 _OF_A_TALE = ("tale", "truth", "deeds", "seen", "from", "fight", "moved", "left")
 
 
 def open_tale(scene: Scene) -> None:
-    """Begin the next tale: the place, somebody with a problem, and what it has to do with the character's goal."""
+    """Begin the next tale: the place, a person with a problem, and what it has to do with the character's goal."""
     first = not scene.page.get("scene")
     story = _next(scene)
+    scene.offers = False
     if story is None:
         scene.say("The road is empty, and so is the sky.")
         return
     finished = listed(scene.secrets.get("finished"))
     scene.note({"secrets": dict.fromkeys(_OF_A_TALE)})
-    scene.note(
-        {"secrets": {"tale": f"{story.key} {story.telling}", "truth": story["truth"], "beat": str(scene.beat + 1)}}
-    )
-    scene.note({"secrets": {"finished": "; ".join(finished) or None, "next": None}})
+    told = {"tale": f"{story.key} {story.telling}", "truth": story["truth"], "beat": str(scene.beat + 1), "next": None}
+    scene.note({"secrets": told | {"finished": "; ".join(finished) or None}})
     if first:
         _outfit(scene)
     else:
-        scene.say(scene.pick(table("bridges"), "bridge"))
+        scene.tell("bridges")
         if story.telling and not (len(finished) % len(keys())):
             scene.say(saying("again"))
     start = str(story["start"])
@@ -48,100 +45,128 @@ def open_tale(scene: Scene) -> None:
     for person in scene.people_here():
         scene.meet(person)
     scene.keep("seen", f"{start} 1")
-    _strangers_leave(scene, story)
 
 
 def happen(scene: Scene, event: JSON) -> None:
     """Tell an event of the tale and do what it does: deeds, facts, things, gold, people who move."""
-    text = str(event.get("text", ""))
-    scene.say(text)
-    scene.mark(*([event["sets"]] if isinstance(event.get("sets"), str) else event.get("sets", [])))
-    facts = event.get("fact", [])
-    for fact in [facts] if isinstance(facts, str) else facts:
+    scene.say(str(event.get("text", "")))
+    scene.mark(*_several(event.get("sets")))
+    for fact in _several(event.get("fact")):
         scene.learn(fact)
-    gains = event.get("gains", [])
-    for item in [gains] if isinstance(gains, str) else gains:
+    for item in _several(event.get("gains")):
         scene.gain(item)
         scene.mark(f"took {item}")
-    if event.get("spends") and event["spends"] in scene.carried():
+    if event.get("spends") in scene.carried():
         scene.gain(event["spends"], -1)
     if event.get("gold"):
         scene.pay(int(event["gold"]))
     if event.get("objective"):
         scene.note({"objective": event["objective"]})
-    if event.get("meets") and scene.tale:
+    if event.get("meets"):
         scene.meet(event["meets"])
     if event.get("attitude") and event.get("with"):
         scene.meet(event["with"], event["attitude"])
     if event.get("move"):
         _move(scene, event["move"])
-    if not _ending(scene):
-        choices.offer(scene, apart=True)
+
+
+def foreseen(scene: Scene, verbs: str, what: str, whom: str = "") -> bool:
+    """Do what the tale has foreseen for these verbs and words here; False if it has foreseen nothing."""
+    here, said = scene.people_here(), f"{what} {whom}"
+    for deed in scene.tale.part("deeds") if scene.tale else []:
+        if not set(verbs.split()) & set(deed.get("verbs", "use").split()):
+            continue
+        if scene.did_all(deed["sets"]) or deed.get("at", scene.location()) != scene.location():
+            continue
+        person, item = deed.get("with"), deed.get("item")
+        if person and (person not in here or (len(here) > 1 and scene.story.person(said, here) != person)):
+            continue
+        if not stems(f"{item or ''} {deed.get('as', '')}") & stems(said):
+            continue
+        if item and item not in scene.carried() and deed.get("carried", True):
+            scene.say(f"You have no {item} to do that with. Not yet.")
+        elif not scene.did_all(deed.get("needs")):
+            scene.say(deed.get("lacks", "Not yet: something else has to happen first."))
+        else:
+            happen(scene, deed)
+        return True
+    return False
+
+
+def obstacle(scene: Scene, sentence: str, verb: str = "") -> bool:
+    """Try an obstacle of this place, if the sentence is about one; False if it is about none.
+
+    An obstacle is climbed, forced or crept past by a check; the tale says what comes of it, either way.
+    """
+    words = stems(sentence)
+    entries = (e for e in scene.open_here("checks") if verb in e["verbs"].split() or words & stems(e["verbs"]))
+    if (entry := next(entries, None)) is None:
+        return False
+    if check(scene, entry["skill"], int(entry["dc"]), f"to {entry['to']}"):
+        gains = {name: entry[name] for name in ("sets", "fact", "gains", "gold", "move") if name in entry}
+        happen(scene, {"text": entry["win"]} | gains)
+    else:
+        scene.say(entry["lose"])
+        _hurt(scene, int(entry.get("harm", 0)))
+        scene.happening = f"{scene.name} failed to {entry['to']} at {scene.location()}."
+    return True
+
+
+def ending(scene: Scene) -> JSON | None:
+    """Return the ending of the tale that has come about, if any."""
+    endings = scene.tale["endings"] if scene.tale else []
+    return next((dict(end) for end in endings if scene.did_all(end["needs"])), None)
 
 
 def close_tale(scene: Scene) -> None:
     """End the tale if an ending has come about, and let the next rumour be heard."""
-    story, ending = scene.tale, _ending(scene)
-    if story is None or ending is None:
+    end = ending(scene)
+    if end is None:
         return
-    status = ending.get("status", "done")
-    scene.say(ending["text"], apart=True)
-    scene.note({"quests": {story.title: {"status": status, "notes": ending["notes"]}}})
-    for item in ending.get("gains", []):
+    story, status = scene.story, end.get("status", "done")
+    scene.say(end["text"], apart=True)
+    scene.note({"quests": {story.title: {"status": status, "notes": end["notes"]}}})
+    for item in end.get("gains", []):
         scene.gain(item)
-    scene.pay(int(ending.get("gold", 0)))
-    if ending.get("gold"):
-        scene.say(f"You are {ending['gold']} gold the richer.")
-    for fact in ending.get("facts", []):
+    scene.pay(int(end.get("gold", 0)))
+    if end.get("gold"):
+        scene.say(f"You are {end['gold']} gold the richer.")
+    for fact in end.get("facts", []):
         scene.learn(fact)
-    for person in ending.get("thanks", []):
+    for person in end.get("thanks", []):
         if scene.alive(person):
             scene.meet(person, "in your debt")
     finished = [*listed(scene.secrets.get("finished")), story.key]
-    # The struck tale's foes and turns are over; only which tales were told is worth a line.
+    # The foes and deeds of this tale are over; which tales were told is all that stays.
     scene.note({"secrets": dict.fromkeys(_OF_A_TALE)})
     scene.keep("finished", "; ".join(finished[-3 * len(keys()) :]))
-    scene.keep("told", str(_told(scene) + 1))
-    following = _next(scene)
-    if following is not None:
+    scene.keep("told", str(_tales_told(scene) + 1))
+    if following := _next(scene):
         scene.say(following["rumour"], apart=True)
-        scene.note(
-            {"objective": f"Follow the rumour: {following['objective'][:1].lower()}{following['objective'][1:]}"}
-        )
+        scene.note({"objective": f"Follow the rumour: {lower(following['objective'])}"})
         scene.keep("next", following.key)
     scene.happening = f"“{story.title}” is over ({status}). The road is open."
 
 
-def _ending(scene: Scene) -> JSON | None:
-    story = scene.tale
-    if story is None:
-        return None
-    return next((dict(end) for end in story["endings"] if scene.done(end["needs"])), None)
-
-
 def _next(scene: Scene) -> Tale | None:
     """Choose the next tale: all of them once in an order of chance, then all of them again with other names."""
-    telling, position = divmod(_told(scene), len(keys()))
-    order = keys()
-    scene_chance = scene.chance(f"order {telling}", fixed=True) if not scene.secrets.get("tale") else None
-    if scene_chance is None:
-        return None
-    last = listed(scene.secrets.get("finished"))[-1:]
-    scene_chance.shuffle(order)
-    if telling and position == 0 and order[:1] == last:
+    order = list(keys())
+    telling, position = divmod(_tales_told(scene), len(order))
+    scene.chance(f"order {telling}", fixed=True).shuffle(order)
+    if telling and position == 0 and order[:1] == listed(scene.secrets.get("finished"))[-1:]:
         order.reverse()
     return tale(order[position], telling)
 
 
-def _told(scene: Scene) -> int:
+def _tales_told(scene: Scene) -> int:
     told = str(scene.secrets.get("told", ""))
     return int(told) if told.isdecimal() else 0
 
 
 def _outfit(scene: Scene) -> None:
+    """Give the character what they set out with."""
     kit = scene.character.get("kit")
-    held = scene.carried()
-    if not held:
+    if not scene.carried():
         own = {str(item): n for item, n in kit.items() if isinstance(n, int)} if isinstance(kit, dict) else {}
         scene.note({"inventory": own or {"torch": 2, "waterskin": 1, "rope": 1}})
     if not scene.page.get("gold"):
@@ -157,12 +182,19 @@ def _move(scene: Scene, where: str) -> None:
     if not at:
         scene.note({"location": where})
         return
-    kept = [m for m in listed(scene.secrets.get("moved")) if not m.startswith(f"{person}@")]
-    scene.keep("moved", "; ".join([*kept, f"{person}@{place}"]))
+    others = [moved for moved in listed(scene.secrets.get("moved")) if not moved.startswith(f"{person}@")]
+    scene.keep("moved", "; ".join([*others, f"{person}@{place}"]))
 
 
-def _strangers_leave(scene: Scene, story: Tale) -> None:
-    """Strike people of tales before the last; the dead go to the page's own list of the fallen."""
-    people = scene.page.get("people") or {}
-    others = [name for name in people if name not in story.names.values()]
-    scene.note({"people": dict.fromkeys(others[:-6])} if len(others) > 6 else {})
+def _hurt(scene: Scene, harm: int) -> None:
+    """Take harm from something that is not a foe; it never kills."""
+    if harm <= 0:
+        return
+    now, most = scene.hit_points()
+    left = max(1, now - harm)
+    scene.note({"condition": {"hp": left}})
+    scene.say(f"It costs you {now - left}; you have {left} of {most} hit points.")
+
+
+def _several(value: str | list[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or [])

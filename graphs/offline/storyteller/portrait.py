@@ -1,246 +1,269 @@
-"""Portrait: what a player's free sentences say about their character, and nothing that they do not say."""
+"""Portrait: what a player's sentences say about their character, and nothing that they do not say.
 
-# ruff: noqa: E501 (patterns and their words are easier to read whole)
+What players write, and how it is recognized, is in portrait.toml.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from functools import cache
 
-from questbook.graphs.offline.storyteller.besides import answer_in, beside, may_be_called, may_be_kind
-from questbook.graphs.offline.storyteller.folk import ANCESTRY, CLASS, ancestry
-from questbook.graphs.offline.storyteller.likeness import HABIT, TRAIT, appearance, join
-from questbook.graphs.offline.storyteller.naming import find_name, nameable
-from questbook.graphs.offline.storyteller.phrases import neat
-from questbook.graphs.offline.storyteller.sheet import KIT, NOT_KIT, carry, numbers
+from questbook.graphs.offline.storyteller.texts import load, neat, pattern
+from questbook.types import JSON
 
-JSON = dict[str, Any]
-
-_VERBS = (
-    r"(?:grew|was|were|want|wants|wanted|seek|seeks|seeking|need|needs|am|is|look|looks|looking|hope|hopes|hoping|dream|dreams|"
-    r"used|served|spent|worked|lived|came|comes|come|left|lost|ran|fled|trained|studied|escaped|have|has|had|carry|carries|"
-    r"wear|wears|search|searches|searching|hunt|hunts|hunting|swore|vowed|plan|plans|intend|intends|would|will|must|my|now|"
-    r"i|she|he|they|i['’]m|raised|born|once|grown|got|gets|like|likes|love|loves|hate|hates|fear|fears|never|always|trying|out|on|former|formerly|ex)\b"
+_NAME_WORD = r"[A-Z][\w'’-]*"
+_NAME = re.compile(rf"{_NAME_WORD}(?:(?:\s+(?:of|the|von|van|de|del|der|du|la|le|al|bin|ibn))*\s+{_NAME_WORD})*")
+_LOW_NAME = re.compile(r"([a-z][\w'’-]{1,20})(?=\s*,\s*an?\s)")
+_ARTICLE = re.compile(r"^\W*(?:the|an?)\s+", re.I)
+_LEAD = re.compile(
+    r"^\W*(?:and|but|also|so|or|i|she|he|they|my character)\b\s*(?:['’](?:m|s)\b)?\s*(?:am|is)?\s+", re.I
 )
-_CLAUSES = re.compile(
-    rf"(?<=[.!?;\n])\s+|\s*[;\n]\s*|,?\s+who(?:['’]s)?\s+(?={_VERBS})|,?\s+(?:and|but|so|because|then)\s+(?={_VERBS})|,\s+(?={_VERBS})"
-    r"|(?<=\w)\s+(?=(?:raised|brought\s+up|born|trained)\s+(?:in|by|on|among|at|under|as)\s)(?<!\bwas\s)(?<!\bi\s)",
-    re.I,
+_NOUN_END = re.compile(
+    r"\b(?:from|of|by|with|on|over|hunting|against|to|who|named|called|in|at|looking|and|but)\b|[,;:]"
 )
-_LEAD = r"^\W*(?:(?:so|well|and|but|now|basically|actually|really|also|then|currently|ok|oh)\s+)*(?:(?:i|she|he|they|my character)\s+)?(?:(?:really|just|only|now|also|do|still|desperately|mostly|simply)\s+)*"
-_GOAL = re.compile(
-    _LEAD
-    + r"""(?P<goal>(?:(?:my|her|his|their)\s+(?:goal|aim|quest|dream|mission|purpose|objective|ambition|wish|plan|one\s+wish)\s*(?:is|:|=|would\s+be)\s*(?P<named>.+))|
-    (?:goal|aim|quest|motivation)\s*(?:is|:|=)\s*(?P<named2>.+)|
-    (?:(?:am|is|['’]m|i['’]m|are|was|['’]s)\s+)?(?:out\s+to|looking\s+(?:for|to)|look(?:s)?\s+for|search(?:ing|es)?\s+for|in\s+search\s+of|seek(?:s|ing)?|hunt(?:s|ing)\s+(?:for|down)?|hoping\s+(?:to|for)|
-       hopes?\s+(?:to|for)|trying\s+to|tries\s+to|determined\s+to|on\s+a\s+(?:quest|mission|journey)|after\s+(?:my|the|a|her|his|revenge)|
-       here\s+to|sworn\s+to|swore|vow(?:s|ed)?|dream(?:s|ing)?\s+(?:of|to)|plan(?:s|ning)?\s+to|intend(?:s|ing)?\s+to|need(?:s)?|must|have\s+to|has\s+to|
-       wants?|wanted|would\s+like|['’]d\s+like|wish(?:es)?|long(?:s|ing)?\s+(?:to|for)|going\s+to|will|live(?:s)?\s+for|to\s+(?:find|avenge|become|get|save|rescue|prove|learn|kill|restore|free|win|build|discover|clear|bring|earn|pay|see|be|steal|destroy|protect|return|break|make))\b.*)$""",
-    re.I | re.X | re.S,
+_OWN = re.compile(r"\W*(?:i|my|she|he|her|his|can|we)\b(?:\W+\w+){2,}", re.I)
+_FROM = re.compile(r"\bfrom\s+(?:the|an?|my|[A-Z])[^,.;]*")
+_LABEL = re.compile(
+    r"\b(race|species|ancestry|class|background|goal|appearance|looks|personality)\s*[:=]\s*([^.;,\n]+)", re.I
 )
-_BACKGROUND = re.compile(
-    _LEAD
-    + r"""(?P<background>(?:(?:my|her|his|their)\s+(?:background|past|backstory|story)\s*(?:is|was|:|=)\s*(?P<named>.+))|
-    (?:background|backstory)\s*(?:is|:|=)\s*(?P<named2>.+)|
-    (?:(?:was|were|am|is|['’]m|i['’]m|been)\s+)?(?:grew\s+up|grown\s+up|raised|born|brought\s+up|used\s+to|formerly|once|served|spent|worked|lived|trained|studied|escaped|orphaned|abandoned|
-       exiled|banished|apprenticed|came\s+from|comes?\s+from|lives?\s+in|from\s+(?!(?:now|what|where|you|me|it|that|this|here|there|time)\b)\w[\w'’-]*|left|ran\s+away|fled|(?:an?\s+)?(?:former|ex-)\s?\w+|an?\s+(?:former|ex[- ]|retired|runaway|disgraced|failed|deserter|orphan|outcast|exiled?|noble|sailor|farm|soldier|criminal|hermit|folk\s+hero|
-       sage|urchin|acolyte|charlatan|entertainer|guild|outlander|merchant|miner|fisher|blacksmith|smith|hunter['’]s|baker|innkeeper|temple|stable|street)|was\s+an?|used\s+to\s+be|had\s+been|has\s+been|years\s+ago)\b.*)$""",
-    re.I | re.X | re.S,
-)
-_WISHED = re.compile(
-    r"^\W*(?:(?:hi|hello|hey|ok|okay|so|well|greetings|yes|yeah|sure)[\s,.!]+)*(?:"
-    r"(?:i\s+(?:want|would\s+like|wish)|i['’]d\s+like|i\s+wanna|let\s+me|can\s+i)\s+(?:to\s+)?(?:be|play)\s+(?:as\s+)?|"
-    r"my\s+character\s+is\s+)"
-    r"(?=(?P<name>(?-i:[A-Z])[\w'’-]*)|an?\s+(?P<kind>[^,.;]*))",
-    re.I,
-)
-_ONCE = re.compile(
-    r"^(?:(?:i|she|he|they)\s+)(?:once\s+)?(?P<what>(?:was|used\s+to\s+be|had\s+been)\s+(?:once\s+)?(?:an?|the)\s+.+)",
-    re.I,
-)
-_WHENCE = re.compile(r"^(?:(?:i|she|he)(?:['’]?(?:m|s)|\s+(?:am|is))\s+|(?:im|am|is)\s+)?(?=from\s)", re.I)
-_SET_RIGHT = re.compile(
-    r"^\W*(?:actually|no|sorry|wait|rather|correction|i\s+mean)\b|\bnot\s+from\b|\bbackground\b", re.I
-)
-_OF_OTHERS = re.compile(
-    r"^\W*(?:(?:my|our|the|an?|his|her|their|your|this|that)\s+(?:\w+\s+){1,3}?(?:is|was|are|were|has|had)\b|i\s+(?:\w+ly\s+)?(?:see|saw|hate|hated|like|liked|love|loved|"
-    r"know|knew|met|meet|kill\w*|fear|feared|fought|fight|hunt\w*|trust\w*|serve[ds]?|follow\w*|attack\w*|don['’]?t|do\s+not|am\s+not|never|used|have|had)\b|i['’]m\s+not\b|there\s+(?:is|was)\b|not\b|(?:kill|hunt|fight|find|avenge|save|protect|free|defeat|destroy|stop|rescue|revenge|meet|marry|help)\b)",
-    re.I,
-)
-_CHOICE = re.compile(
-    r"\b(?:be|play|playing|become|choose|pick|as|want|like|wish|will|go\s+with)\s+(?:(?:as|for)\s+)?(?:an?\s+)?(?:(?!to\b)[\w-]+\s+){0,2}$",
-    re.I,
-)
-_MINE = re.compile(
-    r"^\W*(?:(?:hi|hello|hey|well|ok|okay|so|actually|no|sorry|wait|hmm+|yes|yeah|oh|then|and|maybe|perhaps|probably|rather)[\s,.!]+)*(?:i['’]?m\b|i\s+am\b|i['’]?d\b|i['’]?ll\b|i\s+(?:want|would|will|choose|pick|play)\b|she['’]?s\b|he['’]?s\b|let['’]s|make\s+(?:me|her|him|it)\b|playing\b|play\b|be\b|an?\b|the\b|as\b|my\s+(?:class|ancestry|race|character|people)\b|class\b|race\b|ancestry\b|level\b|(?-i:[A-Z])[\w'’-]*,)",
-    re.I,
-)
+_LABELS = {"race": "ancestry", "species": "ancestry", "looks": "appearance"}
+_ADJECTIVES = {"elven": "elf", "elvish": "elf", "dwarven": "dwarf", "orcish": "orc", "gnomish": "gnome"}
+_LEVEL = re.compile(r"\blevel\s*(?:is|:|=)?\s*(\d{1,2})\b|\b(\d{1,2})(?:st|nd|rd|th)[- ]level\b", re.I)
+_ABILITIES = ("strength", "dexterity", "constitution", "intelligence", "wisdom", "charisma")
+_SCORE = re.compile(r"\b(str|dex|con|int|wis|cha)[a-z]*\s*(?:is|of|at|:|=)?\s*(\d{1,2})\b", re.I)
+_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {word: number for number, word in enumerate(_NUMBER_WORDS.split())}
+_NUMBERS |= dict.fromkeys(("a", "an", "my", "the", "some", "his", "her"), 1)
+_TEXTS = ("name", "ancestry", "class", "background", "goal", "appearance", "personality")
+_LONGEST = {"name": 78, "ancestry": 78, "class": 78}
+_MOST_READ = 2000
+"""Characters of a message that are read."""
 
 
-def read(words: str, asked: list[str], known: JSON) -> JSON:
+def read(words: str, asked: str, known: JSON, *, insist: bool = False) -> JSON:
     """Read a message for what it says about the character.
 
     Args:
         words: The player's message.
-        asked: Fields that the last question was about.
-        known: The page as it stands.
+        asked: The field that the last question was about; "" if none.
+        known: The page as it is.
+        insist: The question has been asked before: take whatever is no small talk.
 
     Returns:
         A merge patch over the character's page: only what was said, and only what is new.
     """
-    said = ". ".join(line.strip(" .") for line in words.split("\n") if line.strip(" .")).strip()[:2000]
-    found: JSON = {}
-    if not said:
-        return found
-    said = _as_being(said, asked, known)
-    name = find_name(said, known)
-    if name:
-        found["name"] = name
-    clauses = [part.strip(" ,") for part in _CLAUSES.split(said) if part and part.strip(" ,")]
-    for clause in clauses:
-        _read_clause(clause, len(clauses), asked, found, name)
-    _labelled(said, found)
-    numbers(said, found)
-    _direct(said, asked, found)
-    whence = str(found.get("background", "")).casefold().startswith(("from ", "was ", "used to be ", "had been "))
-    if whence and known.get("background") and not _SET_RIGHT.search(said):
-        del found["background"]
-    found = {
-        field: value if not isinstance(value, str) else value[: 78 if field in ("name", "ancestry", "class") else 398]
-        for field, value in found.items()
-    }
-    return {field: value for field, value in found.items() if value and value != known.get(field)}
+    text = ". ".join(line.strip(" .") for line in words.split("\n") if line.strip(" ."))[:_MOST_READ]
+    fields: JSON = {} if text.endswith("?") else _sentences(text)
+    if asked not in ("", "name") and fields.get("name") == neat(text):
+        del fields["name"]  # "London" names a place
+    if asked and asked not in fields and not text.endswith("?") and (answer := _answer(text, asked, fields, insist)):
+        fields = {name: value for name, value in fields.items() if name not in ("appearance", "personality")}
+        fields[asked] = answer
+    if not pattern("portrait", "corrections").search(text):
+        fields = {
+            name: value for name, value in fields.items() if name == asked or not (name in _TEXTS and known.get(name))
+        }
+    fields = {n: v[: _LONGEST.get(n, 398)] if isinstance(v, str) else v for n, v in fields.items()}
+    return {name: value for name, value in fields.items() if value and value != known.get(name)}
 
 
-def _as_being(said: str, asked: list[str], known: JSON) -> str:
-    """Read "I want to be Bran, a dwarf cleric" as "I'm Bran, a dwarf cleric": who wishes to be somebody is that one."""
-    wished = _WISHED.match(said)
-    if wished is None or (asked and not set(asked) & {"name", "ancestry", "class"}):
-        return said
-    name, kind = wished["name"], wished["kind"] or ""
-    meant = nameable(name) and not known.get("name") if name else ANCESTRY.search(kind) or CLASS.search(kind)
-    return f"I'm {said[wished.end() :]}" if meant else said
+def is_talk(text: str) -> bool:
+    """Whether words are a greeting, a mood, a question or a command of the game, and say nothing of a character."""
+    parts = [part for part in re.split(r"[.,;!?…:()\"“”*]+(?:\s+|$)", text[:400]) if re.search(r"\w", part)]
+    return all(_is_talk(part) for part in parts)
 
 
-def _read_clause(clause: str, clauses: int, asked: list[str], found: JSON, name: str) -> None:
-    if beside(clause):
-        return
-    if once := _ONCE.match(clause):  # what they were is where they come from, not what they are
-        found.setdefault("background", once["what"].strip(" ."))
-        return
-    goal, past = _GOAL.match(clause), _BACKGROUND.match(clause)
-    mine = bool(_MINE.match(clause)) or len(clause.split()) <= 4 or bool(name and clause.startswith(name))
-    kit = KIT.search(clause)
-    if mine or (set(asked) & {"ancestry", "class"} and clauses == 1 and len(clause.split()) < 9):
-        before = (
-            re.split(r"\b(?:from|of|by|with|on|over|hunting|against|to)\b", clause, maxsplit=1)[0]
-            if not goal
-            else clause[:40]
-        )
-        bare = clause if set(asked) & {"ancestry", "class"} and len(clause.split()) < 9 else before
-        people, calling = (_own(pattern, bare, chosen_by_goal=bool(goal)) for pattern in (ANCESTRY, CLASS))
-        if people and "ancestry" not in found:
-            found["ancestry"] = ancestry(people[1])
-        if calling and "class" not in found:
-            found["class"] = calling[1].lower() if not calling[1][0].isupper() else calling[1]
-        if (last := calling or people) and "background" not in found and not past:
-            whence = re.search(r"\bfrom\s+(?:the|an?|[A-Z])[^,.;]*", clause[last.end() :])
-            found |= {"background": neat(whence[0])} if whence else {}
-    chosen = re.fullmatch(
-        r".*\b(?:to\s+(?:be|play)(?:\s+as)?|play(?:ing)?(?:\s+as)?|like\s+to\s+be)\s+an?\s+(.+)", clause, re.I
+def _is_talk(part: str) -> bool:
+    plain = " ".join(part.casefold().replace("’", "'").strip(" '‘").split())[:120]
+    bare = pattern("portrait", "fillers").sub("", f"{plain} ", count=1).strip()
+    return any(not text or pattern("portrait", "talk").fullmatch(text) for text in (plain, bare))
+
+
+def _sentences(text: str) -> JSON:
+    """Read free sentences, clause by clause."""
+    fields: JSON = {_LABELS.get(m[1].casefold(), m[1].casefold()): neat(m[2]) for m in _LABEL.finditer(text)}
+    if level := _LEVEL.search(text):
+        fields["level"] = int(level[1] or level[2])
+    scores = {m[1].casefold(): int(m[2]) for m in _SCORE.finditer(text)}
+    if scores:
+        fields["abilities"] = {a: scores[a[:3]] for a in _ABILITIES if 1 <= scores.get(a[:3], 0) <= 30}
+    if name := _stated_name(text):
+        fields["name"] = name
+    clauses = [clause.strip(" ,.") for clause in pattern("portrait", "breaks").split(_LABEL.sub("", text))]
+    others = [c for n, c in enumerate(clauses) if c and not is_talk(c) and not _clause(c, fields, first=n == 0)]
+    if set(fields) & {"name", "ancestry", "class", "background", "goal"}:
+        for clause in others:  # what has no field of its own is not lost
+            if _OWN.match(clause) and not pattern("portrait", "names").search(clause):
+                _add(fields, "background", neat(_LEAD.sub("", clause)))
+    return fields
+
+
+def _clause(clause: str, fields: JSON, *, first: bool) -> bool:
+    """Add to the fields what a clause says: a wish, a past, a kit, looks, a habit, or who one is; False if nothing."""
+    rest, past = _after_self(clause, first=first), pattern("portrait", "pasts").fullmatch(clause)
+    if rest is not None and not (past and fields.get("class")) and _identity(rest, fields):
+        return True
+    bare = neat(_LEAD.sub("", clause))
+    kit = pattern("portrait", "kit").fullmatch(clause)
+    if kit and not pattern("portrait", "not_kit").search(kit["what"]):
+        fields["kit"] = fields.get("kit", {}) | _things(kit["what"])
+    elif whence := pattern("portrait", "whence").fullmatch(clause):
+        _add(fields, "background", neat(whence["what"]))
+    elif past:
+        _add(fields, "background", bare)
+    elif pattern("portrait", "goals").fullmatch(clause) and len(clause.split()) > 1:
+        fields.setdefault("goal", bare)
+    elif pattern("portrait", "habits").fullmatch(clause):
+        _add(fields, "personality", bare)
+    elif pattern("portrait", "features").search(clause):
+        _add(fields, "appearance", re.sub(r"^(?:have|has|with)\s+", "", bare))
+    else:
+        return _adjectives(clause, fields)
+    return True
+
+
+def _after_self(clause: str, *, first: bool) -> str | None:
+    """Return what follows "I'm" and the like; a clause without a verb is about the character too. None: it is not."""
+    if match := pattern("portrait", "self").match(clause):
+        return None if re.match(r"not\b", clause[match.end() :], re.I) else clause[match.end() :]
+    words = _words(clause)
+    named = first and bool(_NAME.match(clause)) and "," in clause
+    plain = len(words) <= 5 and not set(words) & _not_a_kind()
+    return clause if named or _ARTICLE.match(clause) or plain else None
+
+
+def _identity(text: str, fields: JSON) -> bool:
+    """Read "Mira, a halfling thief from the docks"; False if it does not say who or what one is."""
+    name = _NAME.match(text) or _LOW_NAME.match(text)
+    if name and nameable(name[0]) and re.match(r"\s*(?:$|[,.]|(?:and|the|an?|who|from)\b)", text[name.end() :]):
+        fields.setdefault("name", name[0] if name[0][0].isupper() else name[0].title())
+        text = re.sub(r"^[\s,]*(?:and\s+)?(?:i['’]?m\s+)?", "", text[name.end() :])
+    noun = _ARTICLE.sub("", _NOUN_END.split(text, maxsplit=1)[0], count=1).strip()
+    ancestry, class_ = pattern("portrait", "ancestries").search(noun), _classes().search(noun)
+    if ancestry:
+        fields.setdefault("ancestry", _ADJECTIVES.get(ancestry[1].casefold(), ancestry[1]))
+        trade = noun[ancestry.end() :].strip()
+        if not class_ and 0 < len(trade.split()) <= 2 and not set(_words(trade)) & _not_a_kind():
+            fields.setdefault("class", trade)
+    if class_:
+        fields.setdefault("class", class_[1] if class_[1][0].isupper() else class_[1].casefold())
+    if not (ancestry or class_):
+        return bool(name and str(fields.get("name")).casefold() == name[0].casefold() and not noun)
+    _adjectives(noun, fields)
+    features = re.search(r"\bwith\s+((?:(?!\bwho\b)[^.;])*)", text)
+    if features and pattern("portrait", "features").search(features[1]):
+        _add(fields, "appearance", neat(features[1]))
+    if whence := _FROM.search(text):
+        _add(fields, "background", neat(whence[0]))
+    return True
+
+
+def _adjectives(text: str, fields: JSON) -> bool:
+    """Read looks and traits out of a few words: "tall", "shy but stubborn"; False if there are none."""
+    for field, kind in (("appearance", "looks"), ("personality", "traits")):
+        if adjectives := [match[0] for match in pattern("portrait", kind).finditer(text)]:
+            _add(fields, field, ", ".join(adjectives))
+    return _without_adjectives(text) != text
+
+
+def _answer(text: str, asked: str, fields: JSON, insist: bool) -> str:
+    """Take a message as the answer to a question, as it is; "" if it is none."""
+    if is_talk(text):
+        return ""
+    told = set(fields) - {"appearance", "personality"}
+    while (joint := re.search(r"[,.!:]\s+", text)) and is_talk(text[: joint.start()]):
+        text = text[joint.end() :]  # "hm, a clockmaker"
+    if asked in ("background", "goal"):
+        return "" if told & {"name", "ancestry", "class", "kit", "background", "goal"} else neat(text)
+    match = pattern("portrait", "self").match(text)
+    plain = neat(_ARTICLE.sub("", text[match.end() if match else 0 :], count=1))
+    if told or not plain:
+        return ""
+    if asked == "name":
+        article = plain != neat(text) and _ARTICLE.match(text[match.end() if match else 0 :])
+        described = not re.sub(r"\b(?:and|but)\b|\W", "", _without_adjectives(plain))
+        fits = len(plain.split()) <= 4 and nameable(plain) and not article and not described
+        name = plain.title() if plain == plain.lower() else plain
+        return name if fits or (insist and not article) else ""
+    words = _words(plain)
+    acts = re.search(r"(?<!k)(?<!vik)(?<!l)ing$|(?<!bre)(?<!se)(?<!we)ed$|(?<!f)ly$|\w['’](?:ve|ll|re|m|d|t)\b", plain)
+    kind = len(words) <= 3 and not set(words) & _not_a_kind() and not acts and not is_talk(words[-1])
+    return plain if kind or insist else ""
+
+
+def _without_adjectives(text: str) -> str:
+    return pattern("portrait", "traits").sub("", pattern("portrait", "looks").sub("", text))
+
+
+def nameable(text: str) -> bool:
+    """Whether words may be a name: they are no plain word, no mood, no ancestry, no class and no trait."""
+    words = _words(re.sub(r"^(?:Old|Young)\s+", "", text))
+    in_names = set(load("portrait")["in_names"].split())
+    alone = len(words) == 1 and words[0] not in in_names
+    kinds = (pattern("portrait", "ancestries"), _classes(), pattern("portrait", "traits"), pattern("portrait", "looks"))
+    return bool(words) and not (
+        set(words) & (_not_a_kind() - in_names)
+        or (alone and (is_talk(text) or any(kind.fullmatch(words[0]) for kind in kinds)))
+        or is_talk(text.casefold().split()[-1] if not alone and text == text.lower() else "x")
     )
-    if chosen and (ANCESTRY.search(chosen[1]) or CLASS.search(chosen[1])) and len(chosen[1].split()) <= 4:
-        _take(found, "ancestry", ANCESTRY, chosen[1])
-        _take(found, "class", CLASS, chosen[1])
-        return
-    if kit and not NOT_KIT.search(kit["kit"]):
-        carry(kit["kit"], found)
-    elif goal and "goal" not in found and len(clause.split()) > 1:
-        found["goal"] = neat(goal["named"] or goal["named2"] or goal["goal"])
-    elif past and len(re.split(r"[\s-]+", clause)) > 1:
-        told = _WHENCE.sub("", neat(past["named"] or past["named2"] or past["background"]))
-        found["background"] = f"{found['background']}; {told}" if found.get("background") else told
-    if not goal or not found.get("goal"):
-        appearance(clause, found)
-    habit = HABIT.match(clause)
-    if habit and not goal:
-        join(found, "personality", neat(habit["t"]))
-    elif not goal and not past and (traits := [t[0] for t in TRAIT.finditer(clause)]) and mine:
-        join(found, "personality", ", ".join(traits))
 
 
-def _own(pattern: re.Pattern[str], clause: str, *, chosen_by_goal: bool) -> re.Match[str] | None:
-    """Find an ancestry or a class that is the character's own: not one that they hunt, hate or are not."""
-    found = pattern.search(clause)
-    if found is None or _OF_OTHERS.search(clause) or re.search(r"\bnot an?\s*$", clause[: found.start()], re.I):
-        return None
-    return found if not chosen_by_goal or _CHOICE.search(clause[: found.start()]) else None
+def _stated_name(text: str) -> str:
+    """Return the name after "my name is" and the like; "" if there is none."""
+    match = pattern("portrait", "names").search(text)
+    if match is None or pattern("portrait", "names_of_others").search(text[: match.start()]):
+        return ""
+    words = pattern("portrait", "after_name").split(match["name"].strip(), maxsplit=1)[0].split()[:5]
+    if any(word[0].isupper() for word in words):  # "Mira the halfling" is Mira
+        while not words[-1][0].isupper():
+            words.pop()
+    else:
+        words = [word.capitalize() for word in words[:2]]
+    name = " ".join(words).strip("'\"”“ ")
+    return name if name and nameable(name) else ""
 
 
-def _labelled(said: str, found: JSON) -> None:
-    """Read a filled-in form: "Race: tiefling. Class: warlock."."""
-    labels = {
-        "race": "ancestry",
-        "species": "ancestry",
-        "ancestry": "ancestry",
-        "class": "class",
-        "background": "background",
-        "goal": "goal",
-        "appearance": "appearance",
-        "personality": "personality",
-        "looks": "appearance",
+def _things(text: str) -> dict[str, int]:
+    """Read a list of things: "a rope and two daggers"."""
+    things: dict[str, int] = {}
+    for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", text.strip(" .!"))[:12]:
+        words = part.strip(" .!").split()
+        number = 1
+        if words and (words[0].casefold() in _NUMBERS or words[0].isdecimal()):
+            number = _NUMBERS.get(words[0].casefold()) or min(999, max(1, int(words[0])))
+            words = words[1:]
+        thing = " ".join(words)
+        if number > 1 and thing.endswith("s") and not thing.endswith("ss"):
+            thing = thing[:-2] if thing.endswith(("shes", "ches", "sses", "xes")) else thing[:-1]
+        if thing and len(words) <= 5:
+            things[thing] = number
+    return things
+
+
+def _add(fields: JSON, field: str, text: str) -> None:
+    """Add to a field what it does not say yet."""
+    before = str(fields.get(field, ""))
+    joint = "; " if field == "background" else ", "
+    fields[field] = before if text in before else f"{before}{joint}{text}" if before else text
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+(?:-[^\W_]+)*", text.casefold())
+
+
+@cache
+def _not_a_kind() -> frozenset[str]:
+    return frozenset(load("portrait")["not_a_kind"].split())
+
+
+@cache
+def _classes() -> re.Pattern[str]:
+    """Match the twelve classes and what else people call themselves."""
+    classes: Iterable[tuple[str, JSON]] = load("rules")["classes"].items()
+    words = {word for name, about in classes for word in (name, *about["also"].split())} - {
+        "bounty",
+        "captain",
+        "guard",
     }
-    for match in re.finditer(
-        r"\b(race|species|ancestry|class|background|goal|appearance|looks|personality)\s*(?::|=)\s*([^.;\n]+)",
-        said,
-        re.I,
-    ):
-        found[labels[match[1].casefold()]] = neat(re.split(r",\s*\w+\s*[:=]", match[2], maxsplit=1)[0])
-
-
-def _take(found: JSON, field: str, pattern: re.Pattern[str], text: str) -> None:
-    if match := pattern.search(text):
-        found[field] = ancestry(match[1]) if field == "ancestry" else match[1]
-
-
-def _direct(said: str, asked: list[str], found: JSON) -> None:
-    """Take a short answer as the answer to what was asked."""
-    if said.endswith("?") or not asked or len(said) > 400 or beside(said):
-        return
-    said = answer_in(said)
-    plain = re.sub(
-        r"^\W*(?:(?:i\s+think|maybe|perhaps|probably|um+|well|hmm+|just|let['’]s\s+say|i['’]?d\s+say|how\s+about|say|it['’]?s|it\s+is|i['’]?m|i\s+am|a|an|the)\s+)*",
-        "",
-        said,
-        flags=re.I,
-    ).strip(" .!,")
-    said_plainly = said.strip(" .!,")
-    open_fields = [field for field in asked if field not in found]
-    if (
-        "name" in open_fields
-        and not (set(found) - {"appearance", "personality"})
-        and 0 < len(plain.split()) <= 4
-        and may_be_called(plain)
-        and not re.search(r"\ban?\s+" + re.escape(plain), said, re.I)
-        and nameable(plain)
-    ):
-        found["name"] = plain if plain != plain.lower() else plain.title()
-        if (
-            "appearance" in found and found["appearance"].casefold() in plain.casefold()
-        ):  # "Old Kesh" may be as young as you like
-            del found["appearance"]
-        return
-    if len(asked) > 1 and found:
-        return
-    for field in open_fields:
-        if field in ("ancestry", "class") and not found and may_be_kind(plain):
-            found[field] = plain
-            return
-        if (
-            field in ("background", "goal")
-            and not set(found) & {"background", "goal", "name", "kit"}
-            and len(said_plainly) > 2
-            and not set(found) & ({"ancestry"} if field == "background" else {"ancestry", "class"})
-        ):
-            found[field] = neat(said_plainly)
-            return
+    return re.compile(rf"\b({'|'.join(sorted(words, key=len, reverse=True))})\b", re.I)

@@ -6,30 +6,67 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from questbook.graphs.offline.storyteller.choices import is_offer
-from questbook.graphs.offline.storyteller.hearsay import Exchange, heard
-from questbook.graphs.offline.storyteller.phrases import filled, lower
-from questbook.graphs.offline.storyteller.roots import bases, roots
-from questbook.graphs.offline.storyteller.tables import table
+from questbook.graphs.offline.storyteller.texts import addressed, fill, lower, table
+from questbook.graphs.offline.storyteller.words import bases, roots
+from questbook.types import JSON
 
-JSON = dict[str, Any]
-
-_TOLD = ("event", "trait", "promise", "preference", "insight", "lore")  # kinds of memories that may be told as true
-
+_TRUE_KINDS = ("event", "trait", "promise", "preference", "insight", "lore")
+"""Kinds of memories that may be told as true; claims, rumours and secrets may not."""
+_ASK_AROUND = "You could ask around, or go and look."
 
 _OWN_DEED = re.compile(
     r"\W*(?:what|whom?|which \w+|where|when|how|why) (?:did|have|had) (?:i|we) (?:\w+ly )?(?:do|done|take|taken|took|"
     r"steal|stolen|buy|bought|get|got|give|given|sell|sold|drop|dropped|eat|eaten|drink|promised?|swear|attack\w*|"
     r"hit|kill\w*)\b",
-    re.IGNORECASE,
+    re.I,
 )
 _MET = re.compile(
-    r"\W*(?:who|whom|which people) (?:did|have|had) (?:i|we) (?:\w+ )?(?:meet|met|seen|know|known)\b", re.IGNORECASE
+    r"\W*(?:who|whom|which people) (?:did|have|had) (?:i|we) (?:\w+ )?(?:meet|met|seen|know|known)\b", re.I
 )
-_WHETHER = re.compile(r"\W*(?:did|have|had) (?:i|we)\b", re.IGNORECASE)
+_WHETHER = re.compile(r"\W*(?:did|have|had) (?:i|we)\b", re.I)
+_HEARSAY = re.compile(
+    r"\bwhat (?:did|had|has|have|does|do) (?!(?:i|we)\b)(?P<who>.+?) (?:just |ever |already )?"
+    r"(?:say|said|tell|told|answer|answered|reply|replied|explain|explained|mention|mentioned)\b"
+    r"(?: to)?(?: me| us)?(?: (?:about|of|on|regarding|concerning)\b)?(?P<what>.*)",
+    re.I,
+)
+_SOMEBODY = re.compile(r"(?:he|she|they|it|you|that \w+|everybody|everyone|people|anybody|anyone)", re.I)
+_LEAST, _LEAST_WHETHER = 0.45, 0.7
+"""Share of the question that a sentence must answer; "Did I eat the pie?" is not answered by a pie left alone."""
+_LIKING = {"notes": 0.06, "you": 0.05, "story": 0.0, "summary": -0.02}
+"""Notes hold what is true now; only the player's own words hold what the player planted."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """What the prompt holds of the past.
+
+    Attributes:
+        page: The quest's page.
+        character: The character's page.
+        summary: The running summary.
+        memories: The recalled memories, as records.
+        exchanges: The conversation as (player's words, reply), oldest first.
+    """
+
+    page: JSON = field(default_factory=dict)
+    character: JSON = field(default_factory=dict)
+    summary: str = ""
+    memories: Sequence[JSON] = ()
+    exchanges: Sequence[tuple[str, str]] = ()
+
+
+class Exchange(NamedTuple):
+    """The player's words, what the reply told, and how long ago, in words."""
+
+    player: str
+    reply: str
+    when: str
 
 
 class Trace(NamedTuple):
@@ -39,42 +76,35 @@ class Trace(NamedTuple):
         text: The sentence.
         source: Where from: "you" (the player's words), "story" (a reply), "notes" (a page) or "summary".
         when: How long ago, in words; "" if unknown.
-        order: Later things have a higher number.
     """
 
     text: str
     source: str
-    when: str
-    order: int
+    when: str = ""
 
 
-def remember(
-    subject: str,
-    question: str,
-    *,
-    page: JSON,
-    character: JSON,
-    summary: str,
-    memories: Sequence[JSON],
-    exchanges: Sequence[tuple[str, str]],
-    chance: random.Random,
-) -> str:
-    """Answer a question about the past, or say plainly that the character does not know."""
-    past = _past(memories, exchanges)
-    if said := heard(question, page, past):
-        told = " ".join(_quote(Trace(text, "story", when, 0)) for text, when in said)
-        return f"{chance.choice(table('remembered'))} {told}"
-    if _MET.match(question) and (met := [_portrait(name, person) for name, person in _entries(page.get("people"))]):
-        return f"{chance.choice(table('remembered'))} {' '.join(f'{one}.' for one in met)}"
-    traces = _traces(page, character, summary, memories, past)
+def remember(subject: str, question: str, past: Past, chance: random.Random) -> str:
+    """Answer a question about the past, or say plainly that the character does not know.
+
+    Args:
+        subject: What the question is about, "the bell".
+        question: The player's words.
+        past: All that may be answered from.
+        chance: Chooses the opening.
+    """
+    exchanges = _exchanges(past)
+    quotes = [_quote(trace) for trace in _hearsay(question, past.page, exchanges)]
+    if not quotes and _MET.match(question):
+        quotes = [f"{_portrait(name, person)}." for name, person in _entries(past.page.get("people"))]
     asked = roots(f"{subject} {question}")
-    best = _best(asked, traces, question) if asked else []
-    if not best:
-        if not asked and (news := [reply for _, reply, _ in past if reply]):
-            return f"You think back over the last hours. {_clipped(news[-1])}"
-        return f"{_unknown(subject, question, chance)} You could ask around, or go and look."
-    told = " ".join(_quote(trace) for trace in best)
-    return f"{chance.choice(table('remembered'))} {told}"
+    if not quotes and asked:
+        quotes = [_quote(trace) for trace in _best(asked, list(_traces(past, exchanges)), question)]
+    if quotes:
+        return f"{chance.choice(table('remembered'))} {' '.join(quotes)}"
+    replies = [exchange.reply for exchange in exchanges if exchange.reply]
+    if not asked and replies:
+        return f"You think back over the last hours. {_clip(replies[-1])}"
+    return f"{_unknown(subject, question, chance)} {_ASK_AROUND}"
 
 
 def _unknown(subject: str, question: str, chance: random.Random) -> str:
@@ -83,92 +113,103 @@ def _unknown(subject: str, question: str, chance: random.Random) -> str:
     clause = re.match(r"\W*wh\w+ (?:do|did|does|had|has|have) ", question, re.I)  # "the baker say" alone is no phrase
     whole = not subject or (clause and question[clause.end() :].startswith(subject))
     shown = lower((question if whole else subject).strip(" ?.!"))[:80]
-    yours = {"my": "your", "me": "you", "i": "you"}
-    if not re.search(r"\byou\b", shown, re.I):
-        shown = re.sub(r"\b(?:my|me|i)\b", lambda m: yours[m[0].lower()], shown, flags=re.I)
-    return filled(chance.choice(table("unknown")), subject=f"“{shown}”", subject_c=f"“{shown}”")
+    quote = f"“{shown if 'you' in shown.casefold().split() else addressed(shown)}”"
+    return str(fill(chance.choice(table("unknown")), {"subject": quote, "subject_c": quote}))
 
 
 def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trace]:
+    """Choose up to three sentences that answer a question; rare words count for more than frequent ones."""
     if _OWN_DEED.match(question):
         traces = [trace for trace in traces if trace.source == "you" or trace.text.startswith("You ")]
-    # "Did I eat the pie?" is not answered by a pie that was not eaten.
-    least = 0.7 if _WHETHER.match(question) else 0.45
-    known = [bases(roots(trace.text)) for trace in traces]
-    spread = Counter(word for words in known for word in words)
-    weight = {word: math.log(1 + len(traces) / (1 + spread[word])) + 0.3 for word in asked}
-    whole = sum(weight.values())
-    if not whole:
-        return []
-    scored = []
-    for trace, words in zip(traces, known, strict=True):
-        share = sum(weight[word] for word in asked if word in words) / whole
-        # Notes are the truth as it stands; the player's own words are next, for only they hold what the player planted.
-        liking = {"notes": 0.06, "you": 0.05, "story": 0.0, "summary": -0.02}[trace.source]
-        scored.append((share + liking if share else 0.0, trace.order, trace))
-    scored.sort(key=lambda entry: (-entry[0], -entry[1]))
-    if not scored or scored[0][0] < least:
-        return []
+    least = _LEAST_WHETHER if _WHETHER.match(question) else _LEAST
+    texts = [bases(roots(trace.text)) for trace in traces]
+    spread = Counter(word for words in texts for word in words)
+    weights = {word: math.log(1 + len(traces) / (1 + spread[word])) + 0.3 for word in asked}
+    scores = {}
+    for order, (trace, words) in enumerate(zip(traces, texts, strict=True)):
+        if share := sum(weight for word, weight in weights.items() if word in words) / sum(weights.values()):
+            scores[order] = share + _LIKING[trace.source]
+    best = sorted(scores, key=lambda order: (-scores[order], -order))
+    least = max(least, scores[best[0]] * 0.75) if best else least
     chosen: list[Trace] = []
-    for score, _, trace in scored:
-        fresh = all(_overlap(trace.text, other.text) < 0.7 for other in chosen)
-        if score >= max(least, scored[0][0] * 0.75) and fresh:
+    for trace in (traces[order] for order in best if scores[order] >= least):
+        if all(_overlap(trace.text, other.text) < 0.7 for other in chosen):
             chosen.append(trace)
-        if len(chosen) == 3:
-            break
-    return chosen
+    return chosen[:3]
 
 
-def _past(memories: Sequence[JSON], exchanges: Sequence[tuple[str, str]]) -> list[Exchange]:
-    """List what was said and told, oldest first, without what is no news: echoes, and choices that were held out."""
-    past = []
-    for memory in sorted(memories, key=lambda m: m["turn"] if isinstance(m.get("turn"), int) else 0):
-        player, reply = (str(memory.get(part) or "") for part in ("player", "reply"))
-        past.append(Exchange(player, _news(player, reply), _when(memory)))
-    for number, (player, reply) in enumerate(exchanges):
-        ago = len(exchanges) - number
-        past.append(Exchange(player, _news(player, reply), "just now" if ago == 1 else f"{ago} turns ago"))
-    return past
+def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[Trace]:
+    """Find at most two paragraphs that answer "What did Joss say about the bell?"; none for another question."""
+    asked = _HEARSAY.search(question.strip(" ?.!"))
+    if asked is None or (asked["who"].casefold() == "you" and not asked["what"].strip()):
+        return []
+    who, others = _speakers(asked["who"], page)
+    about = set(roots(asked["what"]))
+    traces: list[tuple[bool, float, int, Trace]] = []
+    for order, (player, reply, when) in enumerate(exchanges):
+        for paragraph in (" ".join(part.split()) for part in reply.split("\n\n") if "“" in part):
+            narration = set(roots(f"{player} {re.sub('“[^”]*”', ' ', paragraph)}"))
+            named = not who or bool(who & narration)
+            share = len(about & set(roots(f"{player} {paragraph}"))) / len(about) if about else float(named)
+            if share >= 0.5 and (named or not others & narration):
+                traces.append((named, share, order, Trace(paragraph, "story", when)))
+    traces.sort(key=lambda entry: entry[:3], reverse=True)
+    return [trace for *_, trace in traces[:2]]
 
 
-def _traces(
-    page: JSON, character: JSON, summary: str, memories: Sequence[JSON], past: Sequence[Exchange]
-) -> list[Trace]:
-    traces: list[Trace] = []
-
-    def add(text: str, source: str, when: str = "") -> None:
-        for sentence in _sentences(text):
-            if len(sentence) < 4:
-                continue
-            asked = source == "summary" and sentence.rstrip('”"’ ').endswith("?")  # what was asked answers nothing
-            if not asked:
-                traces.append(Trace(sentence, source, when, len(traces)))
-
-    add(summary, "summary")
-    for memory in memories:
-        add(" ".join(str(memory[kind]) for kind in _TOLD if memory.get(kind)), "story", _when(memory))
-    for player, reply, when in past:
-        add("" if player.strip().endswith("?") else player, "you", when)
-        add(reply, "story", when)
-    for subject, fact in _entries(page.get("facts")):
-        traces.append(Trace(f"{subject}: {fact}", "notes", "", len(traces)))
+def _speakers(called: str, page: JSON) -> tuple[set[str], set[str]]:
+    """Return the words that name whom the player means, and those that name the other people of the page."""
+    who = set() if _SOMEBODY.fullmatch(called.strip()) else set(roots(called))
+    others: set[str] = set()
     for name, person in _entries(page.get("people")):
-        traces.append(Trace(_portrait(name, person), "notes", "", len(traces)))
-    for title, quest in _entries(page.get("quests")):
-        if isinstance(quest, Mapping):
-            traces.append(
-                Trace(f"“{title}” ({quest.get('status', 'open')}): {quest.get('notes', '')}", "notes", "", len(traces))
-            )
-    for name, fate in _entries(page.get("fallen")):
-        traces.append(Trace(f"{name} is dead: {fate}", "notes", "", len(traces)))
-    for field in ("background", "goal", "appearance", "personality"):
-        if character.get(field):
-            traces.append(Trace(f"Your {field}: {character[field]}", "notes", "", len(traces)))
-    return traces
+        role = str(person.get("role") or "") if isinstance(person, Mapping) else ""
+        if who & set(roots(f"{name} {role}")):
+            who |= set(roots(name))
+        else:
+            others |= set(roots(name))
+    return who, others - who
+
+
+def _exchanges(past: Past) -> list[Exchange]:
+    """List what was said and told, oldest first, without echoes and choices that were held out."""
+    exchanges = []
+    for memory in sorted(past.memories, key=lambda m: m["turn"] if isinstance(m.get("turn"), int) else 0):
+        player, reply = (str(memory.get(part) or "") for part in ("player", "reply"))
+        exchanges.append(Exchange(player, _news(player, reply), _when(memory)))
+    for ago, (player, reply) in zip(range(len(past.exchanges), 0, -1), past.exchanges, strict=True):
+        exchanges.append(Exchange(player, _news(player, reply), "just now" if ago == 1 else f"{ago} turns ago"))
+    return exchanges
+
+
+def _traces(past: Past, exchanges: Sequence[Exchange]) -> Iterator[Trace]:
+    """Cut the past into sentences; later ones win over earlier ones that fit equally well."""
+    for sentence in _sentences(past.summary):
+        if not sentence.rstrip('”"’ ').endswith("?"):  # what was asked answers nothing
+            yield Trace(sentence, "summary")
+    for memory in past.memories:
+        for sentence in _sentences(" ".join(str(memory[kind]) for kind in _TRUE_KINDS if memory.get(kind))):
+            yield Trace(sentence, "story", _when(memory))
+    for player, reply, when in exchanges:
+        for sentence in _sentences("" if player.strip().endswith("?") else player):
+            yield Trace(sentence, "you", when)
+        for sentence in _sentences(reply):
+            yield Trace(sentence, "story", when)
+    page = past.page
+    notes = [f"{subject}: {fact}" for subject, fact in _entries(page.get("facts"))]
+    notes += [_portrait(name, person) for name, person in _entries(page.get("people"))]
+    notes += [
+        f"“{title}” ({quest.get('status', 'open')}): {quest.get('notes', '')}"
+        for title, quest in _entries(page.get("quests"))
+        if isinstance(quest, Mapping)
+    ]
+    notes += [f"{name} is dead: {fate}" for name, fate in _entries(page.get("fallen"))]
+    own = ("background", "goal", "appearance", "personality")
+    notes += [f"Your {part}: {past.character[part]}" for part in own if past.character.get(part)]
+    yield from (Trace(note, "notes") for note in notes)
 
 
 def _quote(trace: Trace) -> str:
-    text = _clipped(trace.text)
+    text = _clip(trace.text)
     when = f" ({trace.when})" if trace.when else ""
     if trace.source == "you":
         return f"You said{when}: “{text.rstrip('.')}.”"
@@ -200,34 +241,31 @@ def _when(memory: JSON) -> str:
 
 def _news(player: str, reply: str) -> str:
     """Leave out of a reply what was quoted from memory or from the player, not known, or held out as a choice."""
-    if (
-        any(reply.startswith(opening) for opening in table("remembered"))
-        or "You could ask around, or go and look." in reply
-    ):
+    if reply.startswith(tuple(table("remembered"))) or _ASK_AROUND in reply:
         return ""
-    said = " ".join(player.split()).casefold()
-    told = (
-        " ".join(s for s in _sentences(paragraph) if not is_offer(s) and not _echoes(s, said))
+    words = " ".join(player.split()).casefold()
+    paragraphs = [
+        " ".join(s for s in _sentences(paragraph) if not is_offer(s) and not _echoes(s, words))
         for paragraph in reply.split("\n\n")
-    )
-    return "\n\n".join(paragraph for paragraph in told if paragraph)
+    ]
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
-def _echoes(sentence: str, said: str) -> bool:
-    """Whether a sentence quotes the player."""
-    return any(quote.strip(" .!?").casefold() in said for quote in re.findall(r"“([^”]+)”", sentence))
+def _echoes(sentence: str, words: str) -> bool:
+    """Whether a sentence quotes the player's words."""
+    return any(quote.strip(" .!?").casefold() in words for quote in re.findall(r"“([^”]+)”", sentence))
 
 
 def _sentences(text: str) -> list[str]:
     parts = re.split(r"(?:(?<=[.!?])|(?<=[.!?][”\"’]))\s+(?=[A-Z“\"‘])|\n+", text)
-    return [part.strip() for part in parts if part.strip()]
+    return [part.strip() for part in parts if len(part.strip()) > 3]
 
 
 def _entries(value: Any) -> list[tuple[str, Any]]:
     return [(str(name), entry) for name, entry in value.items()] if isinstance(value, Mapping) else []
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= 260 else flat[:257].rsplit(" ", 1)[0] + " …"
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
-from questbook.graphs.offline.storyteller.phrases import spoken
-from questbook.graphs.offline.storyteller.tale import Tale, fill, short, tale
+from questbook.graphs.offline.storyteller.tale import Tale, tale
+from questbook.graphs.offline.storyteller.texts import fill, spoken, table, upper
+from questbook.graphs.offline.storyteller.words import short
 from questbook.notebooks import merge_patch
-
-JSON = dict[str, Any]
+from questbook.types import JSON
 
 HOURS = ["dawn", "morning", "noon", "afternoon", "dusk", "night"]
 
@@ -27,7 +27,7 @@ class RollWantedError(Exception):
 
 @dataclass
 class Scene:
-    """The page as it is changing in this turn, the words said so far, and the dice already thrown.
+    """The page as it is changing in this turn, the words said so far, and the dice already rolled.
 
     Attributes:
         page: The quest's page as JSON; `note` changes it.
@@ -37,8 +37,12 @@ class Scene:
         seed: The storyteller's seed.
         dice: Whether dice may be asked for; without them chance decides quietly.
         patch: What has changed so far.
-        said: Sentences and paragraphs told so far.
+        pieces: Sentences and paragraphs told so far.
         quiet: Nothing happened that the page must hold (a memory, a sheet): no time passes.
+        offers: Whether the turn ends with choices.
+        struck: Whether a foe has struck at the character in this turn.
+        fallen: Whether the character has fallen in this turn.
+        happening: What the page's field `scene` will say; "" for where the character is.
     """
 
     page: JSON
@@ -48,18 +52,21 @@ class Scene:
     seed: int | None = None
     dice: bool = True
     patch: JSON = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
     quiet: bool = False
+    offers: bool = True
     happening: str = ""
-    _thrown: int = 0
+    struck: bool = False
+    fallen: bool = False
+    _rolled: int = 0
 
     # -- reading the page -------------------------------------------------------------------------------------------
 
     @property
     def secrets(self) -> JSON:
         """What only the storyteller knows; strings by name."""
-        found = self.page.get("secrets")
-        return found if isinstance(found, dict) else {}
+        secrets = self.page.get("secrets")
+        return secrets if isinstance(secrets, dict) else {}
 
     @property
     def tale(self) -> Tale | None:
@@ -96,64 +103,80 @@ class Scene:
         """Whether something has happened in this tale."""
         return deed in listed(self.secrets.get("deeds"))
 
-    def done(self, needs: Any) -> bool:
+    def did_all(self, needs: Any) -> bool:
         """Whether everything in a list of deeds has happened; "a|b" takes either."""
         wanted = [needs] if isinstance(needs, str) else list(needs or [])
         return all(any(self.did(way) for way in need.split("|")) for need in wanted if need)
 
+    def open_here(self, part: str) -> list[JSON]:
+        """List entries of a part of the tale that are about this place, not done yet, and possible now."""
+        entries = self.story.part(part) or []
+        return [
+            dict(entry)
+            for entry in entries
+            if entry["at"] == self.location() and not self.did_all(entry["sets"]) and self.did_all(entry.get("needs"))
+        ]
+
     def people_here(self) -> list[str]:
         """List ids of the living who are where the character is."""
         story, here = self.tale, self.location()
-        return [] if story is None else [i for i, who in story["people"].items() if self._stands(i, who, here)]
+        if story is None:
+            return []
+        places = {i: who["at"] for i, who in story["people"].items()}
+        places |= dict(moved.split("@", 1) for moved in listed(self.secrets.get("moved")) if "@" in moved)
+        return [
+            i
+            for i, who in story["people"].items()
+            if places[i] == here
+            and self.did_all(who.get("needs"))
+            and not (who.get("leaves") and self.did_all(who["leaves"]))
+            and self.alive(i)
+        ]
 
-    def _stands(self, person: str, who: Mapping[str, Any], here: str) -> bool:
-        moved = str(self.secrets.get("moved", ""))
-        at = next((m.split("@", 1)[1] for m in listed(moved) if m.startswith(f"{person}@")), who["at"])
-        comes = self.done(who.get("needs")) and not (who.get("leaves") and self.done(who["leaves"]))
-        return bool(at == here) and comes and self.alive(person)
+    def entry(self, person: str) -> JSON:
+        """Return what the page says of a person of the tale; {} if it says nothing."""
+        return (self.page.get("people") or {}).get(self.story.names[person]) or {}
 
     def alive(self, person: str) -> bool:
         """Whether a person of the tale lives; the page decides."""
-        story = self.tale
-        name = story.names[person] if story else person
-        entry = (self.page.get("people") or {}).get(name) or {}
-        fallen = {n.casefold() for n in self.page.get("fallen") or {}}
-        return entry.get("alive", True) is not False and name.casefold() not in fallen
+        fallen = {name.casefold() for name in self.page.get("fallen") or {}}
+        return self.entry(person).get("alive", True) is not False and self.story.names[person].casefold() not in fallen
 
-    def foes_here(self) -> list[str]:
-        """List foes who stand where the character is."""
-        story, here = self.tale, self.location()
-        if story is None:
-            return []
+    def foes_at(self, *places: str) -> list[str]:
+        """List the foes who stand at some places and were not beaten, calmed or driven off."""
+        foes = self.tale.part("foes") if self.tale else {}
         return [
-            f
-            for f, foe in story.part("foes").items()
-            if foe["at"] == here and self.done(foe.get("needs")) and not self.gone(f)
+            name
+            for name, foe in foes.items()
+            if foe["at"] in places
+            and self.did_all(foe.get("needs"))
+            and not self.did(str(foe.get("sets", f"beat {name}")))
+            and not self.did(f"calmed {name}")
         ]
 
-    def gone(self, foe: str) -> bool:
-        """Whether a foe was beaten, calmed or driven off."""
-        story = self.tale
-        sets = str(story["foes"][foe].get("sets", f"beat {foe}")) if story else ""
-        return self.did(sets) or self.did(f"calmed {foe}")
+    def foes_here(self) -> list[str]:
+        """List the foes who stand where the character is."""
+        return self.foes_at(self.location())
 
     def things_here(self) -> list[str]:
         """List things that lie here and can be seen."""
-        story, here = self.tale, self.location()
-        left = [m.split("@", 1)[0] for m in listed(self.secrets.get("left")) if m.endswith(f"@{here}")]
-        if story is None:
-            return left
+        here = self.location()
+        items = self.tale.part("items") if self.tale else {}
         lying = [
-            i
-            for i, thing in story.part("items").items()
-            if thing.get("at") == here and self.done(thing.get("needs")) and not self.did(f"took {i}")
+            name
+            for name, thing in items.items()
+            if thing.get("at") == here and self.did_all(thing.get("needs")) and not self.did(f"took {name}")
         ]
-        return lying + left
+        return lying + [m.split("@", 1)[0] for m in listed(self.secrets.get("left")) if m.endswith(f"@{here}")]
 
     def carried(self) -> dict[str, int]:
         """Return the inventory."""
-        found = self.page.get("inventory")
-        return {k: _number(v) for k, v in found.items() if _number(v) > 0} if isinstance(found, dict) else {}
+        items = self.page.get("inventory")
+        return {k: _number(v) for k, v in items.items() if _number(v) > 0} if isinstance(items, dict) else {}
+
+    def gold(self) -> int:
+        """Return the gold in the purse."""
+        return _number(self.page.get("gold"))
 
     def hit_points(self) -> tuple[int, int]:
         """Return hit points now and at most."""
@@ -168,11 +191,20 @@ class Scene:
         """Tell something: in the same paragraph, or apart in one of its own."""
         text = fill(text, self._placeholders()).strip()
         if text:
-            self.said.append(("\n\n" if apart and self.said else "") + text)
+            self.pieces.append(("\n\n" if apart and self.pieces else "") + text)
+
+    def tell(self, occasion: str, *, apart: bool = False, **parts: str) -> None:
+        """Tell one of the texts that tables.toml has for an occasion, with its placeholders filled."""
+        self.say(fill(self.pick(table(occasion), occasion), parts), apart=apart)
+
+    def aside(self, text: str, *, offers: bool = False) -> None:
+        """Tell something that costs no time and leaves the page as it is."""
+        self.quiet, self.offers = True, offers
+        self.say(text)
 
     def text(self) -> str:
         """Everything told so far."""
-        return " ".join(self.said).replace(" \n\n", "\n\n").strip()
+        return " ".join(self.pieces).replace(" \n\n", "\n\n").strip()
 
     def pick(self, options: Sequence[str], salt: str = "") -> str:
         """Choose one of some texts. The beat walks through the table, so that none returns before its time."""
@@ -190,7 +222,7 @@ class Scene:
     def _placeholders(self) -> dict[str, str]:
         known = {k: str(self.character.get(k) or "") for k in ("ancestry", "class", "background")}
         goal = spoken(str(self.character.get("goal") or "")) or "something you have not named yet"
-        named = {"name": self.name, "goal": goal, "goal_c": goal[:1].upper() + goal[1:]}
+        named = {"name": self.name, "goal": goal, "goal_c": upper(goal)}
         return {k: v or "traveller" for k, v in known.items()} | named
 
     # -- changing the page ------------------------------------------------------------------------------------------
@@ -218,13 +250,9 @@ class Scene:
 
     def meet(self, person: str, attitude: str | None = None) -> None:
         """Note a person of the tale as met here and now."""
-        story = self.tale
-        if story is None:
-            return
-        who, name = story["people"][person], story.names[person]
-        entry = (self.page.get("people") or {}).get(name) or {}
+        who, name = self.story["people"][person], self.story.names[person]
         seen = f"{self.location()}, day {self.day()}"
-        mood = attitude or entry.get("attitude") or who["attitude"]
+        mood = attitude or self.entry(person).get("attitude") or who["attitude"]
         self.note({"people": {name: {"role": who["role"], "attitude": mood, "last_seen": seen}}})
 
     def gain(self, item: str, number: int = 1) -> None:
@@ -234,7 +262,7 @@ class Scene:
 
     def pay(self, gold: int) -> None:
         """Add gold, or take some."""
-        self.note({"gold": max(0, _number(self.page.get("gold")) + gold)})
+        self.note({"gold": max(0, self.gold() + gold)})
 
     def day(self) -> int:
         """Return the day of the adventure."""
@@ -256,25 +284,22 @@ class Scene:
     # -- dice -------------------------------------------------------------------------------------------------------
 
     def roll(self, expression: str, reason: str, dc: int | None = None, advantage: str | None = None) -> JSON:
-        """Return the next roll of this turn; if it has not been thrown yet, stop here and ask for it."""
-        if self._thrown < len(self.rolls):
-            found = dict(self.rolls[self._thrown])
-            self._thrown += 1
-            total = _number(found.get("total"))
-            if found.get("success") is None:
-                found["success"] = dc is None or total >= dc
-            return found | {"total": total}
-        call: JSON = {"expression": expression, "reason": reason}
-        call |= {"dc": dc} if dc is not None else {}
-        call |= {"advantage": advantage} if advantage else {}
-        if self.dice:
-            self._wants(call)
-        die = self.chance(f"{expression} {reason} {self._thrown}")
-        self._thrown += 1
-        return {"total": 3, "success": dc is None or die.random() < (23 - dc) / 20, "natural": None}
+        """Return the next roll of this turn.
 
-    def _wants(self, call: JSON) -> NoReturn:
-        raise RollWantedError(call)
+        Raises:
+            RollWantedError: If it has not been rolled yet.
+        """
+        number, self._rolled = self._rolled, self._rolled + 1
+        if number < len(self.rolls):
+            roll = dict(self.rolls[number])
+            total = _number(roll.get("total"))
+            success = roll.get("success")
+            return roll | {"total": total, "success": (dc is None or total >= dc) if success is None else success}
+        if self.dice:
+            call: JSON = {"expression": expression, "reason": reason, "dc": dc, "advantage": advantage}
+            raise RollWantedError({name: value for name, value in call.items() if value is not None})
+        die = self.chance(f"{expression} {reason} {number}")
+        return {"total": 3, "success": dc is None or die.random() < (23 - dc) / 20, "natural": None}
 
 
 def listed(text: Any) -> list[str]:

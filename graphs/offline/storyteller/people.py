@@ -1,0 +1,277 @@
+"""People: whom the player turns to, what they know, and what they are told."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from questbook.graphs.offline.storyteller import plot
+from questbook.graphs.offline.storyteller.combat import size_up
+from questbook.graphs.offline.storyteller.intent import Intent
+from questbook.graphs.offline.storyteller.scene import Scene
+from questbook.graphs.offline.storyteller.texts import article, as_said, series, spoken, upper
+from questbook.graphs.offline.storyteller.words import calls, match, short, stems, vocabulary
+from questbook.types import JSON
+
+_ASKS_NAME = re.compile(
+    r"\b(?:your (?:\w+ )?name|ask\w* .*\b(?:his|her|its|their) name|who (?:are you|you are|(?:he|she|it) is))\b", re.I
+)
+_ASKS_MATTER = re.compile(
+    r"\b(?:going on|happen(?:ed|ing)|do you want|news|rumours?|wrong|matter|troubles?|problems?|quest|job|work|help|"
+    r"everything|all)\b",
+    re.I,
+)
+_CLAUSE = re.compile(
+    r"\W*(?:who|what|where|when|why|how|which|whose|whom|if|whether|is|are|was|were|do|does|did|can|could|will|would|"
+    r"have|has|had|should|may|might)\b",
+    re.I,
+)
+_GREETINGS = {"afraid of you": "greeting_afraid", "hostile": "greeting_hostile"}
+"""Attitude to the texts for a greeting."""
+_PRONOUN = re.compile(r"(?:him|her|them|it|everyone|everybody|people|around)", re.I)
+_ADDRESSING = frozenset(["talk", "ask", "tell", "give", "persuade", "intimidate", "deceive", "bribe", "plant"])
+"""Verbs that turn to somebody."""
+_NAME = re.compile(r"(?<![\w'’-])[A-ZÀ-ÖØ-Þ][\w'’-]+(?:\s+(?:(?:of|the|von|van|de)\s+)*[A-ZÀ-ÖØ-Þ][\w'’-]+)*")
+_PAST = re.compile(r"\b(?:was|were|did|had|remember|recall|remind|know|my|our|i|me)\b", re.I)
+
+
+def talk(scene: Scene, intent: Intent) -> None:
+    """Greet somebody; they have something to say."""
+    story, here = scene.story, scene.people_here()
+    person = story.person(intent.whom, here)
+    if person is None and (foe := story.foe(intent.whom or intent.said, scene.foes_here())):
+        scene.say(f"You speak to the {foe}, and it turns towards your voice.")
+        size_up(scene, foe)
+        return scene.say("It might be calmed, perhaps. It might not.")
+    if person is None and (absent := story.person(intent.whom)):
+        return miss(scene, absent)
+    person = person or next(iter(here), None)
+    if person is None:
+        return scene.say(
+            "You speak, and your voice goes round the place once and comes back to you. There is nobody here."
+        )
+    name, about = story.names[person], story["people"][person]
+    attitude = scene.entry(person).get("attitude")
+    if attitude in _GREETINGS:
+        scene.tell(_GREETINGS[attitude], who=name)
+    elif scene.did(f"greeted {person}"):
+        scene.tell("greeting_again", who=name, manner=about["manner"])
+    else:
+        scene.say(about["greeting"])
+        scene.mark(f"greeted {person}")
+    scene.meet(person)
+    if topics := untold(scene, person):
+        scene.say(f"{name} {about['manner']}; plainly there is more to be said about {series(topics[:3])}.", apart=True)
+        scene.offers = False
+    scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
+    return None
+
+
+def ask(scene: Scene, intent: Intent) -> None:
+    """Ask somebody about something."""
+    here = scene.people_here()
+    person = scene.story.person(intent.whom, here)
+    if person is None and not _PRONOUN.fullmatch(intent.whom) and (absent := scene.story.person(intent.whom)):
+        return miss(scene, absent)
+    person = person or who_knows(scene, intent.what) or next(iter(here), None)
+    if person is None:
+        return scene.say(f"You put the question about “{intent.what[:60]}” to the air, there being nobody else.")
+    if not plot.foreseen(scene, "tell ask", intent.what, intent.whom):
+        answer(scene, person, intent.what)
+    return None
+
+
+def who_knows(scene: Scene, words: str) -> str | None:
+    """Find the person here who has most to say on these words; the id."""
+    said = stems(words)
+    shares = {
+        person: max(
+            (len(said & stems(t["on"])) for t in _topics(scene, person) if _is_open(scene, person, t)), default=0
+        )
+        for person in scene.people_here()
+    }
+    best = max(shares, key=lambda person: shares[person], default=None)
+    return best if best and shares[best] else None
+
+
+def answer_aloud(scene: Scene, intent: Intent) -> bool:
+    """Let somebody here answer a question that is about their business and not about the past; False if none can."""
+    person = None if _PAST.search(intent.said) else who_knows(scene, intent.what)
+    if person:
+        answer(scene, person, intent.what)
+    return person is not None
+
+
+def answer(scene: Scene, person: str, words: str) -> None:
+    """Let a person answer: what they know on these words, their name, what is the matter, or that they do not know."""
+    name, said = scene.story.names[person], stems(words)
+    topics = _topics(scene, person)
+    topic = max(topics, key=lambda t: len(said & stems(t["on"])), default=None)
+    if topic is None or not said & stems(topic["on"]):
+        topic = None
+        if _ASKS_NAME.search(scene.words):
+            return _introduce(scene, person)
+        if _ASKS_MATTER.search(scene.words):
+            topic = next((t for t in topics if _is_open(scene, person, t) and not _is_told(scene, person, t)), None)
+    scene.meet(person)
+    scene.mark(f"greeted {person}")
+    scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
+    if topic is None:
+        return _no_answer(scene, person, words)
+    if not _is_open(scene, person, topic):
+        scene.happening = f"{name} is keeping something from {scene.name}."
+        return scene.say(
+            topic.get("kept") or f"{name} looks away. “That's not a thing I talk about. Not with just anybody.”"
+        )
+    if _is_told(scene, person, topic):
+        return scene.tell("told_all", who=name, gist=topic["say"])
+    return _share(scene, person, topic)
+
+
+def confide(scene: Scene, person: str) -> None:
+    """Let a person who has been won over tell what they kept back, if anything."""
+    for topic in _topics(scene, person):
+        if topic.get("trust") and scene.did_all(topic.get("needs")) and not _is_told(scene, person, topic):
+            return _share(scene, person, topic)
+    return None
+
+
+def untold(scene: Scene, person: str) -> list[str]:
+    """List what a person could still be asked about."""
+    topics = _topics(scene, person)
+    return [_title(t) for t in topics if _is_open(scene, person, t) and not _is_told(scene, person, t)]
+
+
+def state(scene: Scene, intent: Intent) -> None:
+    """Let what the player says of their own life stand, in its own words; or what they tell somebody."""
+    to_do = bool(intent.whom and re.match(r"\W*(?:i\s+)?(?:tell|remind)\b.+\bto\b", intent.said, re.I))
+    to_do = to_do and intent.what.startswith("to ")
+    fact = intent.what.removeprefix("to " if to_do else "")[:400]
+    here, story = scene.people_here(), scene.tale
+    person = story.person(intent.whom, here) if story else None
+    if story and person is None and here and not story.other(intent.whom) and not story.person(intent.whom):
+        person = here[0]  # "the crowd", "them"
+    aloud = intent.whom or re.match(r"\W*(?:i\s+)?(?:say|mention|confess)", intent.said, re.I)
+    if intent.verb == "carve":
+        scene.tell("carved", fact=fact)
+        scene.happening = f"{scene.name} is at {scene.location()}."
+    elif aloud and intent.whom and person:
+        deed = spoken(fact)
+        scene.meet(person)
+        occasion, name = "told_to" if to_do else "planted", scene.story.names[person]
+        scene.tell(occasion, listener=name, fact=fact, deed=deed, deed_c=upper(deed))
+    elif intent.whom:
+        scene.say(f"Of {intent.whom[:40]} there is no sign here, so you say it to the quiet: “{fact}”. It will keep.")
+    else:
+        scene.tell("planted_alone", fact=fact)
+    plot.foreseen(scene, "tell", fact, intent.whom)
+
+
+def absent(scene: Scene, words: str) -> str | None:
+    """Find somebody of the tale whom words call by name, and who is not here; the id."""
+    person = match(words, {person: name for person, name in scene.story.names.items() if calls(words, name)})
+    return None if person in scene.people_here() else person
+
+
+def miss(scene: Scene, person: str) -> None:
+    """Say that somebody is not here, and when they were seen last."""
+    name = scene.story.names[person]
+    if not scene.alive(person):
+        return scene.tell("dead_and_gone", who=name)
+    scene.say(f"{name} is not here.")
+    return _last_seen(scene, person)
+
+
+def stranger(scene: Scene, intent: Intent) -> str:
+    """Return the name of whom the player turns to, if nobody in the tale can be meant by it; else ""."""
+    whom = intent.whom if intent.verb in _ADDRESSING else intent.what if intent.verb == "attack" else ""
+    if scene.words == scene.words.upper():
+        return ""
+    for found in _NAME.finditer(whom):
+        name = found[0]
+        if re.search(rf"\b(?:the|an?|my|your|his|her|their|this|that)\s+{re.escape(name)}", intent.said, re.I):
+            continue
+        if word := _own_name(name):
+            return re.sub(r"['’]s$", "", name) if not stems(word) & _names_of_tale(scene) else ""
+    return ""
+
+
+def miss_stranger(scene: Scene, name: str) -> None:
+    """Say that a name is nobody's here, or known from elsewhere; nothing comes of it."""
+    scene.quiet, scene.offers = True, False
+    word = stems(_own_name(name) or name)
+    dead = next((who for who in scene.page.get("fallen") or {} if word & stems(who)), "")
+    pages = {part: value for part, value in scene.page.items() if part != "secrets"}
+    names = stems(" ".join(_NAME.findall(json.dumps([pages, scene.character], ensure_ascii=False))))
+    if dead:
+        return scene.tell("dead_and_gone", who=dead)
+    return scene.tell("known_from_before" if word & names else "strangers", called=name)
+
+
+def _own_name(name: str) -> str:
+    """Return the first word of a name that is no title and no plain word."""
+    nobody = vocabulary("nobody") | vocabulary("titles")
+    words = (word for word in name.split() if word[0].isupper())
+    return next((word for word in words if re.sub(r"['’]s$", "", word.casefold()) not in nobody), "")
+
+
+def _names_of_tale(scene: Scene) -> set[str]:
+    """Return the words that name somebody or something in the tale, or the character and what is theirs."""
+    story = scene.story
+    people = [f"{name} {story['people'][i]['role']}" for i, name in story.names.items()]
+    parts = [f"{i} {p.get('as', '')}" for kind in ("foes", "items", "places") for i, p in story.part(kind).items()]
+    return stems(" ".join([*people, *parts, str(scene.character.get("name")), *scene.carried(), *scene.things_here()]))
+
+
+def _no_answer(scene: Scene, person: str, words: str) -> None:
+    name = scene.story.names[person]
+    if (missed := absent(scene, words)) and scene.alive(missed):
+        scene.tell("not_here", who=name, called=short(scene.story.names[missed]))
+        return _last_seen(scene, missed)
+    others = untold(scene, person) or ["the weather"]
+    about = as_said(" ".join(words.split()), scene.words)
+    about = "that" if not about or len(about) > 50 or _CLAUSE.match(about) else about
+    other = others[scene.beat % len(others)]
+    return scene.tell("no_topic", who=name, topic=about, topic_c=upper(about), other=other, other_c=upper(other))
+
+
+def _introduce(scene: Scene, person: str) -> None:
+    name, role = scene.story.names[person], scene.story["people"][person]["role"]
+    scene.meet(person)
+    scene.tell("introduced", who=name, role=article(role))
+    scene.happening = f"{scene.name} is talking with {name} at {scene.location()}."
+
+
+def _share(scene: Scene, person: str, topic: JSON) -> None:
+    scene.mark(_told(person, topic))
+    scene.meet(person)
+    scene.happening = f"{scene.story.names[person]} has told {scene.name} about {_title(topic)}."
+    event = {name: part for name, part in topic.items() if name not in ("say", "on", "needs", "trust")}
+    plot.happen(scene, {"text": topic["say"]} | event)
+
+
+def _last_seen(scene: Scene, person: str) -> None:
+    if seen := scene.entry(person).get("last_seen"):
+        scene.say(f"You saw each other last at {seen}.")
+
+
+def _topics(scene: Scene, person: str) -> list[JSON]:
+    return list(scene.story["people"][person]["topics"])
+
+
+def _is_open(scene: Scene, person: str, topic: JSON) -> bool:
+    """Whether a person would speak about a topic now."""
+    return scene.did_all(topic.get("needs")) and (not topic.get("trust") or scene.did(f"trust {person}"))
+
+
+def _is_told(scene: Scene, person: str, topic: JSON) -> bool:
+    return scene.did(_told(person, topic))
+
+
+def _told(person: str, topic: JSON) -> str:
+    """Name the deed of having been told a topic."""
+    return f"heard {person} {_title(topic).split()[-1]}"
+
+
+def _title(topic: JSON) -> str:
+    return str(topic.get("title") or f"the {topic['on'].split()[0]}")
