@@ -8,13 +8,10 @@ costs nothing. The names in groups:
 * namespaces of the store: `campaign_namespace`, `player_namespace`, `character_namespace`, `escape_label`,
   `unescape_label`
 * writing memories: `remember`, `off_record`, `Record`, `Exchange`, `Stamp`
-<<<<<<< HEAD
-* facts: `note_facts`, `Fact`, `FactChanges`, `keep_valid`, `slot_history`, `FactPeriod`
-=======
-* facts, and which of them hold: `Fact`, `note_facts`, `FactChanges`, `keep_valid`, `slot_history`, `FactPeriod`
->>>>>>> 0d34085 (API: facts have a group of their own)
 * finding memories: `recall`, `Query`, `WeightedText`, `Present`, `Weights`, `Recalled`, `Reason`
-* the timeline of a checkpoint: `claim`, `branch_of`, `record_key`, `extend`, `sees`, `visible_filters`, `as_of`, `fork`
+* facts, and which of them hold: `Fact`, `note_facts`, `FactChanges`, `keep_valid`, `slot_history`, `FactPeriod`
+* the timeline of a checkpoint: `Segment`, `claim`, `branch_of`, `record_key`, `extend`, `sees`, `visible_filters`,
+  `as_of`, `fork`
 * documents: `add_lore`, `list_lore`, `remove_lore`
 * the message buffer: `BufferPolicy`, `TokenBudget`, `LastTurns`, `RunningSummary`, `Unbounded`, `Summarizer`,
   `ExtractiveSummarizer`
@@ -59,8 +56,8 @@ if TYPE_CHECKING:
     )
     from questbook.graphs.events import read_stream
     from questbook.graphs.history.history import History
-    from questbook.graphs.turn.earlier import Recall
-    from questbook.graphs.turn.pages import patches
+    from questbook.graphs.turn.exchanges import Recall
+    from questbook.graphs.turn.state import patches
     from questbook.memory.buffer.policies import BufferPolicy, LastTurns, RunningSummary, TokenBudget, Unbounded
     from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer
     from questbook.memory.embeddings.embedders import HashEmbeddings, load_embeddings
@@ -104,6 +101,7 @@ if TYPE_CHECKING:
     from questbook.memory.timeline.records import Exchange, Record, Stamp
     from questbook.memory.timeline.remember import remember
     from questbook.memory.timeline.timeline import (
+        Segment,
         as_of,
         branch_of,
         claim,
@@ -152,8 +150,8 @@ _HOMES = {
     ),
     "questbook.graphs.events": ("read_stream",),
     "questbook.graphs.history.history": ("History",),
-    "questbook.graphs.turn.earlier": ("Recall",),
-    "questbook.graphs.turn.pages": ("patches",),
+    "questbook.graphs.turn.exchanges": ("Recall",),
+    "questbook.graphs.turn.state": ("patches",),
     "questbook.memory.buffer.policies": ("BufferPolicy", "LastTurns", "RunningSummary", "TokenBudget", "Unbounded"),
     "questbook.memory.buffer.summary": ("ExtractiveSummarizer", "Summarizer"),
     "questbook.memory.embeddings.embedders": ("HashEmbeddings", "load_embeddings"),
@@ -197,6 +195,7 @@ _HOMES = {
     "questbook.memory.timeline.records": ("Exchange", "Record", "Stamp"),
     "questbook.memory.timeline.remember": ("remember",),
     "questbook.memory.timeline.timeline": (
+        "Segment",
         "as_of",
         "branch_of",
         "claim",
@@ -278,6 +277,7 @@ __all__ = [
     "RunningSummary",
     "Section",
     "SectionFullError",
+    "Segment",
     "SettingsError",
     "Stamp",
     "StateNotebook",

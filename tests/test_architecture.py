@@ -36,7 +36,7 @@ GRAPHS = {
     "offline": set(),
     "models": {"offline"} | LOOSE,
     "turn": {"models"} | LOOSE,
-    "events": set(),
+    "events": {"turn"},
     "history": {"turn"} | LOOSE,
     "reflect": {"turn", "models"} | LOOSE,
     "embedded": {"turn", "history", "models", "events"} | LOOSE,

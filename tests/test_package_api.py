@@ -14,7 +14,7 @@ import questbook
 ROOT = Path(__file__).parent.parent
 SOURCE = ast.parse((ROOT / "questbook" / "__init__.py").read_text("utf-8"))
 # Values and type aliases, which carry no name of their own: the documentation stands behind them in their module.
-VALUES = {"CORE_TOOLS", "Count", "JSON", "Number", "every_turn", "on_demand", "once"}
+VALUES = {"CORE_TOOLS", "Count", "JSON", "Number", "Segment", "every_turn", "on_demand", "once"}
 
 
 def in_order(names):
