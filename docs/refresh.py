@@ -1,4 +1,4 @@
-"""Write the generated parts of the README anew: the picture of the machine, and the recorded games.
+"""Write the generated parts of README and docs/play.md again: the picture of the machine, and the recorded games.
 
 `python docs/refresh.py` writes them; with `--check` it only says whether they are up to date (exit status 1 if not).
 """
@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "play.md")
 GAME = [
     "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.",
     "I look around.",
@@ -96,16 +96,23 @@ def _told(lines: list[str], answers: list[str]) -> str:
 
 
 def refreshed(text: str) -> str:
-    """Return the README with its generated parts as they should be."""
-    for name, content in (("machine", machine()), ("game", game()), ("undo", undo())):
+    """Return a document with its generated parts as they should be."""
+    for name, make in (("machine", machine), ("game", game), ("undo", undo)):
         block = re.compile(rf"(<!-- {name}: .*? -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        text = block.sub(lambda found, content=content: f"{found[1]}{content}\n{found[2]}", text)
+        if block.search(text):
+            content = make()
+            text = block.sub(lambda match, content=content: f"{match[1]}{content}\n{match[2]}", text)
     return text
 
 
 if __name__ == "__main__":
-    before = README.read_text("utf-8")
-    after = refreshed(before)
-    if "--check" in sys.argv:
-        sys.exit(0 if after == before else "README.md is out of date: run `make docs`.")
-    README.write_text(after, "utf-8")
+    outdated = []
+    for path in DOCUMENTS:
+        before = path.read_text("utf-8")
+        after = refreshed(before)
+        if after != before:
+            outdated.append(path.name)
+            if "--check" not in sys.argv:
+                path.write_text(after, "utf-8")
+    if outdated and "--check" in sys.argv:
+        sys.exit(f"{', '.join(outdated)}: out of date. Run `make docs`.")

@@ -11,8 +11,9 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"
 
 
 @pytest.mark.slow
-def test_the_readmes_picture_and_game_are_what_the_program_makes():
-    text = (ROOT / "README.md").read_text("utf-8")
+@pytest.mark.parametrize("name", ["README.md", "docs/play.md"])
+def test_pictures_and_games_are_what_the_program_makes(name):
+    text = (ROOT / name).read_text("utf-8")
     refreshed = runpy.run_path(str(ROOT / "docs" / "refresh.py"))["refreshed"]
     assert refreshed(text) == text, "run `make docs`"
 
