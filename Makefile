@@ -6,7 +6,8 @@
 # make check     lint and test; CI runs that and the slow tests
 # make studio    langgraph dev, with LangGraph Studio
 # make dist      the wheel and the source archive in dist/, built and checked
-# make docs      the README's picture and recorded games, written anew
+# make docs      the recorded games, the picture of the machine and the terminal recording, made again
+# make site      the documentation as a site, in site/
 # make clean     removes .venv and caches; games are kept elsewhere and stay
 #
 # Python: the first of these that runs, is 3.11 or later and can make a virtual environment. PYTHON=… overrides.
@@ -20,11 +21,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Stamps: the second `make play` does no pip work.
 INSTALLED := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
+SITE := $(VENV)/.site
 # A .env beside this file sets keys and QUESTBOOK_ variables.
 ENV := set -a; if [ -f .env ]; then . ./.env; fi; set +a;
 MARKS := $(if $(SLOW),,-m "not slow")
 
-.PHONY: play install test slow lint check studio dist docs clean
+.PHONY: play install test slow lint check studio dist docs site clean
 
 play: $(INSTALLED)
 	@$(ENV) exec $(BIN)/questbook play $(ARGS)
@@ -53,11 +55,16 @@ dist: $(TOOLS)
 	@$(BIN)/twine check --strict dist/*
 	@$(BIN)/check-wheel-contents dist/*.whl
 
-docs: $(TOOLS)
+docs: $(SITE)
 	@$(BIN)/python docs/refresh.py
+	@$(BIN)/python docs/recording.py
+
+site: $(SITE)
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 clean:
-	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .langgraph_api *.egg-info
+	rm -rf $(VENV) dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .langgraph_api *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -75,4 +82,9 @@ $(TOOLS): $(INSTALLED)
 	@echo "Installing the tools for tests and Studio (once)"
 	@$(PIP) install --upgrade 'pip>=25.1'
 	@$(PIP) install -c constraints.txt -e . --group dev
+	@touch $@
+
+$(SITE): $(TOOLS)
+	@echo "Installing what makes the documentation (once)"
+	@$(PIP) install -c constraints.txt --group site
 	@touch $@
