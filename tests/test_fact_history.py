@@ -89,7 +89,7 @@ async def test_why_tells_which_message_left_a_fact_and_whether_it_holds(game):
     await play(game, "Where is Goran?", home("the mill"), reply="Goran dwells in the mill.")
     await play(game, "And now?", home("the inn"), reply="Goran has moved to the inn.")
     causes = [c for c in await why(game.app, game.config, CONTEXT, "Goran lives at") if c.field == FACT]
-    assert [(c.value, c.stands, c.turn, c.player) for c in causes] == [
+    assert [(c.value, c.holds, c.turn, c.player) for c in causes] == [
         ("Goran lives at the inn.", True, 3, "And now?"),
         ("Goran lives at the mill.", False, 2, "Where is Goran?"),
     ]

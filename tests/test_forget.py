@@ -98,13 +98,13 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
         assert files_saying(home.path, SECRET), "finding changes nothing"
         assert [record["turn"] for record in found.records] == [2, 4]
         assert {"quest.people.Silver Heron", "quest.people.Bo.role", "quest.objective", "summary", "line"} <= set(
-            found.places
+            found.fields
         )
-        assert found.typed == 1
+        assert found.typed_lines == 1
         assert found.checkpoints > 20
 
         done = await forget.forget(SECRET)
-        assert done.left == []
+        assert done.files == []
         assert files_saying(home.path, SECRET) == []
         assert files_saying(home.path, "heron") == []
         saved = await game.saved_game()
@@ -143,7 +143,7 @@ async def test_everything_else_stays_byte_for_byte(sit, opened, home):
         theirs = game.thread_id
     async with opened() as game:
         done = await (await forgetting(game)).forget(SECRET)
-    assert set(done.left) == {"checkpoints.db", "memory.db"}, "the other campaign says it still"
+    assert set(done.files) == {"checkpoints.db", "memory.db"}, "the other campaign says it still"
     assert len(kept) > 5
     assert set(kept) <= rows(home.path, "checkpoints.db", "checkpoints")
     assert others <= rows(home.path, "memory.db", "items")
@@ -160,10 +160,10 @@ async def test_forgetting_twice_and_what_is_not_there(sit, opened, home):
     await sit(*STORY[:1])
     async with opened() as game:
         forget = await forgetting(game)
-        assert (await forget.find("no such thing")).nothing
-        assert (await forget.forget("no such thing")).nothing
-        assert not (await forget.forget(SECRET)).nothing
-        assert (await forget.forget(SECRET)).nothing
+        assert (await forget.find("no such thing")).is_empty
+        assert (await forget.forget("no such thing")).is_empty
+        assert not (await forget.forget(SECRET)).is_empty
+        assert (await forget.forget(SECRET)).is_empty
 
 
 STEPS = (
@@ -227,7 +227,7 @@ async def test_a_campaign_goes_without_its_neighbours(sit, opened, home):
         thread = game.thread_id
         home.lock_of(thread).touch()
         removed = await (await forgetting(game)).forget_campaign()
-        assert (removed.campaigns, removed.threads, removed.typed) == (["isle"], 1, 1)
+        assert (removed.campaigns, removed.threads, removed.typed_lines) == (["isle"], 1, 1)
         assert await game.saved_game() is None
     for words in (SECRET, "isle", thread, "I sleep"):
         assert files_saying(home.path, words) == [], words

@@ -53,7 +53,7 @@ async def test_fields_go_back_and_later_words_stand(story):
     assert quest["inventory"] == before["quest"]["inventory"] | {"rope": 1}
     assert quest["scene"] == "An inn at dusk."
     assert quest["location"] == before["quest"]["location"]
-    assert set(done.standing) == {"gold", "people.Goran.last_seen"}
+    assert set(done.kept) == {"gold", "people.Goran.last_seen"}
     assert {"facts.the crown", "facts.the mill", "people.Bo.attitude", "inventory.rope"} <= set(done.fields)
     for channel in ("turn", "timeline", "rolls", "character", "line", "summary", "noted_through", "remembered_through"):
         assert story.values.get(channel) == before.get(channel), channel
@@ -106,7 +106,7 @@ async def test_a_persons_edit_stands(story):
     await story.app.aupdate_state(story.config, {"quest": {"scene": "By hand."}}, as_node="condense")
     done = await retract(*story.args, 4)
     assert story.values["quest"]["scene"] == "By hand."
-    assert set(done.standing) == {"gold", "people.Goran.last_seen", "scene"}
+    assert set(done.kept) == {"gold", "people.Goran.last_seen", "scene"}
 
 
 async def test_a_death_is_undone(story):
@@ -244,7 +244,7 @@ def test_putting_back_is_the_inverse_where_nothing_came_later():
 
 async def test_why_says_which_message_set_a_field_newest_first(story):
     causes = await why(*story.args, "gold")
-    assert [(cause.turn, cause.value, cause.stands) for cause in causes] == [
+    assert [(cause.turn, cause.value, cause.holds) for cause in causes] == [
         (5, 4990, True), (4, 5000, False), (3, 8, False), (2, 10, False),
     ]  # fmt: skip
     assert causes[0].player == "I pay Goran"

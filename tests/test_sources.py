@@ -231,7 +231,7 @@ async def test_a_secret_that_was_drawn_is_not_named_when_it_is_forgotten(opened,
 async def test_what_was_drawn_from_other_sources_too_stays_and_forgets_only_these(opened, home):
     await opened.turn("I go to the fair.", FAIR, (INSIGHT, [FAIR["text"]]))
     found = await Forgetting(await opened.load(), opened.config, opened.context, opened.home).find("forty crowns")
-    assert [value["text"] for value in found.drawn] == [INSIGHT, DEEP]
+    assert [value["text"] for value in found.insights] == [INSIGHT, DEEP]
     await Forgetting(await opened.load(), opened.config, opened.context, opened.home).forget("forty crowns")
     facts, store = campaign_namespace("ann", "isle", "facts"), (await opened.load()).store
     left = [item for item in await store.asearch(facts, limit=50) if item.value["cites"]]

@@ -10,7 +10,7 @@ from typing import Any
 
 from questbook.graphs.companion.context import assistant_name, own_campaign
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.forget import Forgetting, Found, Removed
+from questbook.graphs.dungeon_master.forgetting.forget import Findings, Forgetting, Removal
 from questbook.graphs.dungeon_master.forgetting.provenance import MEMORY, why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.embedded.game import Game, open_game
@@ -40,13 +40,13 @@ async def run_forget(game: Game, what: str, confirm: Confirm) -> str:
     """
     forgetting = await _forgetting(game)
     found = await forgetting.find(what)
-    if not found.nothing and not await confirm(_lines(found, game.context.campaign)):
+    if not found.is_empty and not await confirm(_lines(found, game.context.campaign)):
         return _DECLINED
     done = await forgetting.forget(what)  # also if nothing holds it: a run that was stopped is completed
     campaign = _named(game.context.campaign)
-    told = f"Nothing in {campaign} says “{found.words}”." if found.nothing else f"Forgotten: {_counted(done)}."
-    if done.left:
-        told += f" These words can still be read in {', '.join(done.left)}: another campaign says them, or the file "
+    told = f"Nothing in {campaign} says “{found.words}”." if found.is_empty else f"Forgotten: {_counted(done)}."
+    if done.files:
+        told += f" These words can still be read in {', '.join(done.files)}: another campaign says them, or the file "
         told += "itself is made of them."
     return told
 
@@ -87,7 +87,7 @@ async def run_retract(game: Game, rest: str) -> str:
         raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
     done = await retract(await game.load(), game.config, game.context, int(rest))
     lines = [f"Turn {done.turn} is retracted: {quoted(done.player, 80)}"]
-    put, left = shown_fields(done.fields), shown_fields(done.standing)
+    put, left = shown_fields(done.fields), shown_fields(done.kept)
     if both := set(put) & set(left):  # of the secrets a player sees no names: some were put back, some not
         put, left = ([f"some {field}" if field in both else field for field in fields] for fields in (put, left))
     lines.append(f"Put back: {', '.join(put) or 'no field of the page'}.")
@@ -114,7 +114,7 @@ async def run_why(game: Game, what: str) -> list[tuple[str, str, str, str]]:
         noted = (
             "memory" if cause.field == MEMORY else f"{cause.field}: {'removed' if cause.value is None else cause.value}"
         )
-        noted += "" if cause.stands else " (changed since)"
+        noted += "" if cause.holds else " (changed since)"
         turn = str(last) if first == last else f"{first}–{last}"
         rows.append((turn, cause.said_at, one_line(noted, _WIDTH), one_line(cause.player, _WIDTH)))
         rows += [("", "", one_line(f"drawn from: {text}", _WIDTH), "") for text in cause.drawn_from]
@@ -177,18 +177,18 @@ def _named(campaign: str) -> str:
     return f"campaign {one_line(campaign, 60)!r}"
 
 
-def _lines(found: Found, campaign: str) -> list[str]:
+def _lines(found: Findings, campaign: str) -> list[str]:
     lines = [f"{quoted(found.words, 80)} in {_named(campaign)}, on every branch:"]
     lines += [f"  {_told(value)}" for value in found.records[:_SHOWN]]
     if len(found.records) > _SHOWN:
         lines.append(f"  … and {len(found.records) - _SHOWN} more memories")
-    if found.drawn:
+    if found.insights:
         lines.append("What was concluded from these memories goes with them:")
-        lines += [f"  {_told(value)}" for value in found.drawn[:_SHOWN]]
-    if len(found.drawn) > _SHOWN:
-        lines.append(f"  … and {len(found.drawn) - _SHOWN} more insights")
-    pages = [place.removeprefix("quest.") for place in found.places if place.startswith("quest.")]
-    places = [place for place in found.places if not place.startswith("quest.")]
+        lines += [f"  {_told(value)}" for value in found.insights[:_SHOWN]]
+    if len(found.insights) > _SHOWN:
+        lines.append(f"  … and {len(found.insights) - _SHOWN} more insights")
+    pages = [place.removeprefix("quest.") for place in found.fields if place.startswith("quest.")]
+    places = [place for place in found.fields if not place.startswith("quest.")]
     places += [f"quest.{path}" for path in shown_fields(pages)]
     lines += [f"  {one_line(place, _WIDTH)}" for place in places]
     return [*lines, f"Memories go as a whole; elsewhere the words go. Altogether: {_counted(found)}."]
@@ -200,21 +200,21 @@ def _told(value: dict[str, Any]) -> str:
     return f"{one_line(LorePiece.from_json(value).citation, _WIDTH) or where}: {text}"
 
 
-def _counted(found: Found) -> str:
+def _counted(found: Findings) -> str:
     parts = [
         (len(found.records), "memory", "memories"),
-        (len(found.drawn), "insight drawn from them", "insights drawn from them"),
+        (len(found.insights), "insight drawn from them", "insights drawn from them"),
         (found.items, "other item", "other items"),
         (found.checkpoints, "checkpoint or write", "checkpoints and writes"),
-        (found.typed, "typed line", "typed lines"),
+        (found.typed_lines, "typed line", "typed lines"),
     ]
     return ", ".join(f"{count:,} {one if count == 1 else many}" for count, one, many in parts if count)
 
 
-def _removed(removed: Removed, what: str) -> str:
+def _removed(removed: Removal, what: str) -> str:
     if not (removed.threads or removed.items):
         return f"Nothing was kept of {what}."
     return (
         f"Forgotten: {what}. Threads, with all their checkpoints: {removed.threads:,}; memories and other items: "
-        f"{removed.items:,}; typed lines: {removed.typed:,}."
+        f"{removed.items:,}; typed lines: {removed.typed_lines:,}."
     )

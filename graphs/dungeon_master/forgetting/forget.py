@@ -1,9 +1,9 @@
-"""Forgetting: taking words, a campaign or a player out of everything that is kept.
+"""Forgetting: remove words, a campaign or a player from everything that is kept.
 
 Undo and branches lose nothing, which is their point; forgetting is the opposite. Words leave every branch: records
 that say them are removed with their words and vectors; checkpoints, pages, summaries and the campaign's head say
-"[forgotten]" in their place, ids and structure stay, and the game plays on. Then the databases are written anew, so
-that no deleted byte stays in a file. Each step can be done again, and a run that was stopped is completed by the next.
+"[forgotten]" in their place, ids and structure stay, and the game plays on. Then the databases are compacted, so that
+no deleted byte stays in a file. Each step can be done again, and a run that was stopped is completed by the next.
 
 Out of reach is what others keep: a model's provider, backups, logs, the shell's own history, what the file system
 leaves on freed blocks of the disk.
@@ -48,129 +48,131 @@ _SHOWN = ("character", "quest", "core", "archived", "summary", "notices", "rolls
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
-class Found(NamedTuple):
-    """What holds some words, or what was removed.
+class Findings(NamedTuple):
+    """Everything with some words, or what was removed.
 
     Attributes:
         words: The words.
         records: The records that say them, of every branch: removed as a whole.
-        drawn: The insights that say them not, but cite such a record, or an insight that does: removed as well.
-        items: How many other things in the store hold them: the campaign's head, names of lines, notes on where a
+        insights: Insights without the words that cite such a record, or an insight that does: removed as well.
+        items: Count of other things in the store with the words: the campaign's head, names of lines, notes on where a
             record came from. The words are cut out.
-        places: Where the pages and the summary as they stand hold them: dotted paths. The words are cut out.
-        checkpoints: How many checkpoints and pending writes hold them. The words are cut out.
-        typed: How many entries of the prompt's history hold them: removed.
-        left: After forgetting, the files in which the words can still be read: because another campaign says them,
+        fields: Dotted paths of the current pages and the summary with the words. The words are cut out.
+        checkpoints: Count of checkpoints and pending writes with the words. The words are cut out.
+        typed_lines: Count of entries of the prompt's history with the words: removed.
+        files: After forgetting, the files in which the words can still be read: because another campaign says them,
             or because they are words of the file's own structure. A word of three letters can be there by chance.
     """
 
     words: str
     records: list[JSON]
-    drawn: list[JSON]
+    insights: list[JSON]
     items: int
-    places: list[str]
+    fields: list[str]
     checkpoints: int
-    typed: int
-    left: Sequence[str] = ()
+    typed_lines: int
+    files: Sequence[str] = ()
 
     @property
-    def nothing(self) -> bool:
-        """Whether the words stand nowhere."""
-        return not (self.records or self.items or self.places or self.checkpoints or self.typed)
+    def is_empty(self) -> bool:
+        """Whether nothing has the words."""
+        return not (self.records or self.items or self.fields or self.checkpoints or self.typed_lines)
 
 
-class Removed(NamedTuple):
+class Removal(NamedTuple):
     """What was removed with a campaign or a player.
 
     Attributes:
         campaigns: Names of the campaigns.
         threads: How many threads, with all their checkpoints.
         items: How many records and other things in the store.
-        typed: How many entries of the prompt's history.
+        typed_lines: How many entries of the prompt's history.
     """
 
     campaigns: list[str]
     threads: int
     items: int
-    typed: int
+    typed_lines: int
 
 
-def in_order(items: Iterable[Item]) -> list[JSON]:
+def by_turn(items: Iterable[Item]) -> list[JSON]:
     """Return the values of items, by turn."""
     values = [item.value for item in items]
     return sorted(values, key=lambda value: (value.get("turn", 0), str(value.get("said_at", ""))))
 
 
 class Forgetting:
-    """Forgets on one campaign, or all of a player's. Nobody may play it meanwhile: who calls this sees to that.
+    """Forgets in one campaign, or all of a player's. The caller makes sure that nobody plays it at the same time.
 
     Args:
         graph: The dungeon master, compiled with checkpointer and store.
         config: Names a thread of the campaign.
         context: The settings: user and campaign.
-        home: Where a terminal keeps its prompt's history and its locks; None: there is none.
+        home: Directory with a terminal's prompt history and locks; None: there is none.
     """
 
     def __init__(self, graph: Graph, config: RunnableConfig, context: Settings, home: Home | None = None) -> None:
         self.graph, self.config, self.context, self.home = graph, config, context, home
 
-    async def find(self, what: str) -> Found:
-        """Find everything of the campaign that holds the words, on every branch. Nothing is changed.
+    async def find(self, text: str) -> Findings:
+        """Find everything of the campaign with the words of `text`, on every branch. Nothing is changed.
 
         Raises:
             ForgettingError: The words cannot be forgotten: too short, or words that the game itself is built on.
         """
-        phrase = Phrase(what)
+        phrase = Phrase(text)
         known = [item async for item in self._items()]
         for item in known:
             phrase.check_own(list(item.namespace))
-        said = [item for item in known if self._says(item, phrase)]
-        fallen = self._fallen(known, phrase)
-        rest = {(item.namespace, item.key) for item in (*said, *fallen.items)}
-        further = [item for item in fallen.items if item.namespace[-1] == SOURCES]
-        cut = [i for i in known if (i.namespace, i.key) not in rest and self._cut(i, phrase)]
+        records = [item for item in known if self._says(item, phrase)]
+        dependents = self._dependents(known, phrase)
+        removed = {(item.namespace, item.key) for item in (*records, *dependents.items)}
+        notes = [item for item in dependents.items if item.namespace[-1] == SOURCES]
+        cut = [i for i in known if (i.namespace, i.key) not in removed and self._cut(i, phrase)]
         values = (await self.graph.aget_state(self.config)).values
         shown = {name: values[name] for name in _SHOWN if name in values}
-        places = [place for name, value in shown.items() for place in phrase.places(value, name)]
+        fields = [path for name, value in shown.items() for path in phrase.places(value, name)]
         erasure = self._erasure()
-        return Found(
+        return Findings(
             words=phrase.words,
-            records=in_order(said),
-            drawn=in_order(item for item in fallen.items if item not in further),
-            items=len(cut) + len(further),
-            places=places,
+            records=by_turn(records),
+            insights=by_turn(item for item in dependents.items if item not in notes),
+            items=len(cut) + len(notes),
+            fields=fields,
             checkpoints=await erasure.holding(await self._threads(), phrase) if erasure else 0,
-            typed=entries_that(self.home.prompt_history, phrase.is_in) if self.home else 0,
+            typed_lines=entries_that(self.home.prompt_history, phrase.is_in) if self.home else 0,
         )
 
-    async def forget(self, what: str) -> Found:
-        """Forget the words, on every branch and in every file; return what held them.
+    async def forget(self, text: str) -> Findings:
+        """Forget the words of `text`, on every branch and in every file; return what had them.
 
-        Done again, or after it was stopped, it does what is left to do. It makes the files anew also if nothing holds
-        the words any more.
+        Called again, also after it was stopped, it does the rest. It compacts the files even if nothing has the words
+        any more.
 
         Raises:
             ForgettingError: The words cannot be forgotten, or not everywhere: with another checkpointer than
                 AsyncSqliteSaver only the store is cleaned. The message says what was and what was not done.
         """
-        found, phrase = await self.find(what), Phrase(what)
+        findings, phrase = await self.find(text), Phrase(text)
         threads = await self._threads()  # before the records go that name them
         if (erasure := self._erasure()) is not None:
             await erasure.cut(threads, phrase)
         items = [item async for item in self._items()]
-        fallen = self._fallen(items, phrase)
-        # First, for when the cited records are gone nothing tells any more what was drawn from them.
-        await self._write([*fallen.replacements, *(PutOp(item.namespace, item.key, None) for item in fallen.items)])
+        dependents = self._dependents(items, phrase)
+        # First: once the cited records are gone, nothing names the insights that depend on them.
+        await self._write(
+            [*dependents.replacements, *(PutOp(item.namespace, item.key, None) for item in dependents.items)]
+        )
         items = [item async for item in self._items()]
-        cuts = [writes for item in items if (writes := self._without(item, phrase))]
+        cuts = [writes for item in items if (writes := self._removal_ops(item, phrase))]
         await self._write([write for writes in cuts for write in writes])
         if self.home is not None:
             await asyncio.to_thread(remove_entries, self.home.prompt_history, phrase.is_in)
         await self._compact(erasure, f"“{phrase.words}” was removed from the store ({len(cuts)} items)", cut=True)
-        left = await asyncio.to_thread(files_with, self.home.path, phrase) if self.home else ()
-        return found._replace(left=left)
+        files = await asyncio.to_thread(files_with, self.home.path, phrase) if self.home else ()
+        return findings._replace(files=files)
 
-    async def forget_campaign(self) -> Removed:
+    async def forget_campaign(self) -> Removal:
         """Remove everything of the campaign: threads, records, head, lines, what was typed in it.
 
         Also what a character of the user remembers of its talks (`ltm_config`).
@@ -194,7 +196,7 @@ class Forgetting:
             {unescape_label(space[1]) for space in spaces if space[1:2] not in ((), (player,), (characters,))} | run
         )
 
-    async def forget_player(self) -> Removed:
+    async def forget_player(self) -> Removal:
         """Remove everything of the user: all campaigns, and what is known of the player across them.
 
         When no game of anybody is left, the prompt's whole history goes too.
@@ -208,50 +210,50 @@ class Forgetting:
         await self._write([PutOp(item.namespace, item.key, None) for item in known])
         if self.home is not None and erasure is not None and await erasure.nothing_left():
             typed = await asyncio.to_thread(remove_entries, self.home.prompt_history, bool)
-            removed = removed._replace(typed=removed.typed + typed)
+            removed = removed._replace(typed_lines=removed.typed_lines + typed)
         await self._compact(erasure, f"Everything of {self.context.user!r} was removed")
         return removed._replace(items=removed.items + len(known))
 
-    async def _remove(self, campaigns: Sequence[str]) -> Removed:
-        threads, items, typed = 0, 0, 0
-        remembered = [item async for item in self._items_under(characters_namespace(self.context.user))]
-        for campaign in campaigns:
-            one = self if campaign == self.context.campaign else self._of(campaign)
-            own = await one._threads()
-            kept = [item async for item in one._items_under(campaign_namespace(one.context.user, campaign))]
-            # What a character remembers of these talks; what was brought over or written by hand names no thread.
-            told = [item for item in remembered if item.value.get("thread") in own]
-            # In this order, because what is left names what is to be done: stopped, it can start again.
-            said = {str(item.value.get("player", "")) for item in kept} | await one._said(own)
+    async def _remove(self, campaigns: Sequence[str]) -> Removal:
+        thread_count, item_count, typed = 0, 0, 0
+        character_memories = [item async for item in self._items_under(characters_namespace(self.context.user))]
+        for name in campaigns:
+            campaign = self if name == self.context.campaign else self._for_campaign(name)
+            threads = await campaign._threads()
+            items = [item async for item in campaign._items_under(campaign_namespace(self.context.user, name))]
+            # A character's memories of these threads; imported or handwritten ones name no thread.
+            memories = [item for item in character_memories if item.value.get("thread") in threads]
+            # In this order, because the store's items name what is to be removed: stopped, it can start again.
+            messages = {str(item.value.get("player", "")) for item in items} | await campaign._player_messages(threads)
             if self.home is not None:
-                typed += await asyncio.to_thread(remove_entries, self.home.prompt_history, said.__contains__)
-            await self._write([PutOp(item.namespace, item.key, None) for item in told])
-            threads += await delete_threads(self.graph.checkpointer, own)
-            await self._write([PutOp(item.namespace, item.key, None) for item in kept])
-            for lock in [self.home.lock_of(thread) for thread in own] if self.home else []:
+                typed += await asyncio.to_thread(remove_entries, self.home.prompt_history, messages.__contains__)
+            await self._write([PutOp(item.namespace, item.key, None) for item in memories])
+            thread_count += await delete_threads(self.graph.checkpointer, threads)
+            await self._write([PutOp(item.namespace, item.key, None) for item in items])
+            for lock in [self.home.lock_of(thread) for thread in threads] if self.home else []:
                 lock.unlink(missing_ok=True)
-            items += len(kept) + len(told)
-        return Removed(list(campaigns), threads, items, typed)
+            item_count += len(items) + len(memories)
+        return Removal(list(campaigns), thread_count, item_count, typed)
 
-    def _of(self, campaign: str) -> Forgetting:
+    def _for_campaign(self, campaign: str) -> Forgetting:
         thread: RunnableConfig = {"configurable": {"thread_id": thread_id_of(self.context.user, campaign)}}
         return Forgetting(self.graph, thread, self.context.model_copy(update={"campaign": campaign}), self.home)
 
-    async def _said(self, threads: Iterable[str]) -> set[str]:
-        """Return what the player said last on threads: not all of it need have become a record."""
-        said = set[str]()
+    async def _player_messages(self, threads: Iterable[str]) -> set[str]:
+        """Return the player's last messages on threads: not all of them need have become records."""
+        texts = set[str]()
         for thread in threads:
             values = (await self.graph.aget_state({"configurable": {"thread_id": thread}})).values
             messages: list[BaseMessage] = values.get("messages", [])
-            said |= {message.text for message in messages if isinstance(message, HumanMessage)}
-        return said
+            texts |= {message.text for message in messages if isinstance(message, HumanMessage)}
+        return texts
 
     async def _threads(self) -> set[str]:
-        """Return the threads of the campaign: those that its records name, and those whose checkpoints name it."""
+        """Return the campaign's threads: those that its records name, and those whose checkpoints name the campaign."""
         campaign = campaign_namespace(self.context.user, self.context.campaign)
         named = {str(item.value["thread"]) async for item in self._items_under(campaign) if item.value.get("thread")}
         named |= {thread_id_of(self.context.user, self.context.campaign), str(self.config["configurable"]["thread_id"])}
-        # A thread that is still in its interview has left no record; but it has looked for a past.
+        # A thread that is still in its interview has no record; but it has looked for a past.
         pasts = campaign_namespace(self.context.user, self.context.campaign, PASTS)
         named |= {item.key async for item in self._items_under(pasts)}
         if (erasure := self._erasure()) is not None:
@@ -259,10 +261,10 @@ class Forgetting:
             named |= {thread for thread, campaign in run.items() if campaign == self.context.campaign}
         return named
 
-    def _without(self, item: Item, phrase: Phrase) -> list[PutOp]:
+    def _removal_ops(self, item: Item, phrase: Phrase) -> list[PutOp]:
         """Return the writes that take a phrase out of an item; none if it does not hold it."""
         if self._says(item, phrase):
-            return [PutOp(item.namespace, item.key, None), *self._gap(item, phrase)]
+            return [PutOp(item.namespace, item.key, None), *self._gap_ops(item, phrase)]
         if (cut := self._cut(item, phrase)) is None:
             return []
         key, value = cut
@@ -270,7 +272,7 @@ class Forgetting:
         index: Literal[False] | None = None if isinstance(value.get("text"), str) else False
         return [*moved, PutOp(item.namespace, key, value, index=index)]
 
-    def _gap(self, item: Item, phrase: Phrase) -> list[PutOp]:
+    def _gap_ops(self, item: Item, phrase: Phrase) -> list[PutOp]:
         """Keep that the turn was played, without a word of it: the tree of what was played must not fall apart."""
         gaps = campaign_namespace(self.context.user, self.context.campaign, "gaps")
         if item.namespace != campaign_namespace(self.context.user, self.context.campaign, "exchanges"):
@@ -280,15 +282,15 @@ class Forgetting:
         value = kept if (cut := phrase.cut(kept)) is kept else cut
         return [PutOp(gaps, item.key, value | {"player": FORGOTTEN, "reply": FORGOTTEN}, index=False)]
 
-    def _fallen(self, known: Sequence[Item], phrase: Phrase) -> Dependents:
-        """Return what was drawn from the records that say a phrase, whatever words it has."""
+    def _dependents(self, known: Sequence[Item], phrase: Phrase) -> Dependents:
+        """Return the records that depend on those that say a phrase, whatever their own words."""
         facts = campaign_namespace(self.context.user, self.context.campaign, FACTS)
         cited = {item.key for item in known if self._says(item, phrase)}
         return find_dependents(facts, cited, known)
 
     @staticmethod
     def _says(item: Item, phrase: Phrase) -> bool:
-        """Whether an item is a memory that says the phrase; what only notes it beside its text is not removed."""
+        """Whether an item is a memory whose text says the phrase; with the phrase in other fields it is not removed."""
         texts = [item.value.get(name) for name in ("text", "player", "reply")]
         return isinstance(texts[0], str) and any(isinstance(text, str) and phrase.is_in(text) for text in texts)
 
@@ -319,7 +321,7 @@ class Forgetting:
             await put_all(self._store(), writes[start : start + _PAGE])
 
     async def _compact(self, erasure: Erasure | None, done: str, *, cut: bool = False) -> None:
-        """Write the files anew. What cannot be done here is said, and what was done."""
+        """Compact the files; raise a ForgettingError that names what cannot be done here, and what was done."""
         left: list[str] = []
         store = self._store()
         if isinstance(store, FaissStore):

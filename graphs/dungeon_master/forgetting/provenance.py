@@ -1,6 +1,6 @@
 """Provenance: which message set a field of the quest's page, or left a memory or a fact.
 
-Each turn's record carries the patch that its notes made on the page (`noted`), so the answer is read, not guessed; the
+Each turn's record has the patch that its notes made on the page (`noted`), so the answer is read, not guessed. The
 checkpoint's timeline says which records count.
 """
 
@@ -26,34 +26,34 @@ from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key, sees
 from questbook.notebooks import StateNotebook
+from questbook.types import JSON
 
-JSON = dict[str, Any]
 MEMORY, FACT = "memory", "fact"
 _ABSENT = object()
 
 
 class Cause(NamedTuple):
-    """A message that set a field, or that a memory is made of.
+    """A message that set a field, or that left a memory.
 
     Attributes:
         field: Dotted path of the field; "memory" for an exchange, "fact" for a fact.
-        value: What it was set to, None if it was deleted; of a memory, its text.
-        stands: Whether the page still says so, or the fact still holds. What does not was changed later, by a turn or
-            by a person.
-        turns: First and last turn that the notes were made of; the same, unless notes had to catch up.
+        value: The value that was set, None if the field was deleted; the text of a memory.
+        holds: Whether the page still has the value, or the fact still holds. Otherwise a later turn or a person has
+            changed it.
+        turns: First and last turn of the notes; the same, unless notes had to catch up.
         turn: The turn after which it was noted.
         branch: The branch of that turn.
-        player: What the player said in it.
-        reply: What was answered.
+        player: The player's words in it.
+        reply: The reply.
         thread: The thread that played it.
         checkpoint: The checkpoint at which it was noted.
         said_at: When, ISO 8601 in UTC.
-        drawn_from: What an insight rests on, as far as this line knows it: texts of facts and exchanges, no secrets.
+        drawn_from: Sources of an insight, as far as this line knows them: texts of facts and exchanges, no secrets.
     """
 
     field: str
     value: Any
-    stands: bool
+    holds: bool
     turns: tuple[int, int]
     turn: int
     branch: str
@@ -66,21 +66,21 @@ class Cause(NamedTuple):
 
 
 async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str) -> list[Cause]:
-    """Say which messages of this line set a field of the quest's page, or left a memory; the newest first.
+    """Return the messages of this line that set a field of the quest's page, or left a memory; the newest first.
 
     Args:
         graph: The dungeon master, compiled with checkpointer and store.
         config: Names the thread.
         context: The settings.
-        what: A field, such as `gold` or `people.Goran.attitude`, or what lies above it (`people.Goran`, `people`);
-            anything else is looked for in the words of memories and facts.
+        what: A field, such as `gold` or `people.Goran.attitude`, or a part of the page (`people.Goran`, `people`);
+            other words are searched for in memories and facts.
 
     Raises:
-        HistoryError: No turn of this line did, or only the dungeon master may know.
+        HistoryError: No turn of this line did, or it is a secret.
     """
     what = " ".join(what.split())
     if is_secret(what):
-        raise HistoryError(f"{what.split('.')[0]!r} is what only the dungeon master knows; nobody is told why.")
+        raise HistoryError(f"{what.split('.')[0]!r} is what only the dungeon master knows; nobody else may see why.")
     now = await History(graph, config, context).current_state()
     timeline: list[Segment] = [(branch, turn) for branch, turn in now.values["timeline"]]
     records = await visible_records(graph, context, timeline)
@@ -88,54 +88,52 @@ async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str
         page = StateNotebook.load(now.values["quest"]).as_json()
         causes = [cause for record in reversed(records) for cause in _set_by(record, what.casefold(), page)]
         if not causes:
-            raise HistoryError(
-                f"No turn of this line noted {what!r}: it stands as the story began, or a person wrote it."
-            )
+            raise HistoryError(f"No turn of this line noted {what!r}: it is as the story began, or a person wrote it.")
         return causes
     phrase = Phrase(what)
-    causes = [_cause(record, MEMORY, record["text"], stands=True) for record in reversed(records)
-              if phrase.is_in(str(record.get("text", "")))]  # fmt: skip
-    causes += await _facts_that_say(graph, context, phrase, timeline, records)
+    memories = [record for record in reversed(records) if phrase.is_in(str(record.get("text", "")))]
+    causes = [_cause(record, MEMORY, record["text"], holds=True) for record in memories]
+    causes += await _fact_causes(graph, context, phrase, timeline, records)
     if not causes:
         fields = ", ".join(name for name in StateNotebook.model_fields if name != "version")
         raise HistoryError(f"{what!r} is no field, and no memory of this line says it. Fields: {fields}.")
     return causes
 
 
-async def _facts_that_say(
+async def _fact_causes(
     graph: Graph, context: Settings, phrase: Phrase, timeline: Sequence[Segment], records: Sequence[JSON]
 ) -> list[Cause]:
-    """Return the turns that left facts which say a phrase, the newest first; never what is secret."""
+    """Return the turns that left facts with a phrase, the newest first; never secrets."""
     store: Any = graph.store
-    told = {(record["branch"], record["turn"]): record for record in records}
+    by_turn = {(record["branch"], record["turn"]): record for record in records}
     by_message = {message: record for record in records for message in record["messages"]}
-    known = [
-        one
-        for one in await facts_of(store, context)
-        if not is_secret_record(one.value) and is_visible(timeline, one.value)
+    facts = [
+        item
+        for item in await facts_of(store, context)
+        if not is_secret_record(item.value) and is_visible(timeline, item.value)
     ]
-    seen = [item for item in known if phrase.is_in(str(item.value.get("text", "")))]
+    matches = [item for item in facts if phrase.is_in(str(item.value.get("text", "")))]
     texts = {record_key(record["branch"], record["turn"], "exchange"): str(record.get("text")) for record in records}
-    texts |= {item.key: str(item.value.get("text")) for item in known}
-    insights = [item for item in seen if item.value.get("cites")]
-    place = campaign_namespace(context.user, context.campaign, FACTS)
-    grounds = await find_sources(store, place, insights, timeline=timeline)
-    holding = {item.key for item in await keep_valid(store, seen, timeline=timeline)}
+    texts |= {item.key: str(item.value.get("text")) for item in facts}
+    insights = [item for item in matches if item.value.get("cites")]
+    namespace = campaign_namespace(context.user, context.campaign, FACTS)
+    grounds = await find_sources(store, namespace, insights, timeline=timeline)
+    valid = {item.key for item in await keep_valid(store, matches, timeline=timeline)}
     causes = []
-    for item in sorted(seen, key=lambda item: (item.value["turn"], str(item.value.get("at"))), reverse=True):
+    for item in sorted(matches, key=lambda item: (item.value["turn"], str(item.value.get("at"))), reverse=True):
         fact = item.value
-        said = told.get((fact.get("branch"), fact["turn"]))
-        said = said or next((by_message[m] for m in fact.get("messages") or [] if m in by_message), {})
-        words = {"player": said.get("player"), "reply": said.get("reply")}
-        cause = _cause({"branch": ""} | fact | words, FACT, fact["text"], stands=item.key in holding)
+        record = by_turn.get((fact.get("branch"), fact["turn"]))
+        record = record or next((by_message[m] for m in fact.get("messages") or [] if m in by_message), {})
+        words = {"player": record.get("player"), "reply": record.get("reply")}
+        cause = _cause({"branch": ""} | fact | words, FACT, fact["text"], holds=item.key in valid)
         causes.append(cause._replace(drawn_from=tuple(texts[key] for key in grounds.get(item.key, ()) if key in texts)))
     return causes
 
 
 async def facts_of(store: BaseStore, context: Settings) -> list[SearchItem]:
     """Return all facts of the campaign, of every branch, and all of the player."""
-    places = campaign_namespace(context.user, context.campaign, FACTS), player_namespace(context.user, FACTS)
-    return [item for place in places async for item in items_under(store, place)]
+    namespaces = campaign_namespace(context.user, context.campaign, FACTS), player_namespace(context.user, FACTS)
+    return [item for namespace in namespaces async for item in items_under(store, namespace)]
 
 
 async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Segment]) -> list[JSON]:
@@ -145,29 +143,29 @@ async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Se
         HistoryError: The graph has no store.
     """
     if not isinstance(graph.store, BaseStore):
-        raise HistoryError("The graph was compiled without a store, so nothing says where anything came from.")
+        raise HistoryError("The graph was compiled without a store, so the origin of memories is not known.")
     namespace = campaign_namespace(context.user, context.campaign, "exchanges")
-    found = [item.value async for item in items_under(graph.store, namespace)]
-    return sorted((v for v in found if sees(timeline, v["branch"], v["turn"])), key=lambda value: value["turn"])
+    values = [item.value async for item in items_under(graph.store, namespace)]
+    return sorted((v for v in values if sees(timeline, v["branch"], v["turn"])), key=lambda value: value["turn"])
 
 
-def leaves(patch: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Go through the values that a merge patch sets, each with its path."""
+def patched_values(patch: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the values that a merge patch sets, each with its path."""
     for key, value in patch.items():
         if isinstance(value, Mapping) and value:
-            yield from leaves(value, (*path, key))
+            yield from patched_values(value, (*path, key))
         else:
             yield (*path, key), value
 
 
 def _set_by(record: JSON, what: str, page: JSON) -> Iterator[Cause]:
-    for path, value in leaves((record.get("noted") or {}).get("patch") or {}):
+    for path, value in patched_values((record.get("noted") or {}).get("patch") or {}):
         field = ".".join(path).casefold()
-        # Names may hold dots, so paths are compared as they are written.
+        # Names may contain dots, so paths are compared as text.
         if field == what or field.startswith(f"{what}.") or (what.startswith(f"{field}.") and value is None):
             now = _at(page, path)
-            stands = now is _ABSENT if value is None else now == value
-            yield _cause(record, ".".join(path), value, stands=stands)
+            holds = now is _ABSENT if value is None else now == value
+            yield _cause(record, ".".join(path), value, holds=holds)
 
 
 def _at(page: Any, path: tuple[str, ...]) -> Any:
@@ -178,12 +176,12 @@ def _at(page: Any, path: tuple[str, ...]) -> Any:
     return page
 
 
-def _cause(record: JSON, field: str, value: Any, *, stands: bool) -> Cause:
+def _cause(record: JSON, field: str, value: Any, *, holds: bool) -> Cause:
     noted = record["noted"] if field not in (MEMORY, FACT) else {"from": record["turn"], "through": record["turn"]}
     return Cause(
         field=field,
         value=value,
-        stands=stands,
+        holds=holds,
         turns=(noted["from"], noted["through"]),
         turn=record["turn"],
         branch=record["branch"],

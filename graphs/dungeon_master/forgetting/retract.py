@@ -1,8 +1,8 @@
-"""Retracting: undoing what was derived from one turn, and nothing else.
+"""Retracting: undo what was derived from one turn, and nothing else.
 
 A turn that should never have been (a lie, an injection, a slip) leaves traces: fields of the page, sentences of the
-summary, a memory. Provenance says which. What later turns, or a person, wrote over them stands. The outcome is a new
-checkpoint, so Studio shows it, and the state before it can be gone back to; the turn's record is kept aside, under
+summary, a memory. Provenance says which. What later turns or a person wrote over them is kept. The result is a new
+checkpoint, so Studio shows it, and one can go back to the state before it. The turn's record moves to the namespace
 "retracted", where nothing is recalled from.
 """
 
@@ -19,7 +19,7 @@ from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.facts import FACTS
-from questbook.graphs.dungeon_master.forgetting.provenance import facts_of, leaves, visible_records
+from questbook.graphs.dungeon_master.forgetting.provenance import facts_of, patched_values, visible_records
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
@@ -34,36 +34,36 @@ from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key
 from questbook.notebooks import StateNotebook, diff_patch, merge_patch, render_value
+from questbook.types import JSON
 
-JSON = dict[str, Any]
-_MOST_CALLS = 8  # of the model, for one summary; what is older goes in by its first sentences
+_MOST_CALLS = 8  # of the model, for one summary; of older turns it gets the first sentences
 
 
-class Retracted(NamedTuple):
+class Retraction(NamedTuple):
     """What was undone.
 
     Attributes:
         turn: The turn.
-        player: What the player had said in it.
-        noted_with: Other turns whose notes were made in the same patch, and went with it.
+        player: The player's words in it.
+        noted_with: Other turns whose notes were made in the same patch, and were undone with it.
         fields: Paths of the page that were put back.
-        standing: Paths that it had set and that later turns or a person have changed since; they stand.
+        kept: Paths that it had set and that later turns or a person have changed since; they are kept.
         messages: How many messages left the buffer.
-        facts: How many facts were noted of it, of the story and of the player, and are known no more.
-        summarised: Whether the summary was made anew.
+        facts: How many facts of the story and of the player were removed.
+        summarised: Whether the summary was written again.
     """
 
     turn: int
     player: str
     noted_with: list[int]
     fields: list[str]
-    standing: list[str]
+    kept: list[str]
     messages: int
     facts: int
     summarised: bool
 
 
-async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn: int) -> Retracted:
+async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn: int) -> Retraction:
     """Undo what was derived from a turn of this line.
 
     Args:
@@ -80,70 +80,70 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn:
         raise HistoryError("The last turn is not finished: answer it first, or undo it; then retract.")
     timeline: list[Segment] = [(branch, reached) for branch, reached in now.values["timeline"]]
     records = await visible_records(graph, context, timeline)
-    found = next((record for record in records if record["turn"] == turn), None)
-    if found is None:
+    record = next((record for record in records if record["turn"] == turn), None)
+    if record is None:
         known = f"{records[0]['turn']} to {records[-1]['turn']}" if records else "none yet"
         raise HistoryError(f"There is no turn {turn} on this line to retract; remembered turns: {known}.")
 
     page = StateNotebook.load(now.values["quest"]).as_json()
-    fields, touched, noted_with = list[str](), list[str](), set[int]()
-    for noting in [record for record in records if _covers(record, turn)]:
-        patch = noting["noted"]["patch"]
-        before, after = await _around(graph, noting, records)
-        later = [record["noted"]["patch"] for record in records if record["turn"] > noting["turn"] and _notes(record)]
+    fields, patched, noted_with = list[str](), list[str](), set[int]()
+    for noted in [one for one in records if _covers(one, turn)]:
+        patch = noted["noted"]["patch"]
+        before, after = await _pages_around(graph, noted, records)
+        later = [one["noted"]["patch"] for one in records if one["turn"] > noted["turn"] and _has_patch(one)]
         back = put_back(patch, before, after, page, later)
         page = StateNotebook.load(merge_patch(page, back)).as_json()
-        fields += [".".join(path) for path, _ in leaves(back)]
-        touched += [".".join(path) for path, _ in leaves(patch)]
-        noted_with |= set(range(noting["noted"]["from"], noting["noted"]["through"] + 1)) - {turn}
+        fields += [".".join(path) for path, _ in patched_values(back)]
+        patched += [".".join(path) for path, _ in patched_values(patch)]
+        noted_with |= set(range(noted["noted"]["from"], noted["noted"]["through"] + 1)) - {turn}
 
-    rest = [record for record in records if record is not found]
-    gone = [m.id for m in now.values["messages"] if m.id in found["messages"] and m.name != ASIDE]
+    rest = [one for one in records if one is not record]
+    gone = [m.id for m in now.values["messages"] if m.id in record["messages"] and m.name != ASIDE]
     update: JSON = {"quest": Overwrite(page), "messages": [RemoveMessage(id) for id in gone]}  # noqa: A001
-    update["facts"] = [entry for entry in now.values.get("facts") or [] if not _taught(entry, found)]
+    update["facts"] = [entry for entry in now.values.get("facts") or [] if not _comes_from(entry, record)]
     notices = [notice(now.values["turn"], "retract", f"Turn {turn} was retracted.")]
-    told_of = not gone or turn <= now.values.get("summarised_through", 0)
-    if summarised := bool(told_of and now.values.get("summary")):
-        update["summary"], failure = await _summary(_folded(rest, now), context)
+    in_summary = not gone or turn <= now.values.get("summarised_through", 0)
+    if summarised := bool(in_summary and now.values.get("summary")):
+        update["summary"], failure = await _summarise(_summarised_records(rest, now), context)
         notices += [notice(now.values["turn"], "retract", failure)] if failure else []
     thread: RunnableConfig = {**config, "configurable": {"thread_id": config["configurable"]["thread_id"]}}
     await graph.aupdate_state(thread, {**update, "notices": notices}, as_node="condense")
-    await _set_aside(graph, context, found, now, update)
-    facts = await _unlearn(graph, context, found, timeline)
-    standing = [field for field in touched if not any(field == f or field.startswith(f"{f}.") for f in fields)]
-    return Retracted(turn, found["player"], sorted(noted_with), fields, standing, len(gone), facts, summarised)
+    await _archive_record(graph, context, record, now, update)
+    facts = await _remove_facts(graph, context, record, timeline)
+    kept = [field for field in patched if not any(field == f or field.startswith(f"{f}.") for f in fields)]
+    return Retraction(turn, record["player"], sorted(noted_with), fields, kept, len(gone), facts, summarised)
 
 
 def put_back(
     patch: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any], now: Mapping[str, Any],
     later: Sequence[Any],
 ) -> JSON:  # fmt: skip
-    """Return the merge patch that undoes a patch, as far as nothing has been written over it.
+    """Return the merge patch that undoes a patch, except where something was written over it.
 
     Args:
-        patch: What was done.
+        patch: The patch to undo.
         before: The page before it.
         after: The page after it.
-        now: The page as it stands.
+        now: The page now.
         later: Patches that later turns made.
     """
     back: JSON = {}
     for key, value in patch.items():
         since = [other[key] for other in later if isinstance(other, Mapping) and key in other]
-        there, made = now.get(key), after.get(key)
-        if isinstance(value, Mapping) and isinstance(there, Mapping):
-            if key not in before and there == made and not since:
+        current, patched = now.get(key), after.get(key)
+        if isinstance(value, Mapping) and isinstance(current, Mapping):
+            if key not in before and current == patched and not since:
                 back[key] = None
             elif all(isinstance(other, Mapping) for other in since):
-                inner = put_back(value, before.get(key) or {}, made or {}, there, since)
+                inner = put_back(value, before.get(key) or {}, patched or {}, current, since)
                 back |= {key: inner} if inner else {}
-        elif not since and there == made and there != before.get(key):
+        elif not since and current == patched and current != before.get(key):
             back[key] = before.get(key)
     return back
 
 
-async def _around(graph: Graph, record: JSON, records: Sequence[JSON]) -> tuple[JSON, JSON]:
-    """Return the page before and after a record's notes: from the checkpoints; where they are gone, from patches."""
+async def _pages_around(graph: Graph, record: JSON, records: Sequence[JSON]) -> tuple[JSON, JSON]:
+    """Return the page before and after a record's notes: from the checkpoints or, if these are gone, from patches."""
     patch = record["noted"]["patch"]
     if record.get("thread") and record.get("checkpoint"):
         where = {"thread_id": record["thread"], "checkpoint_ns": "", "checkpoint_id": record["checkpoint"]}
@@ -155,37 +155,37 @@ async def _around(graph: Graph, record: JSON, records: Sequence[JSON]) -> tuple[
                 return pages[0], pages[1]
     page = StateNotebook().as_json()
     for earlier in records:
-        if earlier["turn"] < record["turn"] and _notes(earlier):
+        if earlier["turn"] < record["turn"] and _has_patch(earlier):
             page = merge_patch(page, earlier["noted"]["patch"])
     return page, merge_patch(page, patch)
 
 
-def _notes(record: JSON) -> bool:
+def _has_patch(record: JSON) -> bool:
     return bool((record.get("noted") or {}).get("patch"))
 
 
 def _covers(record: JSON, turn: int) -> bool:
-    return _notes(record) and record["noted"]["from"] <= turn <= record["noted"]["through"]
+    return _has_patch(record) and record["noted"]["from"] <= turn <= record["noted"]["through"]
 
 
-def _folded(records: Sequence[JSON], now: StateSnapshot) -> list[JSON]:
-    """Return the records of the turns that the summary tells of: they left the buffer, or are folded in already."""
+def _summarised_records(records: Sequence[JSON], now: StateSnapshot) -> list[JSON]:
+    """Return the records of the turns in the summary: they left the buffer, or were folded into it before that."""
     buffered = {message.id for message in now.values["messages"]}
     first = min((r["turn"] for r in records if buffered & set(r["messages"])), default=now.values["turn"] + 1)
     return [r for r in records if r["turn"] < first or r["turn"] <= now.values.get("summarised_through", 0)]
 
 
-async def _summary(records: Sequence[JSON], context: Settings) -> tuple[str, str]:
-    """Summarise turns from their records, a buffer's worth at a time as `condense` does; also say what failed."""
+async def _summarise(records: Sequence[JSON], context: Settings) -> tuple[str, str]:
+    """Summarise turns from their records, in portions of a buffer's size; return the summary, and what failed."""
     portions: list[list[JSON]] = [[]]
     room = context.buffer_tokens
     for record in public_turns(records):
-        told = {"turn": record["turn"], "player": record["player"], "reply": record["reply"]}
-        room -= (cost := count_tokens_approximately([render_value(told)]))
+        turn = {"turn": record["turn"], "player": record["player"], "reply": record["reply"]}
+        room -= (cost := count_tokens_approximately([render_value(turn)]))
         if room < 0 and portions[-1]:
             portions.append([])
             room = context.buffer_tokens - cost
-        portions[-1].append(told)
+        portions[-1].append(turn)
     early = [f"{turn['player']}. {turn['reply']}" for portion in portions[:-_MOST_CALLS] for turn in portion]
     summary = extend_summary("", early, context.summary_tokens) if early else ""
     failed = ""
@@ -195,16 +195,16 @@ async def _summary(records: Sequence[JSON], context: Settings) -> tuple[str, str
     return summary, failed
 
 
-async def _set_aside(graph: Graph, context: Settings, record: JSON, now: StateSnapshot, update: JSON) -> None:
-    """Take the record out of recall, on every branch that saw it, and correct the campaign's head if it is here."""
+async def _archive_record(graph: Graph, context: Settings, record: JSON, now: StateSnapshot, update: JSON) -> None:
+    """Move the record to where nothing is recalled from; correct the campaign's head if the thread is at it."""
     store: Any = graph.store
     key = record_key(record["branch"], record["turn"], "exchange")
-    kept, aside, head = (
+    exchanges, retracted, head = (
         campaign_namespace(context.user, context.campaign, n) for n in ("exchanges", "retracted", "head")
     )
-    writes = [PutOp(aside, key, record, index=False), PutOp(kept, key, None)]
-    if (found := await store.aget(head, "head")) is not None:
-        value = found.value
+    writes = [PutOp(retracted, key, record, index=False), PutOp(exchanges, key, None)]
+    if (item := await store.aget(head, "head")) is not None:
+        value = item.value
         here = [list(segment) for segment in now.values["timeline"]]
         if value["turn"] == now.values["turn"] and [list(segment) for segment in value["timeline"]] == here:
             changed = {"quest": update["quest"].value, "facts": update["facts"]}
@@ -213,33 +213,33 @@ async def _set_aside(graph: Graph, context: Settings, record: JSON, now: StateSn
     await store.abatch(writes)
 
 
-async def _unlearn(graph: Graph, context: Settings, record: JSON, timeline: Sequence[Segment]) -> int:
-    """Set aside the facts that were noted of a turn, with the marks that it left: what held before holds again."""
+async def _remove_facts(graph: Graph, context: Settings, record: JSON, timeline: Sequence[Segment]) -> int:
+    """Remove the facts that came from a turn, with its marks, so that what held before holds again; return how many."""
     store: Any = graph.store
-    aside = campaign_namespace(context.user, context.campaign, "unlearned")
-    known: list[Item] = list(await facts_of(store, context))
-    facts = [item for item in known if _taught(item.value, record, timeline)]
-    place, further = (campaign_namespace(context.user, context.campaign, name) for name in (FACTS, SOURCES))
-    known += [item async for item in items_under(store, further)]
+    archive = campaign_namespace(context.user, context.campaign, "unlearned")
+    items: list[Item] = list(await facts_of(store, context))
+    facts = [item for item in items if _comes_from(item.value, record, timeline)]
+    namespace, sources = (campaign_namespace(context.user, context.campaign, name) for name in (FACTS, SOURCES))
+    items += [item async for item in items_under(store, sources)]
     exchange = record_key(record["branch"], record["turn"], "exchange")
-    fallen = find_dependents(place, {exchange, *(item.key for item in facts)}, known)
-    facts += fallen.items
-    writes = [PutOp(aside, item.key, item.value, index=False) for item in facts if "branch" in item.value]
+    dependents = find_dependents(namespace, {exchange, *(item.key for item in facts)}, items)
+    facts += dependents.items
+    writes = [PutOp(archive, item.key, item.value, index=False) for item in facts if "branch" in item.value]
     writes += [PutOp(item.namespace, item.key, None) for item in facts]
     gone = {item.key for item in facts}
-    for place in (campaign_namespace(context.user, context.campaign, MARKS), player_namespace(context.user, MARKS)):
-        async for item in items_under(store, place):
-            if item.value["fact"] in gone or _taught(item.value, record, timeline):
+    for marked in (campaign_namespace(context.user, context.campaign, MARKS), player_namespace(context.user, MARKS)):
+        async for item in items_under(store, marked):
+            if item.value["fact"] in gone or _comes_from(item.value, record, timeline):
                 writes.append(PutOp(item.namespace, item.key, None))
     async for item in items_under(store, campaign_namespace(context.user, context.campaign, JUDGEMENTS)):
         if gone & {item.value["fact"], item.value["ended"]}:
             writes.append(PutOp(item.namespace, item.key, None))
-    await put_all(store, [*writes, *fallen.replacements])
+    await put_all(store, [*writes, *dependents.replacements])
     return sum(item.namespace[-1] != SOURCES for item in facts)
 
 
-def _taught(fact: JSON, record: JSON, timeline: Sequence[Segment] = ()) -> bool:
-    """Whether a turn, alone or with others, taught a fact, or left a mark, that can be seen from here."""
+def _comes_from(fact: JSON, record: JSON, timeline: Sequence[Segment] = ()) -> bool:
+    """Whether a fact or a mark came from a turn, alone or with others, and the timeline sees it."""
     if not is_visible(timeline, fact):
         return False
     if "messages" in fact:
