@@ -21,7 +21,7 @@ costs nothing. The names in groups:
   `edit_core`
 * agents: `build_agent`, `Mode`, `Recall`, `TeamState`, `as_node`, `read_stream`
 * going back, and forgetting: `History`, `Forgetting`, `retract`, `why`
-* memories of the LTM extension: `import_ltm`, `LtmConfig`, `memories_for`, `remember_message`, `inject`,
+* memories of the LTM extension: `import_ltm`, `LtmConfig`, `recall_messages`, `remember_message`, `inject`,
   `greeting_line`, `last_talk`, `note_session`
 * errors of the store and of searches: `StoreError`, `StoreConfigError`, `EmbedderChangedError`, `LtmConfigError`,
   `StoreUnavailableError`, `CorruptStoreError`, `StoreClosedError`, `EmbeddingError`, `UnstorableValueError`,
@@ -82,10 +82,10 @@ if TYPE_CHECKING:
     from questbook.memory.facts.validity import FactPeriod, keep_valid, slot_history
     from questbook.memory.facts.writing import FactChanges, note_facts
     from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
-    from questbook.memory.ltm.characters import memories_for, remember_message
     from questbook.memory.ltm.config import LtmConfig
     from questbook.memory.ltm.greeting import greeting_line, last_talk, note_session
     from questbook.memory.ltm.injection import inject
+    from questbook.memory.ltm.memories import recall_messages, remember_message
     from questbook.memory.ltm.migration import import_ltm
     from questbook.memory.recall.query import Present, Query, Reason, Recalled, WeightedText, Weights
     from questbook.memory.recall.recall import recall
@@ -176,7 +176,7 @@ _HOMES = {
     "questbook.memory.facts.validity": ("FactPeriod", "keep_valid", "slot_history"),
     "questbook.memory.facts.writing": ("FactChanges", "note_facts"),
     "questbook.memory.lore.collection": ("add_lore", "list_lore", "remove_lore"),
-    "questbook.memory.ltm.characters": ("memories_for", "remember_message"),
+    "questbook.memory.ltm.memories": ("recall_messages", "remember_message"),
     "questbook.memory.ltm.config": ("LtmConfig",),
     "questbook.memory.ltm.greeting": ("greeting_line", "last_talk", "note_session"),
     "questbook.memory.ltm.migration": ("import_ltm",),
@@ -320,7 +320,6 @@ __all__ = [
     "last_talk",
     "list_lore",
     "load_embeddings",
-    "memories_for",
     "merge_patch",
     "note_facts",
     "note_session",
@@ -331,6 +330,7 @@ __all__ = [
     "player_namespace",
     "read_stream",
     "recall",
+    "recall_messages",
     "record_key",
     "remember",
     "remember_message",

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from langgraph.store.base import BaseStore
 
-from questbook.memory.ltm.characters import MEMORIES
-from questbook.memory.ltm.curation import listed
+from questbook.memory.ltm.curation import list_memories
+from questbook.memory.ltm.memories import MEMORIES
 from questbook.memory.timeline.namespaces import character_namespace
 
 ROWS = [
@@ -75,5 +75,5 @@ def write_vectors(folder: Path, count: int, *, compressor=None, encode=bytes, ch
 
 async def texts(store: BaseStore, character: str, user: str = "ada") -> list[str]:
     """What a store holds of a character, newest first."""
-    items = await listed(store, character_namespace(character, MEMORIES, user=user))
+    items = await list_memories(store, character_namespace(character, MEMORIES, user=user))
     return [item.value["text"] for item in items]

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from questbook.memory.ltm.characters import memories_for, remember_message
 from questbook.memory.ltm.config import LtmConfig
+from questbook.memory.ltm.memories import recall_messages, remember_message
 
 NOW = datetime(2026, 7, 10, 12, tzinfo=UTC)
 BOATS = "I grew up by the sea, in a small town where my father repaired boats and my mother taught the piano."
@@ -20,4 +20,4 @@ async def tell(store, *texts, character="Miku", speaker="Anon", config=None, **m
 
 
 async def recalled(store, message, config=EVERYTHING, character="Miku", **more):
-    return [memory.text for memory in await memories_for(store, character, message, config, **more)]
+    return [memory.text for memory in await recall_messages(store, character, message, config, **more)]

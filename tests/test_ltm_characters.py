@@ -9,9 +9,9 @@ from stores import opened
 
 from questbook import FaissStore
 from questbook.memory.errors import EmbeddingError
-from questbook.memory.ltm.characters import MEMORIES, memories_for, remember_message
 from questbook.memory.ltm.config import LtmConfig
-from questbook.memory.ltm.curation import add, characters, delete_all, listed
+from questbook.memory.ltm.curation import add_memory, delete_character, list_characters, list_memories
+from questbook.memory.ltm.memories import MEMORIES, recall_messages, remember_message
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 
 
@@ -31,7 +31,7 @@ async def test_l18_a_memory_of_its_own_for_each_character_and_each_user(store):
     assert await recalled(store, "x") == [], "the shared Miku of all users is another one"
     await tell(store, CAT)
     assert await recalled(store, "x") == [CAT]
-    assert await characters(store, "ada") == {"miku": 1, "rin": 1}
+    assert await list_characters(store, "ada") == {"miku": 1, "rin": 1}
     for spelling in ("  hatsune MIKU ", "Hatsune_Miku", "Hatsune\u00a0Miku"):
         assert character_name(spelling) == "hatsune_miku"
 
@@ -44,11 +44,11 @@ async def test_l19_a_name_is_no_path(store, name):
     place = character_namespace(name, MEMORIES, user="ada")
     assert len(place) == 4
     assert all(label and "." not in label and "/" not in label for label in place)
-    assert len(await listed(store, character_namespace("miku", MEMORIES, user="ada"))) == 1
+    assert len(await list_memories(store, character_namespace("miku", MEMORIES, user="ada"))) == 1
 
 
 async def test_l20_what_is_everyones_is_recalled_by_each_character(store):
-    await add(store, "*", BOATS, speaker="Anon", user="ada")
+    await add_memory(store, "*", BOATS, speaker="Anon", user="ada")
     await tell(store, CAT, user="ada")
     assert set(await recalled(store, "x", user="ada")) == {BOATS, CAT}
     assert await recalled(store, "x", user="ada", character="Rin") == [BOATS]
@@ -64,21 +64,21 @@ async def test_l22_l23_message_and_vector_are_written_together_or_not_at_all(tmp
             await remember_message(store, "Miku", "Anon", CAT)
         embedder.fails = False
         assert await recalled(store, "my cat") == [BOATS]
-        assert len(await listed(store, character_namespace("Miku", MEMORIES, user=None))) == 1
+        assert len(await list_memories(store, character_namespace("Miku", MEMORIES, user=None))) == 1
 
 
 async def test_l24_counts_and_what_was_recalled_can_be_shown(store):
     await tell(store, BOATS, CAT, user="ada")
-    assert await characters(store, "ada") == {"miku": 2}
-    found = await memories_for(store, "Miku", "my cat", EVERYTHING, user="ada")
+    assert await list_characters(store, "ada") == {"miku": 2}
+    found = await recall_messages(store, "Miku", "my cat", EVERYTHING, user="ada")
     assert all(0 <= memory.distance < 2 for memory in found)
 
 
 async def test_l25_everything_of_a_character_can_be_destroyed_and_it_goes_on(store):
     await tell(store, BOATS, CAT, user="ada")
     await tell(store, TRAIN, character="Rin", user="ada")
-    assert await delete_all(store, "Miku", "ada") == 2
-    assert await delete_all(store, "Nobody", "ada") == 0
+    assert await delete_character(store, "Miku", "ada") == 2
+    assert await delete_character(store, "Nobody", "ada") == 0
     assert await recalled(store, "x", user="ada") == []
     assert await recalled(store, "x", user="ada", character="Rin") == [TRAIN]
     await tell(store, CAT, user="ada")

@@ -7,9 +7,9 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from ltm_fixture import ROWS, rows, texts, write_database
 
-from questbook.memory.ltm.characters import MEMORIES
-from questbook.memory.ltm.curation import listed
+from questbook.memory.ltm.curation import list_memories
 from questbook.memory.ltm.extension_files import read_csv, write_csv
+from questbook.memory.ltm.memories import MEMORIES
 from questbook.memory.ltm.migration import import_ltm
 from questbook.memory.timeline.namespaces import character_namespace
 
@@ -80,7 +80,7 @@ async def test_text_that_is_no_utf8_and_an_open_quote_are_told(tmp_path, store):
 async def test_export_is_the_extensions_csv_and_goes_back_in(bot_memories, tmp_path, store):
     write_database(bot_memories / "chiharu")
     await import_ltm(store, bot_memories, user="ada")
-    values = [item.value for item in await listed(store, character_namespace("chiharu", MEMORIES, user="ada"))]
+    values = [item.value for item in await list_memories(store, character_namespace("chiharu", MEMORIES, user="ada"))]
     path = write_csv(tmp_path / "out", "Chiharu", values, datetime(2026, 7, 1, 9, 8, 7, tzinfo=UTC))
     assert path == tmp_path / "out" / "20260701_090807" / "chiharu.csv"
     data = path.read_bytes()

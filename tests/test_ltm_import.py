@@ -9,10 +9,10 @@ from ltm_fixture import ROWS, rows, texts, write_database
 
 from questbook import FaissStore
 from questbook.memory.errors import ImportFailedError
-from questbook.memory.ltm.characters import EVERYONE, MEMORIES, memories_for
-from questbook.memory.ltm.curation import characters, delete, edit, listed
+from questbook.memory.ltm.curation import delete_memories, edit_memory, list_characters, list_memories
 from questbook.memory.ltm.extension_files import read_database
 from questbook.memory.ltm.greeting import last_talk
+from questbook.memory.ltm.memories import EVERYONE, MEMORIES, recall_messages
 from questbook.memory.ltm.migration import import_ltm
 from questbook.memory.timeline.namespaces import character_namespace
 
@@ -37,8 +37,8 @@ async def test_each_characters_database_comes_over_and_twice_is_once(bot_memorie
     ]
     again = await import_ltm(store, bot_memories.parent.parent, user="ada")
     assert [(one.added, one.known) for one in again] == [(0, 3), (0, 40)]
-    assert await characters(store, "ada") == {"chiharu_yamada": 3, "example": 40}
-    item = (await listed(store, character_namespace("Chiharu Yamada", MEMORIES, user="ada")))[-1]
+    assert await list_characters(store, "ada") == {"chiharu_yamada": 3, "example": 40}
+    item = (await list_memories(store, character_namespace("Chiharu Yamada", MEMORIES, user="ada")))[-1]
     assert item.value == {
         "kind": "memory",
         "text": ROWS[0][2],
@@ -53,7 +53,9 @@ async def test_what_comes_over_is_found_by_words_and_vectors_in_the_durable_stor
     write_database(bot_memories / "chiharu_yamada")
     async with FaissStore.open(tmp_path / "memory.db") as store:
         await import_ltm(store, bot_memories, user="ada")
-        (found,) = (await memories_for(store, "Chiharu Yamada", "My cat is called Miso, is she not?", user="ada"))[:1]
+        (found,) = (await recall_messages(store, "Chiharu Yamada", "My cat is called Miso, is she not?", user="ada"))[
+            :1
+        ]
         assert found.text == ROWS[2][2]
         assert found.distance < 0.6
 
@@ -63,7 +65,7 @@ async def test_one_folder_one_file_and_a_name_that_is_given(bot_memories, store)
     assert (await import_ltm(store, bot_memories / "chiharu", user="ada"))[0].character == "chiharu"
     assert (await import_ltm(store, path, user="ada"))[0].known == 3
     assert (await import_ltm(store, path, user="ada", character="Someone Else"))[0].added == 3
-    assert await characters(store, "ada") == {"chiharu": 3, "someone_else": 3}
+    assert await list_characters(store, "ada") == {"chiharu": 3, "someone_else": 3}
 
 
 async def test_a_legacy_database_is_everyones_unless_it_is_said_whose(bot_memories, store):
@@ -75,7 +77,7 @@ async def test_a_legacy_database_is_everyones_unless_it_is_said_whose(bot_memori
     assert {one.character: one.added for one in brought} == {EVERYONE: 3, "chiharu": 1}
     assert any("all of the user's characters" in note for one in brought for note in one.notes)
     for anyone in ("chiharu", "Somebody New"):
-        found = await memories_for(store, anyone, "I grew up by the sea in a small town with boats", user="ada")
+        found = await recall_messages(store, anyone, "I grew up by the sea in a small town with boats", user="ada")
         assert found[0].text == ROWS[0][2]
     assert (await import_ltm(store, bot_memories / "long_term_memory.db", user="ada", character="Old"))[0].added == 3
 
@@ -152,9 +154,9 @@ async def test_what_was_changed_by_hand_is_not_brought_back(bot_memories, store)
     write_database(bot_memories / "chiharu")
     await import_ltm(store, bot_memories, user="ada")
     place = character_namespace("chiharu", MEMORIES, user="ada")
-    items = await listed(store, place)
-    await edit(store, place, items[0].key, "My cat is called Mochi.")
-    await delete(store, place, [items[1].key])
+    items = await list_memories(store, place)
+    await edit_memory(store, place, items[0].key, "My cat is called Mochi.")
+    await delete_memories(store, place, [items[1].key])
     (again,) = await import_ltm(store, bot_memories, user="ada")
     assert (again.added, again.known) == (1, 2), "only what was deleted comes back"
     assert "My cat is called Mochi." in await texts(store, "chiharu")

@@ -7,9 +7,9 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from ltm_talk import NOW
 
 from questbook.memory.errors import LtmConfigError
-from questbook.memory.ltm.characters import Memory, spoken
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.ltm.injection import inject, inject_text, memory_block
+from questbook.memory.ltm.memories import RecalledMemory, strip_speaker
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from questbook.memory.ltm.injection import inject, inject_text, memory_block
     ],
 )
 def test_l09_the_header_of_a_reply_goes_and_all_else_stays(reply, said):
-    assert spoken(reply, "Miku") == said
+    assert strip_speaker(reply, "Miku") == said
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_l09_the_header_of_a_reply_goes_and_all_else_stays(reply, said):
 )
 def test_l11_how_long_ago(said_at, phrase):
     at = said_at if isinstance(said_at, str) else said_at.isoformat()
-    block = memory_block([Memory("k", "hi", "Anon", at, 0.1)], LtmConfig(), name1="Anon", name2="Miku", now=NOW)
+    block = memory_block([RecalledMemory("k", "hi", "Anon", at, 0.1)], LtmConfig(), name1="Anon", name2="Miku", now=NOW)
     assert f"{phrase}, Anon said:" in block
 
 
@@ -54,8 +54,8 @@ def test_l12_the_memory_template_and_memories_on_lines_of_their_own():
         }
     )
     memories = [
-        Memory("a", "with {braces}", "Anon", (NOW - timedelta(days=3)).isoformat(), 0.1, 2),
-        Memory("b", "second", "Miku", "", 0.2),
+        RecalledMemory("a", "with {braces}", "Anon", (NOW - timedelta(days=3)).isoformat(), 0.1, 2),
+        RecalledMemory("b", "second", "Miku", "", 0.2),
     ]
     assert memory_block(memories, config, name1="Anon", name2="Miku", now=NOW) == (
         "[2026-07-07|3 days ago] Anon (2): with {braces}\n[unknown date|at an unknown time] Miku (1): second"
@@ -63,12 +63,15 @@ def test_l12_the_memory_template_and_memories_on_lines_of_their_own():
 
 
 def test_l13_the_context_template_names_both_and_has_no_blank_line():
-    block = memory_block([Memory("a", "hi", "Anon", "", 0.1)], LtmConfig(), name1="Anon", name2="Miku", now=NOW)
+    block = memory_block([RecalledMemory("a", "hi", "Anon", "", 0.1)], LtmConfig(), name1="Anon", name2="Miku", now=NOW)
     assert block.startswith('Miku\'s memory log:\nat an unknown time, Anon said:\n"hi"\n')
     assert "Anon" in block.splitlines()[-1]
     assert "\n\n" not in block
     fixed = LtmConfig.of({"ltm_context": {"memory_context_template": "no fields, {{braces}}"}})
-    assert memory_block([Memory("a", "hi", "A", "", 0)], fixed, name1="", name2="", now=NOW) == "no fields, {braces}"
+    assert (
+        memory_block([RecalledMemory("a", "hi", "A", "", 0)], fixed, name1="", name2="", now=NOW)
+        == "no fields, {braces}"
+    )
 
 
 def test_l14_before_the_context():
@@ -85,7 +88,7 @@ def test_l15_after_the_context_before_the_first_start():
 @pytest.mark.parametrize("location", ["BEFORE_NORMAL_CONTEXT", "AFTER_NORMAL_CONTEXT_BUT_BEFORE_MESSAGES"])
 def test_l14_l15_in_messages(location):
     config = LtmConfig.of({"ltm_context": {"injection_location": location}})
-    memories = [Memory("a", "boats", "Anon", "", 0.1)]
+    memories = [RecalledMemory("a", "boats", "Anon", "", 0.1)]
     prompt = [SystemMessage("You are Miku."), HumanMessage("hi")]
     system, human = inject(prompt, memories, config, name1="Anon", name2="Miku", now=NOW)
     assert human is prompt[1]
@@ -109,7 +112,7 @@ def test_l16_without_a_hit_nothing_is_touched_and_with_one_only_this_prompt():
     before = [message.model_copy(deep=True) for message in prompt]
     assert inject(prompt, [], now=NOW) == before
     assert inject_text("  as it is ", "", "BEFORE_NORMAL_CONTEXT") == "  as it is "
-    inject(prompt, [Memory("a", "boats", "Anon", "", 0.1)], now=NOW)
+    inject(prompt, [RecalledMemory("a", "boats", "Anon", "", 0.1)], now=NOW)
     assert prompt == before
 
 
@@ -121,5 +124,5 @@ def test_l17_everything_wrong_is_said_when_the_settings_are_read():
 
 async def test_bug_4_and_5_no_host_template_is_needed_and_other_text_in_the_context_stays():
     prompt = [SystemMessage("From another extension.\nYou are Miku."), HumanMessage("hi")]
-    system, _ = inject(prompt, [Memory("a", "boats", "Anon", "", 0.1)], now=NOW)
+    system, _ = inject(prompt, [RecalledMemory("a", "boats", "Anon", "", 0.1)], now=NOW)
     assert "From another extension." in system.content

@@ -13,8 +13,8 @@ from langgraph.store.memory import InMemoryStore
 from scripted import say
 
 from questbook import FaissStore
-from questbook.memory.ltm.characters import memories_for, remember_message
 from questbook.memory.ltm.config import LtmConfig
+from questbook.memory.ltm.memories import recall_messages, remember_message
 
 ROOT = Path(__file__).parent.parent
 ALL = LtmConfig.of(
@@ -53,7 +53,7 @@ async def store(request, tmp_path):
 async def test_the_length_of_a_vector_does_not_count(store):
     for text in ("300 400 far out", "1 0 near", "0 9 across"):
         await remember_message(store, "Miku", "Anon", text, ALL)
-    found = await memories_for(store, "Miku", "2 0 the message", ALL)
+    found = await recall_messages(store, "Miku", "2 0 the message", ALL)
     assert [(memory.text, round(memory.distance, 5)) for memory in found] == [
         ("1 0 near", 0.0),
         ("300 400 far out", 0.4),
@@ -65,7 +65,7 @@ async def test_the_embedder_is_asked_with_the_message_alone_its_line_breaks_alik
     await remember_message(store, "Miku", "Anon", "1 0 near", ALL)
     Lengths.asked.clear()
     for message in ("  3 4 a\nb \r\n", "3 4 a\r\n\r\n\r\n\r\nb", "3 4 a\n\nb"):
-        await memories_for(store, "Miku", message, ALL, session="now", besides=["something else"])
+        await recall_messages(store, "Miku", message, ALL, session="now", in_prompt=["something else"])
     assert set(Lengths.asked) == {"3 4 a\n\nb"}
 
 
@@ -81,7 +81,7 @@ async def test_in_a_talk_it_is_asked_with_what_the_person_says_now(model, store)
 _WRITER = """
 import asyncio, sys
 from questbook import FaissStore
-from questbook.memory.ltm.characters import remember_message
+from questbook.memory.ltm.memories import remember_message
 from questbook.memory.ltm.config import LtmConfig
 
 async def main(path, name):
@@ -102,5 +102,5 @@ async def test_two_processes_that_write_at_once_lose_nothing(tmp_path):
     ]
     assert [await asyncio.to_thread(writer.wait, 60) for writer in writers] == [0, 0]
     async with FaissStore.open(path) as store:
-        found = {memory.text for memory in await memories_for(store, "Miku", "message", ALL)}
+        found = {memory.text for memory in await recall_messages(store, "Miku", "message", ALL)}
     assert found == {f"Message {number} of {name}." for number in range(15) for name in ("Ada", "Bo")}

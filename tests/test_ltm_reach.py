@@ -6,8 +6,8 @@ from langgraph.store.memory import InMemoryStore
 
 from questbook import FaissStore
 from questbook.memory.embeddings.embedders import HashEmbeddings
-from questbook.memory.ltm.characters import memories_for, remember_message
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig
+from questbook.memory.ltm.memories import recall_messages, remember_message
 
 CAT = "My cat is called Miso, she is nine years old, and she always sleeps on my keyboard whenever I want to work."
 ASKED = "Where does my cat sleep?"
@@ -38,11 +38,11 @@ async def by_spelling(request, tmp_path):
 
 async def test_by_spelling_the_example_reaches_what_shares_words(by_spelling):
     await remember_message(by_spelling, "Miku", "Anon", CAT)
-    (found,) = await memories_for(by_spelling, "Miku", ASKED)
+    (found,) = await recall_messages(by_spelling, "Miku", ASKED)
     assert 0.6 < found.distance < SPELLING_DISTANCE, "or this text shows nothing"
-    assert await memories_for(by_spelling, "Miku", ASKED, EXAMPLE) == [found]
-    assert await memories_for(by_spelling, "Miku", ASKED, NAMED) == [], "what is named holds"
-    assert await memories_for(by_spelling, "Miku", "Shall we buy a boat?") == []
+    assert await recall_messages(by_spelling, "Miku", ASKED, EXAMPLE) == [found]
+    assert await recall_messages(by_spelling, "Miku", ASKED, NAMED) == [], "what is named holds"
+    assert await recall_messages(by_spelling, "Miku", "Shall we buy a boat?") == []
 
 
 @pytest.mark.parametrize("kind", ["FaissStore", "vectors in RAM"])
@@ -50,9 +50,9 @@ async def test_an_embedder_that_is_not_ours_has_the_distance_of_the_example(kind
     index = {"dims": 2, "embed": Turned(), "fields": ["text"]}
     store = FaissStore.open(tmp_path / "memory.db", index) if kind == "FaissStore" else InMemoryStore(index=index)
     await remember_message(store, "Miku", "Anon", CAT)
-    assert await memories_for(store, "Miku", ASKED) == []
+    assert await recall_messages(store, "Miku", ASKED) == []
     wide = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 0.71}})
-    (found,) = await memories_for(store, "Miku", ASKED, wide)
+    (found,) = await recall_messages(store, "Miku", ASKED, wide)
     assert found.distance == pytest.approx(0.7)
     if kind == "FaissStore":
         store.close()

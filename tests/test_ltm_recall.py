@@ -8,9 +8,9 @@ from langgraph.store.memory import InMemoryStore
 from ltm_talk import BOATS, CAT, EVERYTHING, NOW, SHORT, TRAIN, recalled, tell
 from stores import opened
 
-from questbook.memory.ltm.characters import memories_for, remember_message
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.ltm.injection import memory_block
+from questbook.memory.ltm.memories import recall_messages, remember_message
 from questbook.memory.timeline.records import Stamp
 
 
@@ -42,7 +42,7 @@ def angles(request, tmp_path):
 
 async def test_l01_any_embedder_with_the_cosine(angles):
     await tell(angles, "0 east", "120 west", config=SHORT)
-    found = await memories_for(angles, "Miku", "60 the message", EVERYTHING)
+    found = await recall_messages(angles, "Miku", "60 the message", EVERYTHING)
     assert [round(memory.distance, 5) for memory in found] == [0.5, 0.5]
 
 
@@ -74,7 +74,7 @@ async def test_l05_so_many_are_fetched_and_cut_when_shown_but_kept_whole(store):
     config = LtmConfig.of(
         {"ltm_reads": {"memory_length_cutoff_in_chars": 20, "num_memories_to_fetch": 1, "max_cosine_distance": 2}}
     )
-    (found,) = await memories_for(store, "Miku", CAT[:60], config)
+    (found,) = await recall_messages(store, "Miku", CAT[:60], config)
     assert found.text == long
     assert f'"{long[:20]}"' in memory_block([found], config, name1="Anon", name2="Miku", now=NOW)
     assert LtmConfig().ltm_reads.num_memories_to_fetch == 2
@@ -94,7 +94,7 @@ async def test_l07_messages_of_both_that_are_long_enough(store):
     assert await remember_message(store, "Miku", "Anon", BOATS) is not None
     assert await remember_message(store, "Miku", "Miku", f"Miku: {CAT[:99]}") is None, "the name is not what was said"
     assert await remember_message(store, "Miku", "Miku", f"Miku: {CAT}") is not None
-    found = await memories_for(store, "Miku", "hello", EVERYTHING)
+    found = await recall_messages(store, "Miku", "hello", EVERYTHING)
     assert {(memory.speaker, memory.text) for memory in found} == {("Anon", BOATS), ("Miku", CAT)}
 
 
@@ -114,7 +114,7 @@ async def test_l08_a_reply_is_remembered_at_once_and_a_rejected_one_is_out_of_si
 async def test_l10_what_says_the_same_is_recalled_once_with_its_last_time_and_how_often(store):
     await tell(store, CAT, BOATS, CAT.upper(), "Well, " + CAT.replace(",", " –"))
     await remember_message(store, "Miku", "Miku", CAT, said_at=NOW)
-    found = {memory.text: memory for memory in await memories_for(store, "Miku", "my cat", EVERYTHING)}
+    found = {memory.text: memory for memory in await recall_messages(store, "Miku", "my cat", EVERYTHING)}
     assert set(found) == {CAT, BOATS}
     assert (found[CAT].times, found[CAT].speaker, found[CAT].said_at[:10]) == (4, "Miku", "2026-07-10")
     assert found[BOATS].times == 1
@@ -143,7 +143,7 @@ async def test_l21_visible_now_or_from_the_next_session(store):
     assert set(await recalled(store, "x", session="tuesday")) == {BOATS, CAT}
     assert await recalled(store, "x", later, session="tuesday") == [BOATS]
     assert set(await recalled(store, "x", later, session="wednesday")) == {BOATS, CAT}
-    assert await recalled(store, "x", session="tuesday", besides=[CAT]) == [BOATS], "what the prompt has anyway"
+    assert await recalled(store, "x", session="tuesday", in_prompt=[CAT]) == [BOATS], "what the prompt has anyway"
 
 
 async def test_l21_what_may_not_be_seen_does_not_crowd_out_what_may(angles):

@@ -12,7 +12,7 @@ from ltm_fixture import rows, write_database, write_vectors
 from questbook import FaissStore
 from questbook.memory.embeddings.embedders import HashEmbeddings, identify
 from questbook.memory.errors import ImportFailedError
-from questbook.memory.ltm.curation import characters
+from questbook.memory.ltm.curation import list_characters
 from questbook.memory.ltm.migration import KnownVectors, count_vectors, import_ltm, read_known_vectors, read_vectors
 
 
@@ -97,4 +97,6 @@ async def test_known_vectors_are_taken_over_instead_of_made_anew(bot_memories, t
         await import_ltm(store, bot_memories, user="ada")
         assert Mpnet.asked <= 2, "the one without a vector, and perhaps a probe of the dimension"
     async with FaissStore.open(tmp_path / "memory.db", {"embed": real, "fields": ["text"]}, reembed=False) as store:
-        assert await characters(store, "ada") == {"chiharu": 5}, "the same embedder, as far as the file is concerned"
+        assert await list_characters(store, "ada") == {"chiharu": 5}, (
+            "the same embedder, as far as the file is concerned"
+        )

@@ -19,7 +19,7 @@ from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts
 from questbook.memory.facts.reflection import find_backlog, finished_op
 from questbook.memory.facts.validity import count_repetitions, keep_valid, slot_history
 from questbook.memory.facts.writing import write_facts
-from questbook.memory.ltm.curation import edit
+from questbook.memory.ltm.curation import edit_memory
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.records import Stamp
@@ -115,7 +115,7 @@ async def test_ms16_a_write_is_done_as_a_whole_or_not_at_all(tmp_path):
         with pytest.raises(EmbeddingError):
             await tell(store, 2, **home("the inn"))
         with pytest.raises(EmbeddingError):
-            await edit(store, FACTS, "a-1-fact-0", "Goran lives nowhere.")
+            await edit_memory(store, FACTS, "a-1-fact-0", "Goran lives nowhere.")
         embedder.fails = False
         assert await holding(store, LINE) == ["Goran lives at the mill."]
         assert await told(store, "Where does Goran live?") == ["Goran lives at the mill."]

@@ -14,8 +14,8 @@ from stored_bytes import files_saying
 from questbook.graphs.embedded.databases import open_store
 from questbook.graphs.terminal.cli import main
 from questbook.memory.embeddings.embedders import HashEmbeddings
-from questbook.memory.ltm.characters import MEMORIES
-from questbook.memory.ltm.curation import listed
+from questbook.memory.ltm.curation import list_memories
+from questbook.memory.ltm.memories import MEMORIES
 from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace, player_namespace
 
 
@@ -56,8 +56,8 @@ def test_coming_over_looking_changing_and_going_back(told, home, tmp_path):
     assert "character 'chiharu_yamada': 3 brought over, 0 there already" in first
     assert "all characters: 3 brought over" in first
     assert "  skipped: 1 of 4 vectors have no message" in first
-    assert first.endswith("Brought over: 6 memories; there already: 0; skipped, as told above: 1.\n")
-    assert "Brought over: 0 memories; there already: 6" in told("import", "ltm", str(tmp_path))
+    assert first.endswith("Imported: 6 memories; there already: 0; skipped (see above): 1.\n")
+    assert "Imported: 0 memories; there already: 6" in told("import", "ltm", str(tmp_path))
 
     assert told("memories", "list") == "'*': 3 memories\n'chiharu_yamada': 3 memories\n"
     place = ("--character", "Chiharu Yamada")
@@ -77,7 +77,7 @@ def test_coming_over_looking_changing_and_going_back(told, home, tmp_path):
     assert "chiharu_yamada.csv: 4 memories" in told("export", "csv", str(out), *place)
     (path,) = out.rglob("*.csv")
     assert path.read_bytes().count(b"\r\n") == 4
-    assert "Brought over: 0 memories; there already: 3" in told(
+    assert "Imported: 0 memories; there already: 3" in told(
         "import", "ltm", str(tmp_path / "user_data" / "bot_memories" / "chiharu_yamada")
     )
     assert "1 brought over, 3 there already" in told("import", "ltm", str(path)), "what was edited has another key"
@@ -168,7 +168,7 @@ def test_a_memory_added_here_is_a_record_of_the_library(told, home):
 
     async def read():
         async with open_store(home / "memory.db") as store:
-            return await listed(store, character_namespace("Miku", MEMORIES, user="ada"))
+            return await list_memories(store, character_namespace("Miku", MEMORIES, user="ada"))
 
     (item,) = asyncio.run(read())
     assert (item.value["text"], item.value["speaker"], item.value["by"]) == ("Ada's cat is called Miso.", "ada", "hand")

@@ -6,8 +6,8 @@ from langgraph.store.memory import InMemoryStore
 from scripted import say
 
 from questbook.graphs.turn.turn import FORGOTTEN
-from questbook.memory.ltm.characters import remember_message
 from questbook.memory.ltm.config import LtmConfig
+from questbook.memory.ltm.memories import remember_message
 from questbook.memory.timeline.privacy import off_record
 
 ASK = """

@@ -22,9 +22,9 @@ from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.prompt import Prompt, Section, escaped
 from questbook.memory.archive.results import find_timezone
 from questbook.memory.errors import LtmConfigError
-from questbook.memory.ltm.characters import Memory, memories_for, memory_op, spoken
 from questbook.memory.ltm.config import LtmConfig, LtmReads
 from questbook.memory.ltm.injection import START, inject_text, memory_block
+from questbook.memory.ltm.memories import RecalledMemory, memory_write, recall_messages, strip_speaker
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.namespaces import character_name
 from questbook.memory.timeline.privacy import off_record
@@ -78,7 +78,7 @@ async def character_memories(
     now = datetime.now(find_timezone(context.timezone))
     # The current turn has no place yet: a record under its number may be another future's.
     written = min(state.turn - 1, state.remembered_through)
-    memories = await memories_for(
+    memories = await recall_messages(
         runtime.store,
         character,
         message,
@@ -86,7 +86,7 @@ async def character_memories(
         user=context.user,
         session=_session(state, runtime),
         timeline=as_of(state.timeline, written),
-        besides=[spoken(text, character) for text in shown],
+        in_prompt=[strip_speaker(text, character) for text in shown],
     )
     return [
         {
@@ -105,7 +105,7 @@ def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, c
 
     Before all other sections; or before the first <START> in an added section; or behind all other sections.
     """
-    memories = [Memory(*(memory[name] for name in Memory._fields)) for memory in recalled]
+    memories = [RecalledMemory(*(memory[name] for name in RecalledMemory._fields)) for memory in recalled]
     # Cut first: an escape must not be cut in two.
     cut = config.ltm_reads.memory_length_cutoff_in_chars
     clean = [memory._replace(text=escaped(memory.text[:cut]), speaker=escaped(memory.speaker)) for memory in memories]
@@ -149,7 +149,7 @@ def memory_ops(
             continue
         branch = branch_of(timeline, turn["turn"])
         for number, (speaker, text) in enumerate(((context.user, turn["player"]), (character, turn["reply"]))):
-            write = memory_op(
+            write = memory_write(
                 character,
                 speaker,
                 text,

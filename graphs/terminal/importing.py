@@ -12,9 +12,9 @@ from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.text import one_line
-from questbook.memory.ltm.characters import EVERYONE, MEMORIES
-from questbook.memory.ltm.curation import characters, listed
+from questbook.memory.ltm.curation import list_characters, list_memories
 from questbook.memory.ltm.extension_files import write_csv
+from questbook.memory.ltm.memories import EVERYONE, MEMORIES
 from questbook.memory.ltm.migration import MODEL, Imported, import_ltm, read_known_vectors
 from questbook.memory.timeline.namespaces import character_name, character_namespace
 
@@ -51,7 +51,7 @@ async def bring_ltm(context: Settings, directory: str, *, character: str | None,
         _say(f"{len(vectors):,} vectors of {MODEL} were taken over.")
     added, known = sum(one.added for one in brought), sum(one.known for one in brought)
     skipped = sum(len(one.skipped) for one in brought)
-    _say(f"Imported over: {added:,} memories; there already: {known:,}; skipped, as told above: {skipped:,}.")
+    _say(f"Imported: {added:,} memories; there already: {known:,}; skipped (see above): {skipped:,}.")
     return any(one.added or one.known or not one.skipped for one in brought)
 
 
@@ -65,13 +65,13 @@ async def export_csv(context: Settings, directory: str, *, character: str | None
     """
     home, user = await asyncio.to_thread(Home.find), None if shared else context.user
     async with open_store(home.memory, context.embeddings) as store:
-        there = await characters(store, user)
+        there = await list_characters(store, user)
         names = list(there) if character is None else [character_name(character)]
         if missing := [name for name in names if name not in there]:
             known = ", ".join(there) or "nobody"
             raise SettingsError(f"Character {missing[0]!r} remembers nothing. There are memories of: {known}.")
         memories = {
-            name: [item.value for item in await listed(store, character_namespace(name, MEMORIES, user=user))]
+            name: [item.value for item in await list_memories(store, character_namespace(name, MEMORIES, user=user))]
             for name in names
         }
     if not memories:

@@ -20,7 +20,7 @@ from questbook.graphs.terminal.text import one_line
 from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.facts.groups import FactGroups, group_facts
 from questbook.memory.ltm import curation
-from questbook.memory.ltm.characters import MEMORIES
+from questbook.memory.ltm.memories import MEMORIES
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.store.faiss_store import FaissStore
 from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace, player_namespace
@@ -55,7 +55,7 @@ async def memories(context: Settings, asked: argparse.Namespace) -> bool:
         elif player:
             place = player_namespace(context.user, _FACTS)
         elif asked.action == "list":
-            return _characters(await curation.characters(store, user))
+            return _characters(await curation.list_characters(store, user))
         else:
             raise SettingsError(
                 "Whose memories? Give --character NAME or --assistant NAME; `questbook memories list` tells which."
@@ -63,20 +63,24 @@ async def memories(context: Settings, asked: argparse.Namespace) -> bool:
         if asked.action == "list" and place[-1] == _FACTS:
             return _facts(await group_facts(store, place, await _timeline(store, context.user, campaign)))
         if asked.action == "list":
-            return _list(await curation.listed(store, place))
+            return _list(await curation.list_memories(store, place))
         if asked.action == "search":
             found = [
-                one for one in await curation.searched(store, place, asked.words) if not is_secret_record(one.value)
+                one
+                for one in await curation.search_memories(store, place, asked.words)
+                if not is_secret_record(one.value)
             ]
             return _list(found, {item.key: item.score for item in found})
         if asked.action == "delete":
             return await _delete(store, place, asked, user)
         if asked.action == "edit":
-            key = await curation.edit(store, place, asked.key, asked.text)
+            key = await curation.edit_memory(store, place, asked.key, asked.text)
             await asyncio.to_thread(store.compact)
             _say(f"Changed: {key}")
             return True
-        key = await curation.add(store, asked.character, asked.text, speaker=asked.speaker or context.user, user=user)
+        key = await curation.add_memory(
+            store, asked.character, asked.text, speaker=asked.speaker or context.user, user=user
+        )
         _say(f"Added: {key}")
         return True
 
@@ -85,17 +89,17 @@ async def _delete(store: FaissStore, place: tuple[str, ...], asked: argparse.Nam
     if bool(asked.keys) == asked.all:
         raise SettingsError("Delete which? Give keys, as `questbook memories list` shows them, or --all: one of them.")
     if not asked.all:
-        gone = await curation.delete(store, place, asked.keys)
+        gone = await curation.delete_memories(store, place, asked.keys)
         await asyncio.to_thread(store.compact)
         _list(gone, deleted=True)
         return True
     if asked.character is None:
         raise SettingsError("--all is for characters. For a campaign, assistant or player there is `questbook forget`.")
-    count = len(await curation.listed(store, place))
+    count = len(await curation.list_memories(store, place))
     if not asked.yes and not await ask([f"Everything that {asked.character!r} remembers: {count:,} memories."]):
         _say("Nothing was deleted.")
         return False
-    await curation.delete_all(store, asked.character, user)
+    await curation.delete_character(store, asked.character, user)
     await asyncio.to_thread(store.compact)
     _say(f"Deleted: {count:,} memories of {asked.character!r}.")
     return True

@@ -1,7 +1,4 @@
-"""Curation: looking through memories by hand, and adding, changing and deleting them.
-
-This is a person's own doing and concerns what is kept, on every branch; what graphs do to memories is in their nodes.
-"""
+"""Curation: a person looks through memories, and adds, edits and deletes them, on every branch at once."""
 
 from __future__ import annotations
 
@@ -11,15 +8,16 @@ from datetime import UTC, datetime
 from langgraph.store.base import BaseStore, Item, PutOp, SearchItem
 
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
-from questbook.memory.ltm.characters import EVERYONE, MEMORIES, memory_key, memory_record
 from questbook.memory.ltm.greeting import SESSIONS
+from questbook.memory.ltm.memories import MEMORIES, CharacterMemory, memory_key
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
+from questbook.memory.timeline.records import Stamp
 
-_LEAST = 4  # characters by which a key can be named
+_MIN_PREFIX = 4  # characters of a key that are enough to name it
 
 
-async def characters(store: BaseStore, user: str | None = None) -> dict[str, int]:
+async def list_characters(store: BaseStore, user: str | None = None) -> dict[str, int]:
     """Return the characters of a user that have memories, and how many each has.
 
     Args:
@@ -35,18 +33,20 @@ async def characters(store: BaseStore, user: str | None = None) -> dict[str, int
     return dict(sorted(counts.items()))
 
 
-async def listed(store: BaseStore, namespace: tuple[str, ...]) -> list[SearchItem]:
+async def list_memories(store: BaseStore, namespace: tuple[str, ...]) -> list[SearchItem]:
     """Return all memories of a namespace, the latest first."""
     items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
     return sorted(items, key=lambda item: (str(item.value.get("said_at", "")), item.key), reverse=True)
 
 
-async def searched(store: BaseStore, namespace: tuple[str, ...], query: str, limit: int = 10) -> list[SearchItem]:
+async def search_memories(
+    store: BaseStore, namespace: tuple[str, ...], query: str, limit: int = 10
+) -> list[SearchItem]:
     """Return the memories that fit a query best, in the store's own order; their score is the cosine, if it has one."""
     return await store.asearch(namespace, query=query, limit=limit)
 
 
-async def add(
+async def add_memory(
     store: BaseStore,
     character: str,
     text: str,
@@ -69,13 +69,14 @@ async def add(
         StoreConfigError: The text is empty.
     """
     at = (said_at or datetime.now(UTC)).astimezone(UTC).isoformat(timespec="seconds")
-    key = memory_key(speaker, _text(text), at)
-    place = character_namespace(character, MEMORIES, user=user)
-    await store.abatch([PutOp(place, key, memory_record(speaker, text.strip(), at, by="hand"), index=["text"])])
+    key = memory_key(speaker, _require_text(text), at)
+    memory = CharacterMemory(text=text.strip(), speaker=speaker, stamp=Stamp(said_at=at), by="hand")
+    namespace = character_namespace(character, MEMORIES, user=user)
+    await store.abatch([PutOp(namespace, key, memory.to_json(), index=["text"])])
     return key
 
 
-async def edit(store: BaseStore, namespace: tuple[str, ...], key: str, text: str) -> str:
+async def edit_memory(store: BaseStore, namespace: tuple[str, ...], key: str, text: str) -> str:
     """Change what a memory says, on every branch; who said it and when stays. Return its whole key.
 
     An import does not bring the old words back: they would have the same key.
@@ -84,37 +85,37 @@ async def edit(store: BaseStore, namespace: tuple[str, ...], key: str, text: str
         NoSuchMemoryError: There is none with this key, or several.
         StoreConfigError: The text is empty.
     """
-    item = await find(store, namespace, key)
-    changed = {"text": _text(text).strip(), "edited_at": datetime.now(UTC).isoformat(timespec="seconds")}
+    item = await find_memory(store, namespace, key)
+    changed = {"text": _require_text(text).strip(), "edited_at": datetime.now(UTC).isoformat(timespec="seconds")}
     await store.abatch([PutOp(namespace, item.key, {**item.value, **changed}, index=["text"])])
     return item.key
 
 
-async def delete(store: BaseStore, namespace: tuple[str, ...], keys: Sequence[str]) -> list[Item]:
+async def delete_memories(store: BaseStore, namespace: tuple[str, ...], keys: Sequence[str]) -> list[Item]:
     """Delete memories on every branch; return them. Either all of the keys are found, or nothing is changed.
 
     Raises:
         NoSuchMemoryError: There is none with one of these keys, or several.
     """
-    items = [await find(store, namespace, key) for key in dict.fromkeys(keys)]
+    items = [await find_memory(store, namespace, key) for key in dict.fromkeys(keys)]
     await store.abatch([PutOp(namespace, item.key, None) for item in items])
     return items
 
 
-async def delete_all(store: BaseStore, character: str, user: str | None = None) -> int:
+async def delete_character(store: BaseStore, character: str, user: str | None = None) -> int:
     """Delete everything that a character remembers, with when it was talked to; return how many memories."""
     count = 0
-    ops = []
-    for what in (MEMORIES, SESSIONS):
-        found = [item async for item in items_under(store, character_namespace(character, what, user=user))]
-        ops += [PutOp(item.namespace, item.key, None) for item in found]
-        count += len(found) if what == MEMORIES else 0
-    if ops:
-        await store.abatch(ops)
+    deletes = []
+    for kind in (MEMORIES, SESSIONS):
+        items = [item async for item in items_under(store, character_namespace(character, kind, user=user))]
+        deletes += [PutOp(item.namespace, item.key, None) for item in items]
+        count += len(items) if kind == MEMORIES else 0
+    if deletes:
+        await store.abatch(deletes)
     return count
 
 
-async def find(store: BaseStore, namespace: tuple[str, ...], key: str) -> Item:
+async def find_memory(store: BaseStore, namespace: tuple[str, ...], key: str) -> Item:
     """Return the memory with this key, or the only one whose key begins so.
 
     Raises:
@@ -123,20 +124,17 @@ async def find(store: BaseStore, namespace: tuple[str, ...], key: str) -> Item:
     if (item := await store.aget(namespace, key)) is not None:
         return item
     items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
-    begun = [item for item in items if item.key.startswith(key)] if len(key) >= _LEAST else []
-    if len(begun) == 1:
-        return begun[0]
-    reason = f"{len(begun)} memories have keys that begin with {key!r}" if begun else f"no memory has the key {key!r}"
+    matches = [item for item in items if item.key.startswith(key)] if len(key) >= _MIN_PREFIX else []
+    if len(matches) == 1:
+        return matches[0]
+    several = f"{len(matches)} memories have keys that begin with {key!r}"
     raise NoSuchMemoryError(
-        f"{reason[0].upper()}{reason[1:]}; give a whole key, or at least {_LEAST} characters of its beginning, as a "
-        "list or search shows them."
+        f"{several if matches else f'No memory has the key {key!r}'}; give a whole key, or at least {_MIN_PREFIX} "
+        "characters of its beginning, as a list or search shows them."
     )
 
 
-def _text(text: str) -> str:
+def _require_text(text: str) -> str:
     if not text.strip():
         raise StoreConfigError("A memory needs words: the text is empty.")
     return text
-
-
-__all__ = ["EVERYONE", "add", "characters", "delete", "delete_all", "edit", "find", "listed", "searched"]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from questbook.memory.errors import ImportFailedError
-from questbook.memory.ltm.characters import EVERYONE
+from questbook.memory.ltm.memories import EVERYONE
 from questbook.memory.timeline.namespaces import character_name, escape_label, unescape_label
 
 NAMELESS = "someone"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from langgraph.store.base import BaseStore
 
-from questbook.memory.ltm.characters import MEMORIES
+from questbook.memory.ltm.memories import MEMORIES
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import character_namespace

@@ -1,4 +1,4 @@
-"""Injection: recalled memories rendered by their templates and put where the settings say. Pure functions."""
+"""Injection: recalled memories, rendered by their templates, put into the prompt where the settings say."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from datetime import UTC, datetime
 
 from langchain_core.messages import AnyMessage, SystemMessage
 
-from questbook.memory.ltm.characters import Memory
 from questbook.memory.ltm.config import Location, LtmConfig
+from questbook.memory.ltm.memories import RecalledMemory
 from questbook.memory.recall.age import phrase_age
 
 START = "<START>"
 """In a character's context: here begin the example messages."""
 
 
-def memory_block(memories: Sequence[Memory], config: LtmConfig, *, name1: str, name2: str, now: datetime) -> str:
+def memory_block(
+    memories: Sequence[RecalledMemory], config: LtmConfig, *, name1: str, name2: str, now: datetime
+) -> str:
     """Render memories as the block that goes into the prompt; "" if there are none.
 
     Args:
-        memories: What `memories_for` has recalled, the nearest first; they stand in this order.
+        memories: The memories, in the order of the block.
         config: The templates, and how much of each memory is shown.
         name1: The user's name.
         name2: The character's name.
-        now: The present, with an offset: ages are told by its days.
+        now: The present, with an offset, for the ages of the memories.
     """
     if not memories:
         return ""
-    told = "\n".join(_told(memory, config, now) for memory in memories)
-    return config.ltm_context.memory_context_template.format(name1=name1, name2=name2, all_memories=told)
+    lines = "\n".join(_render(memory, config, now) for memory in memories)
+    return config.ltm_context.memory_context_template.format(name1=name1, name2=name2, all_memories=lines)
 
 
 def inject_text(context: str, block: str, location: Location) -> str:
@@ -47,7 +49,7 @@ def inject_text(context: str, block: str, location: Location) -> str:
 
 def inject(
     messages: Sequence[AnyMessage],
-    memories: Sequence[Memory],
+    memories: Sequence[RecalledMemory],
     config: LtmConfig | None = None,
     *,
     name1: str = "User",
@@ -56,12 +58,12 @@ def inject(
 ) -> list[AnyMessage]:
     """Return the messages with the memories in their context, which is the first system message.
 
-    Nothing that was given is changed, so the memories last for this one prompt. Without memories the messages are
-    returned as they are; without a system message there is one before all others.
+    The messages themselves are not changed, so the memories last for this one prompt. Without memories the messages
+    are returned as they are; without a system message, one is added before all others.
 
     Args:
         messages: The prompt.
-        memories: What `memories_for` has recalled.
+        memories: The memories, as `recall_messages` returns them.
         config: The settings; the default is the extension's example.
         name1: The user's name.
         name2: The character's name.
@@ -71,15 +73,15 @@ def inject(
     block = memory_block(memories, config, name1=name1, name2=name2, now=now or datetime.now(UTC))
     if not block.strip():
         return prompt
-    for place, message in enumerate(prompt):
+    for position, message in enumerate(prompt):
         if isinstance(message, SystemMessage):
-            content = _with(message.content, block, config.ltm_context.injection_location)
-            prompt[place] = message.model_copy(update={"content": content})
+            content = _inject_content(message.content, block, config.ltm_context.injection_location)
+            prompt[position] = message.model_copy(update={"content": content})
             return prompt
     return [SystemMessage(block.strip()), *prompt]
 
 
-def _told(memory: Memory, config: LtmConfig, now: datetime) -> str:
+def _render(memory: RecalledMemory, config: LtmConfig, now: datetime) -> str:
     return config.ltm_context.memory_template.format(
         time_difference=phrase_age(memory.said_at, now),
         memory_name=memory.speaker,
@@ -89,7 +91,7 @@ def _told(memory: Memory, config: LtmConfig, now: datetime) -> str:
     )
 
 
-def _with(
+def _inject_content(
     content: str | list[str | dict[object, object]], block: str, location: Location
 ) -> str | list[str | dict[object, object]]:
     if isinstance(content, str):
@@ -98,9 +100,10 @@ def _with(
     part: dict[object, object] = {"type": "text", "text": f"{block.strip()}\n"}
     if location == "BEFORE_NORMAL_CONTEXT":
         return [part, *content]
-    for place, piece in enumerate(content):
-        text = piece if isinstance(piece, str) else piece.get("text")
+    for position, old in enumerate(content):
+        text = old if isinstance(old, str) else old.get("text")
         if isinstance(text, str) and START in text:
-            cut = inject_text(text, block, location)
-            return [*content[:place], cut if isinstance(piece, str) else {**piece, "text": cut}, *content[place + 1 :]]
+            changed = inject_text(text, block, location)
+            new = changed if isinstance(old, str) else {**old, "text": changed}
+            return [*content[:position], new, *content[position + 1 :]]
     return [*content, part]

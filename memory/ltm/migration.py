@@ -23,11 +23,12 @@ from langgraph.store.base import BaseStore, GetOp, PutOp
 
 from questbook.memory.embeddings.embedders import identify
 from questbook.memory.errors import ImportFailedError
-from questbook.memory.ltm.characters import EVERYONE, MEMORIES, memory_key, memory_record
 from questbook.memory.ltm.extension_files import Message, Messages, Source, find_sources, read_csv, read_database
 from questbook.memory.ltm.greeting import SESSIONS
+from questbook.memory.ltm.memories import EVERYONE, MEMORIES, CharacterMemory, memory_key
 from questbook.memory.store.any_store import get_all, put_all
 from questbook.memory.timeline.namespaces import character_name, character_namespace
+from questbook.memory.timeline.records import Stamp
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -133,7 +134,8 @@ def _read(source: Source) -> Messages:
 
 
 def _record(message: Message) -> JSON:
-    return memory_record(message.speaker, message.text, message.said_at, by="ltm")
+    stamp = Stamp(said_at=message.said_at)
+    return CharacterMemory(text=message.text, speaker=message.speaker, stamp=stamp, by="ltm").to_json()
 
 
 async def _note_sessions(store: BaseStore, character: str, user: str | None, messages: Mapping[str, Message]) -> None:

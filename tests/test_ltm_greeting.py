@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory.ltm.characters import MEMORIES, remember_message
-from questbook.memory.ltm.curation import delete
+from questbook.memory.ltm.curation import delete_memories
 from questbook.memory.ltm.greeting import LastTalk, greeting_line, last_talk, note_session
+from questbook.memory.ltm.memories import MEMORIES, remember_message
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.records import Stamp
 
@@ -56,7 +56,7 @@ async def test_what_was_deleted_or_taken_back_is_not_brought_up():
     store = InMemoryStore()
     await talk(store, "first", 9, TOLD)
     key = await talk(store, "second", 5, TOLD + " Really.")
-    await delete(store, character_namespace("Miku", MEMORIES, user="ada"), [key])
+    await delete_memories(store, character_namespace("Miku", MEMORIES, user="ada"), [key])
     assert (await last_talk(store, "Miku", user="ada")).text == TOLD
     await talk(store, "third", 4, TOLD + " Undone.", stamp=Stamp("gone", 3).to_json())
     assert (await last_talk(store, "Miku", user="ada", timeline=[("main", 9)])).text == TOLD

@@ -5,9 +5,17 @@ from langgraph.store.memory import InMemoryStore
 
 from questbook import FaissStore
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
-from questbook.memory.ltm.characters import MEMORIES, memories_for
 from questbook.memory.ltm.config import LtmConfig
-from questbook.memory.ltm.curation import add, characters, delete, edit, find, listed, searched
+from questbook.memory.ltm.curation import (
+    add_memory,
+    delete_memories,
+    edit_memory,
+    find_memory,
+    list_characters,
+    list_memories,
+    search_memories,
+)
+from questbook.memory.ltm.memories import MEMORIES, recall_messages
 from questbook.memory.timeline.namespaces import character_namespace
 
 PLACE = character_namespace("Miku", MEMORIES, user="ada")
@@ -21,26 +29,26 @@ async def store(tmp_path):
 
 
 async def fill(store, *texts):
-    return [await add(store, "Miku", text, speaker="Ada", user="ada") for text in texts]
+    return [await add_memory(store, "Miku", text, speaker="Ada", user="ada") for text in texts]
 
 
 async def test_what_is_added_is_listed_found_and_recalled(store):
     await fill(store, "Ada has a cat called Miso.", "Ada lives in Oslo.")
-    assert {item.value["text"] for item in await listed(store, PLACE)} == {
+    assert {item.value["text"] for item in await list_memories(store, PLACE)} == {
         "Ada has a cat called Miso.",
         "Ada lives in Oslo.",
     }
-    assert (await searched(store, PLACE, "which cat?"))[0].value["text"] == "Ada has a cat called Miso."
-    found = await memories_for(store, "Miku", "Where does Ada live?", ALL, user="ada")
+    assert (await search_memories(store, PLACE, "which cat?"))[0].value["text"] == "Ada has a cat called Miso."
+    found = await recall_messages(store, "Miku", "Where does Ada live?", ALL, user="ada")
     assert {memory.text for memory in found} == {"Ada has a cat called Miso.", "Ada lives in Oslo."}
-    assert await characters(store, "ada") == {"miku": 2}
-    assert await characters(store, "bob") == await characters(store) == {}
+    assert await list_characters(store, "ada") == {"miku": 2}
+    assert await list_characters(store, "bob") == await list_characters(store) == {}
 
 
 async def test_what_is_edited_is_found_by_its_new_words_and_says_so(store):
     (key,) = await fill(store, "Ada lives in Oslo.")
-    assert await edit(store, PLACE, key[:6], "Ada lives in Bergen.") == key
-    (item,) = await searched(store, PLACE, "Bergen")
+    assert await edit_memory(store, PLACE, key[:6], "Ada lives in Bergen.") == key
+    (item,) = await search_memories(store, PLACE, "Bergen")
     assert (item.value["text"], item.value["speaker"]) == ("Ada lives in Bergen.", "Ada")
     assert item.value["edited_at"]
     assert item.score > 0.3
@@ -49,11 +57,11 @@ async def test_what_is_edited_is_found_by_its_new_words_and_says_so(store):
 async def test_of_several_keys_all_are_deleted_or_none(store):
     one, two = await fill(store, "one thing", "another thing")
     with pytest.raises(NoSuchMemoryError, match="nonsense"):
-        await delete(store, PLACE, [one, "nonsense"])
-    assert len(await listed(store, PLACE)) == 2
-    gone = await delete(store, PLACE, [one, one[:8], two])
+        await delete_memories(store, PLACE, [one, "nonsense"])
+    assert len(await list_memories(store, PLACE)) == 2
+    gone = await delete_memories(store, PLACE, [one, one[:8], two])
     assert {item.value["text"] for item in gone} == {"one thing", "another thing"}
-    assert await listed(store, PLACE) == []
+    assert await list_memories(store, PLACE) == []
 
 
 async def test_a_beginning_that_several_keys_have_names_none():
@@ -61,16 +69,16 @@ async def test_a_beginning_that_several_keys_have_names_none():
     for key in ("abcd1", "abcd2", "xyz"):
         await store.aput(PLACE, key, {"text": key})
     with pytest.raises(NoSuchMemoryError, match="2 memories"):
-        await find(store, PLACE, "abcd")
-    assert (await find(store, PLACE, "abcd2")).key == "abcd2"
+        await find_memory(store, PLACE, "abcd")
+    assert (await find_memory(store, PLACE, "abcd2")).key == "abcd2"
     with pytest.raises(NoSuchMemoryError, match="at least 4"):
-        await find(store, PLACE, "x")
+        await find_memory(store, PLACE, "x")
 
 
 async def test_a_memory_needs_words(store):
     with pytest.raises(StoreConfigError):
-        await add(store, "Miku", " \n", speaker="Ada")
+        await add_memory(store, "Miku", " \n", speaker="Ada")
     (key,) = await fill(store, "something")
     with pytest.raises(StoreConfigError):
-        await edit(store, PLACE, key, "")
-    assert (await find(store, PLACE, key)).value["text"] == "something"
+        await edit_memory(store, PLACE, key, "")
+    assert (await find_memory(store, PLACE, key)).value["text"] == "something"

@@ -1,0 +1,256 @@
+"""The memories of a character: messages, each with its speaker and time, remembered and recalled.
+
+Records are not changed by a chat: a message that is said again is a record of its own, and duplicates become one
+memory when they are recalled. A record with a branch and turn is visible to the timelines that descend from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
+
+from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
+from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig, LtmReads
+from questbook.memory.store.any_store import newest_items, search_all
+from questbook.memory.text.wording import essence, group_duplicates, put_similar_last
+from questbook.memory.timeline.namespaces import character_namespace
+from questbook.memory.timeline.privacy import off_record
+from questbook.memory.timeline.records import Record, Stamp
+from questbook.memory.timeline.timeline import Segment, is_visible
+
+MEMORIES = "memories"
+EVERYONE = "*"
+"""A character whose memories all characters of the user share: the extension's legacy mode."""
+
+_FIRST_CANDIDATES = 64  # several times what is recalled, since duplicates become one
+_MAX_CANDIDATES = 4096  # if most of the nearest may not be recalled
+_BREAKS = re.compile(r"(?:\r\n?|\n)+")  # for the embedder all the same, as in the extension
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharacterMemory(Record):
+    """A message that a character remembers, as a record in the store.
+
+    Attributes:
+        speaker: Who said it.
+        text: The whole message.
+        stamp: When it was said; with a branch and turn only if a graph wrote it.
+        session: The session in which it was said, as a thread's id; "" if unknown.
+        by: What wrote it: "ltm" for an import, "hand" for a person; "" for a chat.
+    """
+
+    kind: str = "memory"
+    session: str = ""
+    by: str = ""
+
+
+class RecalledMemory(NamedTuple):
+    """A memory that was recalled; it may stand for several messages with the same content.
+
+    Attributes:
+        key: Its key in the store; of several, the latest.
+        text: The whole message.
+        speaker: Who said it.
+        said_at: When, ISO 8601; "" if unknown.
+        distance: Cosine distance to the user's message, 0 to 2; of several, the smallest.
+        times: How often it was said.
+    """
+
+    key: str
+    text: str
+    speaker: str
+    said_at: str
+    distance: float
+    times: int = 1
+
+
+def memory_key(speaker: str, text: str, said_at: str) -> str:
+    """Return a memory's default key: the same for the same message by the same speaker at the same time."""
+    content = "\0".join((speaker, text, said_at)).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(content).hexdigest()[:20]
+
+
+def strip_speaker(text: str, speaker: str) -> str:
+    """Remove the "Name: " that chat models like to begin a message with, and blank lines after the first in a row."""
+    text = re.sub(r"\n{3,}", "\n\n", text.replace("\r\n", "\n").strip())
+    if speaker and (header := re.match(rf"{re.escape(speaker)}:\s+", text, re.IGNORECASE)):
+        text = text[header.end() :]
+    return text
+
+
+class Origin(TypedDict, total=False):
+    """Where a message comes from; every key may be left out.
+
+    Attributes:
+        user: The user who has the character; None: all users share it.
+        said_at: When it was said; the default is now. Without an offset it is UTC.
+        session: The session in which it was said, as a thread's id; for `visible: next_session`.
+        stamp: Fields that are copied into the record: `questbook.memory.timeline.timeline.stamp`, provenance.
+        key: The record's key, if the caller has one that makes writing idempotent; the default is `memory_key`.
+    """
+
+    user: str | None
+    said_at: datetime | None
+    session: str | None
+    stamp: Mapping[str, Any] | None
+    key: str | None
+
+
+async def remember_message(
+    store: BaseStore,
+    character: str,
+    speaker: str,
+    text: str,
+    config: LtmConfig | None = None,
+    **origin: Unpack[Origin],
+) -> str | None:
+    """Remember a message, if it is long enough and does not ask to be left out.
+
+    The caller leaves out the reply to a message that asks to be left out (`off_record`). A record that the store has
+    is not written again.
+
+    Args:
+        store: Any store; its index should cover the field `text`.
+        character: The character that remembers it; not necessarily its speaker.
+        speaker: Who said it.
+        text: The message.
+        config: The settings; the default is the extension's example.
+        **origin: Where it comes from: the keys of `Origin`.
+
+    Returns:
+        Its key in the store; None if it is not remembered.
+    """
+    write = memory_write(character, speaker, text, config, **origin)
+    if write is None:
+        return None
+    if await store.aget(write.namespace, write.key) is None:
+        await store.abatch([write])
+    return write.key
+
+
+def memory_write(
+    character: str, speaker: str, text: str, config: LtmConfig | None = None, **origin: Unpack[Origin]
+) -> PutOp | None:
+    """Return the write that remembers a message, for a batch of the caller's; None if it is not remembered.
+
+    The arguments are those of `remember_message`. The write replaces a record with the same key.
+    """
+    config = config or LtmConfig()
+    text = strip_speaker(text, speaker)
+    if not text or len(text) < config.ltm_writes.min_message_length or off_record(text):
+        return None
+    when = origin.get("said_at") or datetime.now(UTC)
+    at = (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
+    memory = CharacterMemory(text=text, speaker=speaker, session=origin.get("session") or "", stamp=Stamp(said_at=at))
+    namespace = character_namespace(character, MEMORIES, user=origin.get("user"))
+    value = {**(origin.get("stamp") or {}), **memory.to_json()}
+    return PutOp(namespace, origin.get("key") or memory_key(speaker, text, at), value, index=["text"])
+
+
+async def recall_messages(
+    store: BaseStore,
+    character: str,
+    message: str,
+    config: LtmConfig | None = None,
+    *,
+    user: str | None = None,
+    session: str | None = None,
+    timeline: Sequence[Segment] | None = None,
+    in_prompt: Collection[str] = (),
+) -> list[RecalledMemory]:
+    """Recall the memories nearest to the user's message, the nearest first; duplicates are one memory.
+
+    Args:
+        store: Any store. In one without vectors, distances are measured by spelling, over its first thousand memories.
+        character: The character that remembers.
+        message: What the user says now, and nothing else.
+        config: The settings; the default is the extension's example. A distance that they do not set is the
+            extension's, or `SPELLING_DISTANCE` where distances are measured by spelling.
+        user: The user who has the character; None: all users share it.
+        session: The current session, for `visible: next_session`.
+        timeline: Of memories with a branch and turn, recall only those that it may see. None: all.
+        in_prompt: Messages that are in the prompt already, such as the buffer's; they are not recalled.
+    """
+    reads = (config or LtmConfig()).ltm_reads
+    message = _BREAKS.sub("\n\n", message.strip())
+    if not message or not reads.num_memories_to_fetch:
+        return []
+    excluded = {essence(text) for text in (*in_prompt, message)}
+
+    def may_recall(value: Mapping[str, Any]) -> bool:
+        if not is_visible(timeline, value):
+            return False
+        if reads.visible == "next_session" and session is not None and value.get("session") == session:
+            return False
+        return essence(str(value.get("text", ""))) not in excluded
+
+    namespaces = [character_namespace(name, MEMORIES, user=user) for name in (character, EVERYONE)]
+    limit, near_before = max(_FIRST_CANDIDATES, 4 * reads.num_memories_to_fetch), 0
+    while True:
+        candidates = await _measure(store, namespaces, message, limit)
+        reach = _max_distance(reads, by_spelling=candidates.by_spelling)
+        near = [(distance, item) for distance, item in candidates.measured if distance < reach]
+        memories = _merge_duplicates([(distance, item) for distance, item in near if may_recall(item.value)])
+        # A wider search can add something only if this one found more than the one before.
+        last = not candidates.may_be_more or len(near) <= near_before or limit >= _MAX_CANDIDATES
+        if last or len(memories) >= reads.num_memories_to_fetch:
+            return put_similar_last(memories, lambda memory: memory.text)[: reads.num_memories_to_fetch]
+        limit, near_before = 4 * limit, len(near)
+
+
+def _max_distance(reads: LtmReads, *, by_spelling: bool) -> float:
+    """Return the distance within which memories are recalled: the setting, or the default for the kind of distance."""
+    if by_spelling and "max_cosine_distance" not in reads.model_fields_set:
+        return SPELLING_DISTANCE
+    return reads.max_cosine_distance
+
+
+def _merge_duplicates(near: Sequence[tuple[float, SearchItem]]) -> list[RecalledMemory]:
+    memories = []
+    for group in group_duplicates(near, lambda hit: str(hit[1].value.get("text", ""))):
+        item = max((item for _, item in group), key=lambda item: (str(item.value.get("said_at", "")), item.key))
+        fields = {name: str(item.value.get(name) or "") for name in ("text", "speaker", "said_at")}
+        distance = min(distance for distance, _ in group)
+        memories.append(RecalledMemory(item.key, distance=distance, times=len(group), **fields))
+    return sorted(memories, key=lambda memory: (memory.distance, memory.key))
+
+
+class _Candidates(NamedTuple):
+    measured: list[tuple[float, SearchItem]]  # with their distances
+    may_be_more: bool  # a search with a higher limit may find more
+    by_spelling: bool
+
+
+async def _measure(store: BaseStore, namespaces: Sequence[tuple[str, ...]], message: str, limit: int) -> _Candidates:
+    """Search memories, at most `limit` of each namespace, and measure how far they are from the message."""
+    results = await search_all(store, [SearchOp(namespace, query=message, limit=limit) for namespace in namespaces])
+    items = [item for hits in results for item in hits]
+    if any(item.score is not None for item in items):
+        measured = [(1.0 - item.score, item) for item in items if item.score is not None]
+        may_be_more = any(len(hits) >= limit for hits in results)
+        return _Candidates(measured, may_be_more, isinstance(embedder_of(store), HashEmbeddings))
+    if not items:
+        return _Candidates([], False, True)
+    _log.info("%s makes no vectors: memories are measured by spelling", type(store).__name__)
+    items = [item for namespace in namespaces for item in await newest_items(store, namespace, [{}])]
+    return _Candidates(await asyncio.to_thread(_by_spelling, items, message), False, True)
+
+
+def _by_spelling(items: Sequence[SearchItem], message: str) -> list[tuple[float, SearchItem]]:
+    embedder = HashEmbeddings()
+    query = embedder.embed_query(message)
+    vectors = embedder.embed_documents([str(item.value.get("text", "")) for item in items])
+    return [
+        (1.0 - sum(a * b for a, b in zip(query, vector, strict=True)), item)
+        for vector, item in zip(vectors, items, strict=True)
+    ]
