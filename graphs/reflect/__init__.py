@@ -1,1 +1,6 @@
-"""Reflection: questions about what was noted since the last one, insights that cite, contradictions judged."""
+"""Reflection: a graph that asks questions about new facts, draws insights that cite them, and judges contradictions.
+
+Read `graph` first. A machine that reflects inherits its settings from `context.Context`, and compiles
+`graph.build_graph` with its own store; `graph.graph` is the same for LangGraph Server. It reads a campaign's facts and
+exchanges (`context.namespaces_of`), and knows no application.
+"""

@@ -1,4 +1,10 @@
-"""Reflection as a graph of its own: at the end of a dungeon master's turn, or in the background on LangGraph Server."""
+"""The machine: it runs at the end of a turn, or in the background on LangGraph Server.
+
+    START ─ gather ─┬─ not enough is new ─► END
+                    └─► question ─┬─ nothing to ask ──────────────────► write ─► END
+                                  └─► retrieve ─► conclude ─────────────┘
+Where the model or the store fails, the run ends there, and the next reflection begins with the same facts.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +13,28 @@ from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 
-from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.reflect.conclude import conclude
-from questbook.graphs.reflect.gather import gather
-from questbook.graphs.reflect.question import question
-from questbook.graphs.reflect.retrieve import retrieve
+from questbook.graphs.reflect.context import Context
+from questbook.graphs.reflect.nodes import conclude, gather, question, retrieve, write
 from questbook.graphs.reflect.state import ReflectInput, ReflectState
-from questbook.graphs.reflect.write import write
 from questbook.graphs.turn.node import Node
 
 _node = partial(Node[Context], context=Context.of)
 
 
-def route_due(state: ReflectState) -> Literal["question", "__end__"]:
+def route_gathered(state: ReflectState) -> Literal["question", "__end__"]:
     """Reflect if enough has been noted since the last time."""
     return "question" if state.facts and not state.failed else "__end__"
 
 
-def route_on(state: ReflectState) -> Literal["retrieve", "write", "__end__"]:
-    """Recall for the questions; if there are none, only say that this was reflected on."""
+def route_questions(state: ReflectState) -> Literal["retrieve", "write", "__end__"]:
+    """Recall for the questions; if there are none, only write that the facts have been reflected on."""
     if state.failed:
         return "__end__"
     return "retrieve" if state.questions else "write"
 
 
-def route_concluded(state: ReflectState) -> Literal["write", "__end__"]:
-    """Write what was concluded; a failure leaves everything as it was, for the next time."""
+def route_conclusions(state: ReflectState) -> Literal["write", "__end__"]:
+    """Write the conclusions; after a failure write nothing, so that the next reflection tries again."""
     return "__end__" if state.failed else "write"
 
 
@@ -47,10 +49,10 @@ def build_graph() -> StateGraph[ReflectState, Context, ReflectInput, ReflectStat
     builder.add_node("write", _node(write))
 
     builder.add_edge(START, "gather")
-    builder.add_conditional_edges("gather", route_due, ["question", END])
-    builder.add_conditional_edges("question", route_on, ["retrieve", "write", END])
+    builder.add_conditional_edges("gather", route_gathered, ["question", END])
+    builder.add_conditional_edges("question", route_questions, ["retrieve", "write", END])
     builder.add_edge("retrieve", "conclude")
-    builder.add_conditional_edges("conclude", route_concluded, ["write", END])
+    builder.add_conditional_edges("conclude", route_conclusions, ["write", END])
     builder.add_edge("write", END)
     return builder
 

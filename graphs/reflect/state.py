@@ -1,31 +1,30 @@
-"""ReflectState: one reflection. No checkpoint holds what a memory says, so that forgetting need not look there."""
+"""ReflectState: one reflection. No checkpoint holds the text of a memory, so that forgetting need not look there."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from langgraph.channels import UntrackedValue
 from pydantic import BaseModel, Field
 
 from questbook.memory.facts.reflection import Conclusions, Evidence
+from questbook.types import JSON
 
-JSON = dict[str, Any]
-
-_NOTICES_KEPT = 10
+_MAX_NOTICES = 10
 
 
 def keep_notices(current: list[JSON], new: list[JSON]) -> list[JSON]:
     """Append notices; the last 10 stay."""
-    return [*current, *new][-_NOTICES_KEPT:]
+    return [*current, *new][-_MAX_NOTICES:]
 
 
 class ReflectInput(BaseModel):
-    """What a caller sends: from where to look back.
+    """What a caller sends: where to look back from.
 
     Attributes:
         timeline: The timeline that reflects.
-        turn: Its current turn, which has its place on it; what is written carries its stamp.
-        through: The last turn whose facts all stand in the store; 0: the current one.
+        turn: Its current turn, which has its place on the timeline; what is written carries its stamp.
+        through: The last turn whose facts are all in the store; 0: the current one.
     """
 
     timeline: list[tuple[str, int]] = Field(default_factory=list)
@@ -34,19 +33,19 @@ class ReflectInput(BaseModel):
 
 
 class ReflectState(ReflectInput):
-    """State of a reflection.
+    """State of a reflection. The first five channels are never checkpointed.
 
     Attributes:
-        viewer: Names of the player's character; never checkpointed, as all that follow but the last five.
-        facts: Facts that were noted since the last reflection and hold.
+        viewer: Names of the player's character.
+        facts: The facts that were noted since the last reflection and hold.
         questions: What the model asks about them.
         evidence: What the model is shown, by number.
         concluded: What it concluded.
         pending: Sum of importance that has not been reflected on.
-        failed: Why this reflection was not finished; "" if it was, or nothing was due.
+        failed: Why this reflection was not finished; "" if it was, or none was due.
         reflected_through: Last turn that has been reflected on.
         written: Keys of the insights that are new.
-        notices: The last 10 things that a person should know of: {"turn", "node", "text"}.
+        notices: The last 10 messages to a person: {"turn", "node", "text"}.
     """
 
     viewer: Annotated[list[str] | None, UntrackedValue] = None

@@ -17,8 +17,9 @@ from langgraph_sdk import get_client
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.reflect.context import Context as ReflectContext
+from questbook.graphs.reflect.context import namespaces_of
 from questbook.graphs.reflect.graph import build_graph
-from questbook.graphs.reflect.places import places_of
 from questbook.graphs.turn.turn import notice
 from questbook.memory.facts.reflection import find_backlog
 from questbook.types import JSON
@@ -75,9 +76,9 @@ async def _in_background(start: JSON, state: DungeonState, runtime: Runtime[Cont
     The notices of the last run, above all that it failed, are in its thread, where nobody looks. They are shown here,
     once: by the first turn after the run's end that may start the next one.
     """
-    places = places_of(runtime.context)
+    namespaces = namespaces_of(runtime.context)
     own = runtime.execution_info.thread_id if runtime.execution_info else None
-    thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{own or places.facts}"))
+    thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{own or namespaces.facts}"))
     async with get_client() as client:
         await client.threads.create(thread_id=thread, if_exists="do_nothing", graph_id="reflect")
         for status in ("pending", "running"):
@@ -88,7 +89,7 @@ async def _in_background(start: JSON, state: DungeonState, runtime: Runtime[Cont
         notices = _run_notices(await client.threads.get(thread), state.turn) if new else []
         if runtime.store is not None:
             pending = await find_backlog(
-                runtime.store, places.facts, places.reflections, state.timeline, start["through"]
+                runtime.store, namespaces.facts, namespaces.reflections, state.timeline, start["through"]
             )
             if pending.importance < runtime.context.reflection_importance:
                 return {"unreflected": pending.importance, "reflection_told": last, "notices": notices}
@@ -96,7 +97,7 @@ async def _in_background(start: JSON, state: DungeonState, runtime: Runtime[Cont
             thread,
             "reflect",
             input=start,
-            context=runtime.context.model_dump(mode="json"),
+            context=runtime.context.model_dump(mode="json", include=set(ReflectContext.model_fields)),
             after_seconds=_QUIET_SECONDS,
             multitask_strategy="enqueue",
         )

@@ -1,0 +1,32 @@
+"""Context: the settings of a reflection, and where a campaign keeps what it reads and writes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pydantic import Field
+
+from questbook.graphs.settings import Settings
+from questbook.memory.timeline.namespaces import campaign_namespace
+
+
+class Context(Settings):
+    """Settings of a reflection; a machine that reflects adds its own to them."""
+
+    reflection_importance: int = Field(
+        default=150, ge=1, description="Importance of new facts, each 1 to 10, at whose sum there is a reflection."
+    )
+
+
+class Namespaces(NamedTuple):
+    """Namespaces of one campaign."""
+
+    facts: tuple[str, ...]
+    exchanges: tuple[str, ...]
+    reflections: tuple[str, ...]
+    head: tuple[str, ...]
+
+
+def namespaces_of(context: Settings) -> Namespaces:
+    """Return the namespaces of the campaign that the settings name."""
+    return Namespaces(*(campaign_namespace(context.user, context.campaign, name) for name in Namespaces._fields))

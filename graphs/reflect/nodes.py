@@ -1,0 +1,272 @@
+"""The nodes of a reflection: gather, question, retrieve, conclude, write.
+
+A node that fails ends the reflection instead of the run that it is part of. Then nothing says that the reflection was
+done, a notice tells a person, and the next reflection begins with the same facts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import partial, wraps
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage
+from langgraph.constants import TAG_NOSTREAM
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore, SearchItem
+
+from questbook.graphs.errors import ModelError
+from questbook.graphs.models.answer import ask
+from questbook.graphs.models.chat_models import chat_model
+from questbook.graphs.reflect.context import Context, namespaces_of
+from questbook.graphs.reflect.prompts import (
+    conclude_prompt,
+    fit_budget,
+    question_prompt,
+    questions_tool,
+    reflection_tool,
+)
+from questbook.graphs.reflect.state import ReflectState
+from questbook.graphs.turn.reply import calls_of
+from questbook.graphs.turn.turn import notice
+from questbook.memory.facts.marks import turn_position, write_judgements
+from questbook.memory.facts.reflection import (
+    Evidence,
+    find_backlog,
+    finished_op,
+    importance_of,
+    read_questions,
+    read_reflection,
+)
+from questbook.memory.facts.sources import second_drawing_op
+from questbook.memory.facts.validity import keep_valid
+from questbook.memory.facts.writing import FactDraft, write_facts
+from questbook.memory.recall.candidates import Scope, candidates
+from questbook.memory.recall.query import Query
+from questbook.memory.recall.recall import recall
+from questbook.memory.text.wording import content_stems
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import branch_of, record_key
+from questbook.types import JSON
+
+_ANSWERS = 12  # memories that are recalled for each question
+_SIMILAR_READ = 12  # records that are read for each new fact, itself and other new facts among them
+_SIMILAR = 3  # of these, earlier facts that are shown
+_SHORT_PROSE = 200  # characters up to which an answer without a call only says that there is nothing
+_AFTER_FACTS = 900  # an insight's place in its turn: after the facts, of which 64 at a time are written
+
+Update = JSON
+"""The channels that a node writes."""
+_NodeFunction = Callable[[ReflectState, Runtime[Context]], Awaitable[Update]]
+_log = logging.getLogger(__name__)
+
+
+class _Answer(NamedTuple):
+    """A model's answer: the arguments of its calls, and its text if that says more than "nothing"."""
+
+    calls: list[JSON]
+    prose: str
+
+
+def _ends_on_failure(node: _NodeFunction) -> _NodeFunction:
+    """Make a node that ends the reflection if it fails, or takes more than `update_timeout` seconds."""
+
+    @wraps(node)
+    async def run(state: ReflectState, runtime: Runtime[Context]) -> Update:
+        try:
+            async with asyncio.timeout(runtime.context.update_timeout):
+                return await node(state, runtime)
+        except Exception as error:  # noqa: BLE001 (models and stores raise errors of any kind; the turn is over)
+            reason = str(error) or f"no answer within {runtime.context.update_timeout:g} seconds"
+            _log.warning("The reflection of turn %d was not finished: %s", state.turn, reason, exc_info=True)
+            text = f"The reflection was not finished; nothing is lost, and it will be taken up again. {reason}"
+            return {"failed": reason, "notices": [notice(state.turn, "reflect", f"{node.__name__}: {text}")]}
+
+    return run
+
+
+@_ends_on_failure
+async def gather(state: ReflectState, runtime: Runtime[Context]) -> Update:
+    """Read the facts since the last reflection. If they do not matter enough together, the reflection ends here."""
+    update: Update = {"facts": None, "questions": None, "evidence": None, "concluded": None, "written": []}
+    update |= {"failed": "", "pending": 0}
+    if runtime.store is None or not state.timeline:
+        return update
+    context, namespaces = runtime.context, namespaces_of(runtime.context)
+    backlog = await find_backlog(
+        runtime.store, namespaces.facts, namespaces.reflections, state.timeline, state.through or state.turn
+    )
+    update |= {"pending": backlog.importance, "reflected_through": backlog.since}
+    if backlog.importance < context.reflection_importance:
+        return update
+    valid = await keep_valid(runtime.store, backlog.facts, timeline=state.timeline)
+    valid.sort(key=lambda item: (-importance_of(item.value), str(item.value.get("at")), item.key))
+    facts = fit_budget([Evidence(item.key, item.value) for item in valid], context.buffer_tokens // 2)
+    head = await runtime.store.aget(namespaces.head, "head")
+    name = str(((head.value if head else {}).get("character") or {}).get("name") or "")
+    return update | {"facts": facts, "viewer": [name] if name else []}
+
+
+@_ends_on_failure
+async def question(state: ReflectState, runtime: Runtime[Context]) -> Update:
+    """Ask the model for at most three questions about the facts, in one call. No call: there is nothing to ask.
+
+    Raises:
+        ModelError: The model failed, or wrote prose without a question in it.
+    """
+    if state.facts is None:
+        raise ModelError("It was interrupted after it had gathered the facts.")
+    answer = await _ask(question_prompt(state.facts), questions_tool(), runtime.context)
+    questions, oddities = read_questions(answer.calls, answer.prose)
+    if not questions and (answer.prose or answer.calls):
+        raise ModelError("The model answered without a question.")
+    return {"questions": questions, "notices": [notice(state.turn, "reflect", text) for text in oddities]}
+
+
+@_ends_on_failure
+async def retrieve(state: ReflectState, runtime: Runtime[Context]) -> Update:
+    """Collect what the model is shown, in story order: the new facts, similar ones, what answers the questions.
+
+    The other side of a contradiction is among the similar facts. Where not all fits, the most similar fact of each new
+    one goes before the answers, and these before further similar facts.
+    """
+    if state.facts is None or state.questions is None or runtime.store is None:
+        return {}
+    namespaces = namespaces_of(runtime.context)
+    answers = list[Evidence]()
+    for text in state.questions:
+        query = Query(
+            text,
+            timeline=state.timeline,
+            before=state.turn + 1,
+            limit=_ANSWERS,
+            weights=runtime.context.weights.model_copy(update={"scoring": "sum"}),  # to reflect is not to use
+            secrets=True,  # what is concluded of a secret is one
+            refine=partial(keep_valid, runtime.store, timeline=state.timeline),
+        )
+        records = await recall(runtime.store, [namespaces.exchanges, namespaces.facts], query)
+        answers += [Evidence(record.key, record.value) for record in records]
+    similar = await _similar_facts(runtime.store, namespaces.facts, state, state.facts)
+    nearest = [fact for facts in similar for fact in facts[:1]]
+    further = [fact for facts in similar for fact in facts[1:]]
+    unique = {record.key: record for record in [*state.facts, *nearest, *answers, *further]}
+    evidence = fit_budget(list(unique.values()), runtime.context.buffer_tokens)
+    evidence.sort(key=lambda record: (record.value.get("turn") or 0, str(record.value.get("at")), record.key))
+    return {"evidence": evidence}
+
+
+@_ends_on_failure
+async def conclude(state: ReflectState, runtime: Runtime[Context]) -> Update:
+    """Ask the model for insights and contradictions, in one call. No call: there are none.
+
+    Raises:
+        ModelError: The model failed or wrote prose, or an earlier node was interrupted.
+    """
+    if state.failed:
+        return {}
+    if state.evidence is None or state.questions is None:
+        raise ModelError("It was interrupted before the memories were recalled.")
+    answer = await _ask(conclude_prompt(state.evidence, state.questions), reflection_tool(), runtime.context)
+    if answer.prose:
+        raise ModelError("The model answered with prose instead of calling the tool.")
+    concluded = read_reflection(answer.calls, state.evidence)
+    return {"concluded": concluded, "notices": [notice(state.turn, "reflect", text) for text in concluded.notices]}
+
+
+@_ends_on_failure
+async def write(state: ReflectState, runtime: Runtime[Context]) -> Update:
+    """Write insights and judgements, and last that the facts have been reflected on.
+
+    Keys follow from the turn, so that writing twice is writing once. An insight that repeats a valid one becomes a mark
+    that it was drawn again, and a record of what it was drawn from.
+
+    Raises:
+        ModelError: An earlier node was interrupted.
+    """
+    if runtime.store is None or state.questions is None or (state.questions and state.concluded is None):
+        raise ModelError("It was interrupted before anything was written.")
+    namespaces, turn, through = namespaces_of(runtime.context), state.turn, state.through or state.turn
+    stamp = Stamp(branch_of(state.timeline, turn), turn).to_json()
+    stamp |= {"at": turn_position(turn, _AFTER_FACTS), "turns": [turn, turn]}
+    drafts = _insight_drafts(state, stamp, runtime)
+    changes = await write_facts(runtime.store, namespaces.facts, drafts, timeline=state.timeline)
+    drawings = [
+        second_drawing_op(namespaces.facts, draft.key, changes.repetitions[draft.key], draft.value)
+        for draft in drafts
+        if draft.key in changes.repetitions
+    ]
+    await runtime.store.abatch(drawings)
+    contradictions = state.concluded.contradictions if state.concluded else []
+    ended = await write_judgements(runtime.store, namespaces.facts, contradictions, stamp)
+    repeated = list(changes.repetitions.values())
+    outcome = {"insights": changes.new, "again": repeated, "ended": ended, "importance": state.pending}
+    await runtime.store.abatch([finished_op(namespaces.reflections, stamp, through, outcome)])
+    return {"reflected_through": through, "pending": 0, "written": changes.new}
+
+
+def _insight_drafts(state: ReflectState, stamp: JSON, runtime: Runtime[Context]) -> list[FactDraft]:
+    info = runtime.execution_info
+    provenance: JSON = {
+        "thread": info.thread_id if info else None,
+        "checkpoint": info.checkpoint_id if info else None,
+        "said_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "messages": [],
+    }
+    shown = {record.key: record.value for record in state.evidence or []}
+    drafts = []
+    for ordinal, insight in enumerate(state.concluded.insights if state.concluded else []):
+        position = {"at": turn_position(state.turn, _AFTER_FACTS + ordinal)}
+        value = insight.record(shown, state.viewer or []) | stamp | position | provenance
+        # A secret, or a claim, is no repetition of an insight that is neither, nor the other way round.
+        original = shown.get(insight.same_as, {})
+        same = all(original.get(name) == value[name] for name in ("kind", "claimed_by"))
+        key = record_key(stamp["branch"], state.turn, "insight", ordinal)
+        drafts.append(FactDraft(key, value, insight.same_as if same else ""))
+    return drafts
+
+
+async def _ask(prompt: list[BaseMessage], tool: JSON, context: Context) -> _Answer:
+    """Ask the model once, for calls of a tool.
+
+    Raises:
+        ModelError: It failed, or no call of it could be read.
+    """
+    name = tool["function"]["name"]
+    model = (await chat_model(context)).bind_tools([tool])
+    reply = await ask(model, prompt, model_name=context.model, tags=[TAG_NOSTREAM])
+    calls = calls_of(reply)
+    readable = [call.args for call in calls if call.name == name and not call.problem]
+    if calls and not readable:
+        raise ModelError(f"No call of the tool {name} could be read: {calls[0].problem or f'got {calls[0].name!r}.'}")
+    wordy = not readable and (len(reply.text) > _SHORT_PROSE or "{" in reply.text or "?" in reply.text)
+    return _Answer(readable, reply.text if wordy else "")
+
+
+async def _similar_facts(
+    store: BaseStore, namespace: tuple[str, ...], state: ReflectState, facts: Sequence[Evidence]
+) -> list[list[Evidence]]:
+    """Return for each new fact the valid earlier ones that are most like it, in one batch for all facts."""
+    texts = [str(fact.value["text"]) for fact in facts]
+    scope = Scope(namespace, state.timeline, state.turn + 1)
+    [results] = await candidates(store, [scope], texts, [_SIMILAR_READ] * len(texts))
+    new = {fact.key for fact in facts}
+    earlier = [
+        [item for item in _rank(text, items) if item.key not in new] for text, items in zip(texts, results, strict=True)
+    ]
+    unique = {item.key: item for items in earlier for item in items}
+    valid = {item.key for item in await keep_valid(store, list(unique.values()), timeline=state.timeline)}
+    return [[Evidence(item.key, item.value) for item in items if item.key in valid][:_SIMILAR] for items in earlier]
+
+
+def _rank(text: str, items: Iterable[SearchItem]) -> list[SearchItem]:
+    """Return items in the store's order; if the store has none, those with words of the text, the most words first."""
+    items = list(items)
+    if any(item.score is not None for item in items):
+        return items
+    words = content_stems(text)
+    shared = {item.key: len(words & content_stems(str(item.value.get("text", "")))) for item in items}
+    matches = [item for item in items if shared[item.key]]
+    return sorted(matches, key=lambda item: (-shared[item.key], item.key))[:_SIMILAR_READ]
