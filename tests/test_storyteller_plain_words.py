@@ -139,6 +139,8 @@ def test_anything_useful_is_what_lies_here():
         ("Can I see anything unusual?", "search"),
         ("I go back and ask the reeve about my parents", "flee"),
         ("what's the job?", "question"),
+        ("who is here?", "look"),
+        ("Look around, please.", "look"),
     ],
 )
 def test_turns_of_phrase(words, verb):
@@ -153,3 +155,13 @@ def test_everything_is_looked_at_as_the_place():
 def test_a_goal_is_handed_back_as_a_goal():
     assert spoken("I'm looking for my lost axe") == "looking for your lost axe"
     assert spoken("I want my ring") == "your ring"
+
+
+def test_a_lock_that_is_not_there_is_in_nobodys_pocket():
+    game = Game(luck=2).start("inn")
+    assert "catches your wrist" not in game.say("I pick the lock")
+    assert "catches your wrist" in game.say("I pick the pilgrim's pocket")
+
+
+def test_the_reward_is_remembered_as_the_gold_that_was_offered():
+    assert "25 gold" in Game(luck=15).start("mill").say("What do I know about the reward?")

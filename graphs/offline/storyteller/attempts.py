@@ -15,6 +15,8 @@ _HARMLESS = re.compile(
 )
 """Spells that do nobody harm."""
 
+_POCKET = re.compile(r"\b(?:pick)?(?:pockets?|purse|steal|rob|take)\b", re.I)
+
 
 def attempt(scene: Scene, intent: Intent) -> None:
     """Sneak, climb, force, pick, track, listen, cast: what the tale has foreseen, or else for its own sake."""
@@ -30,7 +32,7 @@ def attempt(scene: Scene, intent: Intent) -> None:
     deed = " ".join(intent.said.split())[:70].strip(" .!?")
     won = check(scene, skill_for(intent.verb, intent.said), 12, f"for “{deed}”")
     scene.tell("neutral_win" if won else "neutral_lose")
-    owner = next(iter(scene.people_here()), None) if intent.verb == "pick" else None
+    owner = next(iter(scene.people_here()), None) if _POCKET.search(intent.said) else None
     if won:
         scene.tell("empty_pocket" if owner else "no_matter")
     elif owner:

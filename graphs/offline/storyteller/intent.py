@@ -34,6 +34,7 @@ _AGAIN = re.compile(r"(?:^|\s+)(?:(?:yet |once )?again|(?:once|one) more(?: time
 _DETERMINER = re.compile(r"(?:the|a|an|my|some|his|her|their|that|this|at)\s+", re.IGNORECASE)
 _SUBJECT = re.compile(r"(?:about|of|that|if|whether|what|who|where|when|how)\s+", re.IGNORECASE)
 _WAY = re.compile(r"\b(?:up|down|in|out|over|across|back)$", re.IGNORECASE)
+_PLEASE = re.compile(r"(?<=\w),? please(\W*)$", re.IGNORECASE)
 _PLACE = re.compile(r"[\"“‘']|\b(?:in|on|into|onto|under|behind|beneath|my|word|name|at)\b")
 """What makes a carving one: words in quotation marks, or a place."""
 _FIRST = frozenset(
@@ -48,7 +49,7 @@ _LONGEST = 600
 
 def read(words: str) -> Intent:
     """Read what a player wrote."""
-    said = " ".join(words.split())[:_LONGEST]
+    said = _PLEASE.sub(r"\1", " ".join(words.split())[:_LONGEST])
     return _odd(said) or _statement(said) or _question(said) or _claim(said) or _read_deed(said)
 
 
