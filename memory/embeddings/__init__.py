@@ -3,6 +3,6 @@
 Read `embedders` first.
 
 * `embedders`: `HashEmbeddings`, the default; `load_embeddings` by name; what an embedder says of itself.
-* `embedding_batch`: many texts in one call to any embedder, and unit vectors that were checked.
+* `batching`: many texts in one call to any embedder, and unit vectors that were checked.
 * `minilm`: all-MiniLM-L6-v2 and its weights; `bert`: the model in numpy.
 """

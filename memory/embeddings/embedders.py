@@ -20,17 +20,13 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[^\W_]+")
 _DEFAULT_DIMS = 512
-_GRAMS = (
-    3,
-    4,
-    5,
-)  # lengths of the character n-grams; 3 to 5 were measured in research, see docs/embeddings.md
+_GRAMS = (3, 4, 5)  # lengths of the character n-grams, as measured (docs/embeddings.md)
 _GRAM_WEIGHT = 0.4  # one n-gram against one word: a word has many n-grams
 
 
 @runtime_checkable
-class Identified(Protocol):
-    """An embedder that says who it is, so that the store can tell when it changes."""
+class HasIdentity(Protocol):
+    """An embedder with a name, by which the store notices when it changes."""
 
     @property
     def identity(self) -> str:
@@ -40,16 +36,16 @@ class Identified(Protocol):
 class HashEmbeddings(Embeddings):
     """Vectors of hashed words and character n-grams: no model, no download, the same on every machine.
 
-    It knows spelling, not meaning: texts that share words, or parts of words, are close. That serves
-    similarity thresholds and the detection of duplicates; finding is carried by the lexical index beside it.
-    (Feature hashing with signs after Weinberger et al. 2009, term frequencies damped by 1 + ln.)
+    It knows spelling, not meaning: texts that share words, or parts of words, are close. That is good for similarity
+    thresholds and for finding duplicates; for searching, the word index beside it does more. (Feature hashing with
+    signs after Weinberger et al. 2009, term frequencies damped by 1 + ln.)
 
     Args:
         dims: Number of dimensions, 8 or more. More dimensions mean fewer collisions and larger files.
     """
 
     fusion_weight = 0.25
-    """What its cosine is worth beside word scores of weight 1, which know spelling better."""
+    """The weight of its cosine beside word scores of weight 1, which know spelling better."""
 
     def __init__(self, dims: int = _DEFAULT_DIMS) -> None:
         if dims < 8:
@@ -58,7 +54,7 @@ class HashEmbeddings(Embeddings):
 
     @property
     def identity(self) -> str:
-        """Names the algorithm's version and the dimension."""
+        """The algorithm's version and the dimension."""
         return f"hash-1:{self.dims}"
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -94,7 +90,7 @@ class HashEmbeddings(Embeddings):
 
 
 def embedder_of(store: object) -> object:
-    """Return what makes a store's vectors, as far as the store tells it; else None."""
+    """Return the embedder of a store; None if the store does not say it."""
     index = getattr(store, "index_config", None)
     return index.get("embed") if isinstance(index, Mapping) else None
 
@@ -120,7 +116,7 @@ def load_embeddings(name: str, **options: Any) -> Embeddings:
             raise EmbeddingError(f"{name!r}: expected 'hash' or 'hash:<dims>', for example 'hash:512'")
         return HashEmbeddings(int(model)) if model else HashEmbeddings()
     if provider == "minilm":
-        from questbook.memory.embeddings.minilm import MiniLMEmbeddings  # needs platformdirs only
+        from questbook.memory.embeddings.minilm import MiniLMEmbeddings
 
         return MiniLMEmbeddings(model or None)
     from langchain.embeddings import init_embeddings  # half a second that most runs do not need
@@ -137,7 +133,7 @@ def load_embeddings(name: str, **options: Any) -> Embeddings:
 
 
 def identify(embed: "Embeddings | EmbeddingsFunc | AEmbeddingsFunc") -> str:
-    """Name an embedder such that another model gets another name.
+    """Return the name of an embedder; another model has another name.
 
     Args:
         embed: An embedder or embedding function.
@@ -146,7 +142,7 @@ def identify(embed: "Embeddings | EmbeddingsFunc | AEmbeddingsFunc") -> str:
         Its `identity` if it has one; otherwise its class and model name, or the qualified name of the
         function.
     """
-    if isinstance(embed, Identified):
+    if isinstance(embed, HasIdentity):
         return embed.identity
     named = embed if callable(embed) and not isinstance(embed, Embeddings) else type(embed)
     home = getattr(named, "__qualname__", type(embed).__qualname__)
@@ -155,7 +151,7 @@ def identify(embed: "Embeddings | EmbeddingsFunc | AEmbeddingsFunc") -> str:
 
 
 def announced_dims(embed: object) -> int | None:
-    """The dimension that an embedder says it has, or None if it does not say."""
+    """Return the dimension that an embedder says it has; None if it does not say it."""
     for attribute in ("dims", "dimensions", "dim"):
         size = getattr(embed, attribute, None)
         if isinstance(size, int) and not isinstance(size, bool) and size > 0:

@@ -18,10 +18,10 @@ SCHEMA_VERSION: Final = 1
 FILE_NAME: Final = "store.sqlite3"
 _BUSY_SECONDS = 60.0  # how long to wait for another process's write before giving up
 _IDLE_READERS = 8
-_READER_KIB = 256  # of pages that a reader keeps; the system keeps the file's as well, and eight readers may be idle
+_READER_KIB = 256  # of pages that a reader keeps; the system keeps the file's pages as well
 
-# An item's id is `namespace << 32 | counter`, and a vector's likewise. Rows of one namespace therefore lie
-# next to each other in the file, a range of ids is a namespace, and ids are never used twice.
+# An item's id is `namespace << 32 | counter`, and a vector's likewise. So the rows of one namespace lie next to each
+# other in the file, a range of ids is a namespace, and no id is used twice.
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE namespaces (
@@ -65,7 +65,7 @@ CREATE INDEX removed_by_namespace ON removed (namespace, id);
 
 
 class Database:
-    """Connections to one file. Safe for threads, event loops' worker threads, processes and forks.
+    """Connections to one file. Safe for threads, processes and forks.
 
     Args:
         path: The file, or an existing directory in which the file is `store.sqlite3`. `":memory:"` gives a
@@ -83,8 +83,7 @@ class Database:
         self._begin_process()
 
     def _begin_process(self) -> None:
-        # A connection must not cross a fork, and a lock may have been held by a thread that did not come
-        # along.
+        # A connection must not cross a fork, and a lock may be held by a thread that the fork left behind.
         self._process = os.getpid()
         self._write_lock = threading.Lock()
         self._pool_lock = threading.Lock()
@@ -110,8 +109,7 @@ class Database:
             self.path /= FILE_NAME
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Created before SQLite does, so that it is private from its first byte; -wal and -shm inherit the
-            # mode.
+            # Created before SQLite does it, so that it is private from its first byte; -wal and -shm inherit the mode.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise StoreUnavailableError(
@@ -128,8 +126,7 @@ class Database:
                 self._create_tables(connection)
 
     def _check_header(self) -> None:
-        # Looked at before SQLite is let near it, because switching to WAL would already change a foreign
-        # file.
+        # Read before SQLite opens it, because switching to WAL would already change a foreign file.
         with self.path.open("rb") as file:
             header, size = file.read(100), os.fstat(file.fileno()).st_size
         if not size:
@@ -140,8 +137,7 @@ class Database:
                 "it was left untouched: move it away, or choose another path"
             )
         owner, page = int.from_bytes(header[68:72]), int.from_bytes(header[16:18])
-        # One page without an owner: a process died while creating the file, whose tables are still in the
-        # -wal file.
+        # One page without an owner: a process died while it created the file; the tables are still in the -wal file.
         if owner != APPLICATION_ID and (owner or size > max(page, 4096)):
             raise CorruptStoreError(
                 f"{self.path} is no store: expected our own, found another SQLite database; "
@@ -173,11 +169,12 @@ class Database:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    def connect(self, *, writes: bool = False) -> sqlite3.Connection:
-        """Open one more connection to the file, which the caller closes.
+    def _connect(self, *, writes: bool = False) -> sqlite3.Connection:
+        """Open a connection.
 
         Args:
-            writes: Whether it keeps as many pages as SQLite does by itself, so that each is written once.
+            writes: Whether it writes; then it keeps as many pages as SQLite does by default, so that each is written
+                once.
         """
         if self._closed:
             raise StoreClosedError(f"the store {self.path} is closed")
@@ -193,15 +190,15 @@ class Database:
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             if not writes:
                 connection.execute(f"PRAGMA cache_size = -{_READER_KIB}")
-            self._look_at_words(connection)
+            self._create_word_view(connection)
         except sqlite3.Error:
             connection.close()
             raise
         return connection
 
     @staticmethod
-    def _look_at_words(connection: sqlite3.Connection) -> None:
-        """Let the connection read the word index word by word (`postings`); the index need not be there yet."""
+    def _create_word_view(connection: sqlite3.Connection) -> None:
+        """Let the connection read the word index word by word, for `postings`; there may be no index yet."""
         try:
             connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab('main', 'texts', 'instance')")
         except sqlite3.OperationalError as error:
@@ -210,8 +207,7 @@ class Database:
 
     @staticmethod
     def _switch_to_wal(connection: sqlite3.Connection) -> None:
-        # Two processes that create the file together can meet here, and the busy timeout does not cover this
-        # pragma.
+        # Two processes that create the file at once can meet here, and the busy timeout does not cover this pragma.
         give_up = time.monotonic() + _BUSY_SECONDS
         while True:
             try:
@@ -225,22 +221,21 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One write transaction: everything in it is on disk afterwards, or nothing is.
+        """Run one write transaction: afterwards everything in it is on disk, or nothing.
 
         Yields:
             The connection, inside `BEGIN IMMEDIATE`: no other thread or process writes meanwhile.
 
         Raises:
-            StoreUnavailableError: If the disk is full or read-only, or another process held the file too
-                long.
+            StoreUnavailableError: If the disk is full or read-only, or another process held the file too long.
             CorruptStoreError: If SQLite finds the file damaged.
             StoreClosedError: After `close()`.
         """
         if os.getpid() != self._process:
             self._begin_process()
-        with self._write_lock, self.explained():
+        with self._write_lock, self._explain_errors():
             if self._writer is None:
-                self._writer = self.connect(writes=True)
+                self._writer = self._connect(writes=True)
             connection = self._writer
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -253,7 +248,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One consistent view of the file that neither waits for writers nor holds them up.
+        """Read one consistent view of the file; readers and writers do not wait for each other.
 
         Yields:
             A connection inside a read transaction.
@@ -265,11 +260,11 @@ class Database:
         """
         if os.getpid() != self._process:
             self._begin_process()
-        with self.explained():
+        with self._explain_errors():
             with self._pool_lock:
                 connection = self._readers.pop() if self._readers else None
             if connection is None:
-                connection = self.connect()
+                connection = self._connect()
             try:
                 connection.execute("BEGIN")
                 yield connection
@@ -284,22 +279,22 @@ class Database:
                     connection.close()
 
     def vacuum(self) -> None:
-        """Write the file anew and empty the -wal file: no deleted byte is left in either.
+        """Write the file again and empty the -wal file: no deleted byte is left in either.
 
         Raises:
-            StoreUnavailableError: If somebody reads or writes the file and does not stop, or the disk is full.
+            StoreUnavailableError: If another program reads or writes the file all the time, or the disk is full.
             StoreClosedError: After `close()`.
         """
-        with self._write_lock, self.explained(), closing(self.connect(writes=True)) as connection:
-            connection.execute("PRAGMA secure_delete = ON")  # pages that are taken anew hold no old bytes either
+        with self._write_lock, self._explain_errors(), closing(self._connect(writes=True)) as connection:
+            connection.execute("PRAGMA secure_delete = ON")  # pages that are used again hold no old bytes either
             connection.execute("VACUUM")
             (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if busy:
                 raise sqlite3.OperationalError("another program is reading it")
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turn SQLite's errors into this package's, which say what to do."""
+    def _explain_errors(self) -> Iterator[None]:
+        """Turn SQLite's errors into errors of this package, which say what to do."""
         try:
             yield
         except sqlite3.DatabaseError as error:

@@ -6,11 +6,12 @@ import threading
 from collections.abc import Iterable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 
+from questbook.memory.embeddings.batching import RawVectors
 from questbook.memory.store.database import Database
 from questbook.memory.store.deletion import Sweeper, compact, delete_expired, refresh_expiry
 from questbook.memory.store.file_index import FileIndex, Progress
@@ -20,9 +21,6 @@ from questbook.memory.store.operations import Operations, Reader
 from questbook.memory.store.search import Search
 from questbook.memory.store.writes import apply_write
 from questbook.types import JSON
-
-if TYPE_CHECKING:
-    from questbook.memory.embeddings.embedding_batch import Embedded
 
 _CACHE_BYTES = 1 << 30
 _EXACT_LIMIT = 200_000  # vectors; up to here comparing with all of them takes about 10 ms (docs/store.md)
@@ -143,8 +141,8 @@ class FaissStore(BaseStore):
             self._database.create()
             owner = self._index.update()
             dims = 0
-            if (batch := self._index.batch) is not None and self.index_config is not None:
-                dims = self.index_config["dims"] = batch.dims
+            if (embedder := self._index.embedder) is not None and self.index_config is not None:
+                dims = self.index_config["dims"] = embedder.dims
             columns = self._index.word_columns
             weights = columns.weights if columns else []
             cache = NamespaceCache(self._database.path, owner, dims, weights, self._cache_bytes, self._exact_limit)
@@ -202,10 +200,10 @@ class FaissStore(BaseStore):
         """
         self._prepare()
         operations = Operations(ops, self._index)
-        embedded: tuple[Embedded, Embedded] = ({}, {})
-        if self._index.batch is not None:
-            embedded = self._index.batch.embed(operations.documents(), operations.queries)
-        return self._execute(operations, *embedded)
+        vectors = RawVectors({}, {})
+        if (embedder := self._index.embedder) is not None:
+            vectors = embedder.embed(operations.documents(), operations.queries)
+        return self._execute(operations, vectors)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations like `batch`, without blocking the event loop.
@@ -215,10 +213,10 @@ class FaissStore(BaseStore):
         if not self._ready:
             await asyncio.to_thread(self._prepare)
         operations = Operations(ops, self._index)
-        embedded: tuple[Embedded, Embedded] = ({}, {})
-        if self._index.batch is not None:
-            embedded = await self._index.batch.aembed(operations.documents(), operations.queries)
-        return await asyncio.to_thread(self._execute, operations, *embedded)
+        vectors = RawVectors({}, {})
+        if (embedder := self._index.embedder) is not None:
+            vectors = await embedder.aembed(operations.documents(), operations.queries)
+        return await asyncio.to_thread(self._execute, operations, vectors)
 
     def sweep_ttl(self) -> int:
         """Delete the items that have expired, and return how many they were."""
@@ -261,17 +259,17 @@ class FaissStore(BaseStore):
         """Bytes in RAM, about: vectors, words and values of filters."""
         return self._search.cache.size
 
-    def _execute(self, operations: Operations, documents: "Embedded", queries: "Embedded") -> list[Result]:
-        batch = self._index.batch
-        vectors = batch.units(queries) if batch else {}
-        writes = operations.writes(batch.units(documents) if batch else {})
+    def _execute(self, operations: Operations, vectors: RawVectors) -> list[Result]:
+        embedder = self._index.embedder
+        queries = embedder.units(vectors.queries) if embedder else {}
+        writes = operations.writes(embedder.units(vectors.documents) if embedder else {})
         results: list[Result] = [None] * len(operations.ops)
         if operations.has_reads:
             reader = Reader(self._search, omit_expired=self._omit_expired)
             with self._database.reading() as connection:
                 if operations.queries:
                     self._index.check(connection)
-                for place, result in reader.read(connection, operations, vectors).items():
+                for place, result in reader.read(connection, operations, queries).items():
                     results[place] = result
             if reader.refreshed:
                 with self._database.writing() as connection:

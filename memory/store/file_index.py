@@ -13,8 +13,8 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
+from questbook.memory.embeddings.batching import BatchEmbedder
 from questbook.memory.embeddings.embedders import announced_dims, identify
-from questbook.memory.embeddings.embedding_batch import EmbeddingBatch
 from questbook.memory.errors import EmbedderChangedError
 from questbook.memory.store.database import Database
 from questbook.memory.store.index_config import IndexSettings
@@ -50,7 +50,7 @@ class FileIndex:
     def __init__(
         self, database: Database, settings: IndexSettings | None, *, reembed: bool, progress: Progress | None
     ) -> None:
-        self.batch: EmbeddingBatch | None = None
+        self.embedder: BatchEmbedder | None = None
         self.word_columns = WordColumns(settings.columns) if settings and settings.columns else None
         self._database = database
         self._settings = settings
@@ -69,31 +69,31 @@ class FileIndex:
             EmbeddingError: If the embedder fails.
         """
         if self._settings is not None and self._settings.embeddings is not None:
-            self.batch = self._measure(self._settings.embeddings, self._settings.dims)
-            self._names["embedder"] = _name(self.batch)
+            self.embedder = self._measure(self._settings.embeddings, self._settings.dims)
+            self._names["embedder"] = _name(self.embedder)
         if self.word_columns is not None:
             self._names["lexical"] = json.dumps(list(self.word_columns.columns))
         old = self._register()
-        if self.batch is not None and old.get("embedder") != self._names["embedder"]:
+        if self.embedder is not None and old.get("embedder") != self._names["embedder"]:
             if old.get("embedder") and not self._reembed:
                 raise EmbedderChangedError(
                     f"{self._database.path} holds vectors of {old['embedder']}, but was opened with "
                     f"{self._names['embedder']}: open it with the former, or allow reembed=True"
                 )
-            self._embed_all(self.batch, self._names["embedder"])
+            self._embed_all(self.embedder, self._names["embedder"])
         if self.word_columns is not None and old.get("lexical") != self._names["lexical"]:
             self._index_all_words(self.word_columns, self._names["lexical"])
         return f"{old['store']} {self._names.get('embedder')}"
 
-    def _measure(self, embeddings: Embeddings, dims: int | None) -> EmbeddingBatch:
+    def _measure(self, embeddings: Embeddings, dims: int | None) -> BatchEmbedder:
         """Return the embedder with its dimension; measure it if neither the embedder nor the file says it."""
         if dims is not None:
-            batch = EmbeddingBatch(embeddings, dims)
+            embedder = BatchEmbedder(embeddings, dims)
             with self._database.reading() as connection:
                 in_file = _read_meta(connection, "embedder")
-            if announced_dims(embeddings) or in_file == _name(batch):
-                return batch
-        measured = EmbeddingBatch.probed(embeddings)
+            if announced_dims(embeddings) or in_file == _name(embedder):
+                return embedder
+        measured = BatchEmbedder.probed(embeddings)
         if dims not in (None, measured.dims):
             raise EmbedderChangedError(
                 f'index["dims"] is {dims}, but the embedder makes vectors of {measured.dims} dimensions: '
@@ -155,14 +155,14 @@ class FileIndex:
         """
         return () if index is False or self.word_columns is None else self.word_columns.words(value, index)
 
-    def _embed_all(self, batch: EmbeddingBatch, target: str) -> None:
+    def _embed_all(self, embedder: BatchEmbedder, target: str) -> None:
         """Replace every vector by one of another embedder.
 
         The old vectors stay in use until all new ones are there; then one transaction exchanges them. Each batch is
         committed at once, so that an interrupted run goes on where it stopped, and two processes share the work.
 
         Args:
-            batch: The new embedder.
+            embedder: The new embedder.
             target: Its name, as the file will keep it.
 
         Raises:
@@ -189,7 +189,7 @@ class FileIndex:
                 texts = [
                     self.texts(json.loads(value), json.loads(paths) if paths else None) for _, value, paths, _ in left
                 ]
-                vectors = batch.units(batch.embed([text for own in texts for text in own], ())[0])
+                vectors = embedder.units(embedder.embed([text for own in texts for text in own], ()).documents)
             with self._database.writing() as connection:
                 if _read_meta(connection, "reembedding") != target:
                     return
@@ -223,9 +223,9 @@ class FileIndex:
             connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('lexical', ?)", (target,))
 
 
-def _name(batch: EmbeddingBatch) -> str:
+def _name(embedder: BatchEmbedder) -> str:
     """Return the name of an embedder, as the file keeps it."""
-    return f"{identify(batch.embeddings)} with {batch.dims} dimensions"
+    return f"{identify(embedder.embeddings)} with {embedder.dims} dimensions"
 
 
 def _read_meta(connection: sqlite3.Connection, key: str) -> str | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from questbook.memory.embeddings.embedding_batch import Vector
+    from questbook.memory.embeddings.batching import Vector
 
     Ids = NDArray[np.int64]
 

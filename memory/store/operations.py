@@ -27,7 +27,7 @@ from questbook.memory.store.vectors import QueryBatch
 from questbook.memory.store.writes import Write
 
 if TYPE_CHECKING:
-    from questbook.memory.embeddings.embedding_batch import Vector
+    from questbook.memory.embeddings.batching import Vector
 
 _OPERATIONS = (GetOp, PutOp, SearchOp, ListNamespacesOp)
 

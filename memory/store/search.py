@@ -17,7 +17,7 @@ from questbook.memory.text.stems import stem_words
 from questbook.memory.text.words import query_words
 
 if TYPE_CHECKING:
-    from questbook.memory.embeddings.embedding_batch import Vector
+    from questbook.memory.embeddings.batching import Vector
 
 _CHUNK = 64  # rows that are read together
 _CANDIDATES = 256  # of an approximate search, at least

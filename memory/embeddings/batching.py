@@ -1,11 +1,11 @@
-"""Calls to the embedder: many texts in one call, and nothing that it returns is believed unchecked."""
+"""Calls to an embedder: many texts in one call, and only checked vectors of length 1 come back."""
 
 import asyncio
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from langchain_core.embeddings import Embeddings
 
@@ -19,20 +19,26 @@ if TYPE_CHECKING:
 
 
 _SAFE = 1e-12  # lengths between this and its inverse are right in 32 bits; their squares neither vanish nor overflow
-Embedded = Mapping[str, Sequence[float]]
+
+
+class RawVectors(NamedTuple):
+    """What an embedder returned, by text."""
+
+    documents: Mapping[str, Sequence[float]]
+    queries: Mapping[str, Sequence[float]]
 
 
 class _Tick:
-    """What the callers of one tick of an event loop want embedded."""
+    """What the callers of one tick of an event loop want to embed."""
 
     def __init__(self) -> None:
         self.texts: dict[str, None] = {}
         self.queries: dict[str, None] = {}
-        self.task: asyncio.Task[tuple[Embedded, Embedded]]
+        self.task: asyncio.Task[RawVectors]
 
 
-class EmbeddingBatch:
-    """An embedder with a known dimension, whose vectors come back as unit float32 arrays.
+class BatchEmbedder:
+    """An embedder with a known dimension.
 
     Args:
         embeddings: Any LangChain embedder.
@@ -43,7 +49,7 @@ class EmbeddingBatch:
         self.embeddings = embeddings
         self.dims = dims
         self._ticks: dict[asyncio.AbstractEventLoop, _Tick] = {}
-        # LangGraph wraps a function; if it is asynchronous, the wrapper has no synchronous one.
+        # LangGraph wraps a function; the wrapper of an asynchronous one has no synchronous method.
         self._only_asynchronous = hasattr(embeddings, "afunc") and not hasattr(embeddings, "func")
 
     @classmethod
@@ -53,25 +59,18 @@ class EmbeddingBatch:
         Args:
             embeddings: Any LangChain embedder.
 
-        Returns:
-            The batch.
-
         Raises:
             EmbeddingError: If the embedder fails.
         """
-        batch = cls(embeddings, 0)
-        vector = batch.embed((), ("dimension",))[1]["dimension"]
-        return cls(embeddings, len(vector))
+        vectors = cls(embeddings, 0).embed((), ("dimension",))
+        return cls(embeddings, len(vectors.queries["dimension"]))
 
-    def embed(self, texts: Iterable[str], queries: Iterable[str]) -> tuple[Embedded, Embedded]:
+    def embed(self, texts: Iterable[str], queries: Iterable[str]) -> RawVectors:
         """Embed documents with `embed_documents` in one call, and each query with `embed_query`.
 
         Args:
             texts: Documents; repeated ones are embedded once.
             queries: Queries; repeated ones are embedded once.
-
-        Returns:
-            What the embedder returned, by text and by query.
 
         Raises:
             EmbeddingError: If the embedder raises, or returns another number of vectors than of texts.
@@ -80,13 +79,13 @@ class EmbeddingBatch:
         if self._only_asynchronous:
             return self._run(texts, queries)
         try:
-            vectors = self.embeddings.embed_documents(texts) if texts else []
-            asked = [self.embeddings.embed_query(query) for query in queries]
+            of_texts = self.embeddings.embed_documents(texts) if texts else []
+            of_queries = [self.embeddings.embed_query(query) for query in queries]
         except Exception as error:
-            raise _failed(error) from error
-        return _paired(texts, vectors), _paired(queries, asked)
+            raise _explain(error) from error
+        return RawVectors(_by_text(texts, of_texts), _by_text(queries, of_queries))
 
-    def _run(self, texts: list[str], queries: list[str]) -> tuple[Embedded, Embedded]:
+    def _run(self, texts: list[str], queries: list[str]) -> RawVectors:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -96,54 +95,53 @@ class EmbeddingBatch:
             "use the store's asynchronous methods there (aput, asearch, abatch)"
         )
 
-    async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> tuple[Embedded, Embedded]:
+    async def aembed(self, texts: Sequence[str], queries: Sequence[str]) -> RawVectors:
         """Embed like `embed`, with the embedder's asynchronous methods, once for all callers of one tick.
 
-        The first caller of a tick of the event loop plans a call for the next one; whoever comes before it
-        joins.
+        The first caller of a tick of the event loop plans a call for the next tick; callers before it join.
 
         Args:
             texts: Documents.
             queries: Queries.
 
         Returns:
-            What the embedder returned, at least for these texts and queries.
+            Vectors of these texts and queries, and of those of other callers.
 
         Raises:
-            EmbeddingError: As `embed` does; everyone who shared the call gets it.
+            EmbeddingError: As `embed` does; all callers that shared the call get it.
         """
         if not texts and not queries:
-            return {}, {}
+            return RawVectors({}, {})
         loop = asyncio.get_running_loop()
         tick = self._ticks.get(loop)
         if tick is None:
             tick = self._ticks[loop] = _Tick()
             tick.task = loop.create_task(self._flush(loop, tick))
-            # If every caller was cancelled, nobody else would look at its failure.
+            # If every caller is cancelled, nothing else looks at its failure.
             tick.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         tick.texts.update(dict.fromkeys(texts))
         tick.queries.update(dict.fromkeys(queries))
-        # Shielded: a caller that is cancelled must not take the others' vectors with it.
+        # Shielded, so that a cancelled caller does not cancel the call of the others.
         return await asyncio.shield(tick.task)
 
-    async def _flush(self, loop: asyncio.AbstractEventLoop, tick: "_Tick") -> tuple[Embedded, Embedded]:
+    async def _flush(self, loop: asyncio.AbstractEventLoop, tick: "_Tick") -> RawVectors:
         await asyncio.sleep(0)
         del self._ticks[loop]
         return await self._call(list(tick.texts), list(tick.queries))
 
-    async def _call(self, texts: list[str], queries: list[str]) -> tuple[Embedded, Embedded]:
+    async def _call(self, texts: list[str], queries: list[str]) -> RawVectors:
         try:
-            vectors = await self.embeddings.aembed_documents(texts) if texts else []
-            asked = await asyncio.gather(*(self.embeddings.aembed_query(query) for query in queries))
+            of_texts = await self.embeddings.aembed_documents(texts) if texts else []
+            of_queries = await asyncio.gather(*(self.embeddings.aembed_query(query) for query in queries))
         except Exception as error:
-            raise _failed(error) from error
-        return _paired(texts, vectors), _paired(queries, asked)
+            raise _explain(error) from error
+        return RawVectors(_by_text(texts, of_texts), _by_text(queries, of_queries))
 
-    def units(self, embedded: Embedded) -> "dict[str, Vector]":
+    def units(self, vectors: Mapping[str, Sequence[float]]) -> "dict[str, Vector]":
         """Check vectors and scale them to length 1.
 
         Args:
-            embedded: What `embed` or `aembed` returned.
+            vectors: By text, as `embed` and `aembed` return them.
 
         Returns:
             float32 arrays of shape (dims,) by text.
@@ -152,10 +150,10 @@ class EmbeddingBatch:
             EmbedderChangedError: If a vector has another length than `dims`.
             EmbeddingError: If one is no vector of finite numbers.
         """
-        return {text: unit(vector, self.dims) for text, vector in embedded.items()}
+        return {text: unit_vector(vector, self.dims) for text, vector in vectors.items()}
 
 
-def unit(vector: Sequence[float], dims: int) -> "Vector":
+def unit_vector(vector: Sequence[float], dims: int) -> "Vector":
     """Scale a vector to length 1; the zero vector stays zero, so that its cosine to everything is 0.
 
     Args:
@@ -166,7 +164,7 @@ def unit(vector: Sequence[float], dims: int) -> "Vector":
         float32 array of shape (dims,).
 
     Raises:
-        EmbedderChangedError: If its length is another: the store was set up for another model.
+        EmbedderChangedError: If it has another length: the store was set up for another model.
         EmbeddingError: If it is no vector of finite numbers.
     """
     import numpy as np  # a program that only imports the store should not wait for numpy
@@ -175,7 +173,7 @@ def unit(vector: Sequence[float], dims: int) -> "Vector":
         array = _array(vector, dims)
     except (TypeError, ValueError) as error:
         raise EmbeddingError(f"the embedder returned something that is no vector of numbers: {error}") from error
-    # A sum of squares is finite only if all numbers are; where it is not, they may still be, and only be large.
+    # A sum of squares is finite only if all numbers are; if it is not, they may still be finite and only large.
     norm = math.sqrt(float(array @ array)) if array.ndim == 1 else math.nan
     if not math.isfinite(norm) and (array.ndim != 1 or not np.isfinite(array).all()):
         raise EmbeddingError(f"expected vectors of {dims} finite numbers, got shape {array.shape} or NaN")
@@ -197,7 +195,7 @@ def _array(vector: Sequence[float], dims: int) -> "Vector":
         try:
             return np.frombuffer(_packer(dims)(*vector), np.float32)  # a third of the time that numpy takes for a list
         except (struct.error, OverflowError):
-            pass  # numpy says what is wrong with it
+            pass  # numpy explains what is wrong with it
     return np.asarray(vector, dtype=np.float32)
 
 
@@ -206,7 +204,7 @@ def _packer(dims: int) -> "Callable[..., bytes]":
     return struct.Struct(f"{dims}f").pack
 
 
-def _paired(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> Embedded:
+def _by_text(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> dict[str, Sequence[float]]:
     if len(vectors) != len(texts):
         raise EmbeddingError(
             f"the embedder returned {len(vectors)} vectors for {len(texts)} texts, nothing was written"
@@ -214,7 +212,7 @@ def _paired(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> Embedde
     return dict(zip(texts, vectors, strict=True))
 
 
-def _failed(error: Exception) -> EmbeddingError:
+def _explain(error: Exception) -> EmbeddingError:
     if isinstance(error, EmbeddingError):
         return error
     return EmbeddingError(f"the embedder failed, nothing was written: {type(error).__name__}: {error}")
