@@ -18,7 +18,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.forget import UNSAID, ask
 from questbook.graphs.terminal.text import one_line
 from questbook.memory.facts.fact import is_secret_record
-from questbook.memory.facts.groups import FactGroups, group_facts
+from questbook.memory.facts.validity import FactGroups, group_facts
 from questbook.memory.ltm import curation
 from questbook.memory.ltm.memories import MEMORIES
 from questbook.memory.recall.age import phrase_age

@@ -2,13 +2,13 @@
 
 Read `fact` first (what a fact is), then `writing` (how it gets into a store) and `validity` (whether it still holds).
 
-* `fact`: `Fact`, its slot, and the tool by which a model hands facts over.
+* `fact`: `Fact`, its slot, its stored `FactRecord`, and the tool by which a model hands facts over.
 * `reading`: facts from what a model sent, classified as fact, claim, rumour, secret or preference.
 * `likeness`: whether two facts say the same in other words.
 * `writing`: `note_facts` for apps, `write_facts` for records with keys of their own, `find_slots` for prompts.
 * `marks`: the small records beside the facts that say which fact holds a slot, and what was judged to be wrong.
-* `validity`: `keep_valid`, `slot_history`, `count_repetitions`, `replace_superseded`: what holds, then and now.
+* `validity`: what holds, then and now: `keep_valid`, `replace_superseded`, `slot_history`, `count_repetitions`,
+  `group_facts`.
 * `sources`: what insights rest on, and which of them go when that is removed.
 * `reflection`: what has not been reflected on, and what a model's reflection comes to.
-* `groups`: all facts for a person who looks through them: holding, ended, on other branches.
 """

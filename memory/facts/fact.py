@@ -1,12 +1,17 @@
-"""Fact: one sentence that a turn taught, with who, what, when, how much it matters and who says so."""
+"""Fact: one sentence that a turn taught, with who, what, when, how much it matters and who says so.
+
+`Fact` is what a model or an app hands over, checked. `FactRecord` is what a store keeps of it, with its stamp.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from questbook.memory.text.wording import content_stems, normalize
+from questbook.memory.timeline.records import Record
 from questbook.types import JSON
 
 Kind = Literal["event", "trait", "promise", "secret", "preference", "rumour"]
@@ -81,6 +86,28 @@ class Fact(BaseModel):
     def record(self) -> JSON:
         """Return the fields of the fact's record in a store, without its stamp and provenance."""
         return self.model_dump(mode="json", exclude={"of_player"}) | {"slot": self.slot}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactRecord(Record):
+    """What a store keeps of a fact, or of an insight; `FactRecord.from_json` reads it.
+
+    Attributes:
+        attribute: Which property of the subject.
+        value: The value of that property.
+        slot: Its slot; see `slot_of`.
+        claimed_by: The speaker, if it rests on their word alone.
+        cites: Of an insight, the keys of the records that it rests on.
+        at: Its place in the order of facts; see `questbook.memory.facts.marks.turn_position`.
+    """
+
+    kind: str = "event"
+    attribute: str = ""
+    value: str = ""
+    slot: str = ""
+    claimed_by: str = ""
+    cites: tuple[str, ...] = ()
+    at: str = ""
 
 
 def slot_of(subject: str, attribute: str, kind: str = "trait", claimed_by: str = "") -> str:

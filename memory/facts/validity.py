@@ -9,6 +9,7 @@ question with an earlier `before`. What holds is read from the marks and judgeme
 * `replace_superseded` puts what holds now in their place.
 * `find_holders` says which fact holds a slot, `slot_history` which facts held it and when.
 * `count_repetitions` says how often a fact was said again.
+* `group_facts` lists all facts for a person who looks through them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import NamedTuple
 
 from langgraph.store.base import BaseStore, GetOp, SearchItem, SearchOp
 
-from questbook.memory.facts.fact import slot_of
+from questbook.memory.facts.fact import FactRecord, slot_of
 from questbook.memory.facts.marks import (
     AGAIN,
     ALL_MARKS,
@@ -34,7 +35,7 @@ from questbook.memory.facts.marks import (
     turn_position,
 )
 from questbook.memory.recall.query import Recalled
-from questbook.memory.store.any_store import AnyItem, AnyItemT, get_all, search_all
+from questbook.memory.store.any_store import AnyItem, AnyItemT, get_all, items_under, search_all
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key, visible_filters
 from questbook.types import JSON
 
@@ -73,6 +74,27 @@ class FactPeriod(NamedTuple):
     value: JSON
     since: int
     until: int | None
+
+    @property
+    def record(self) -> FactRecord:
+        """The record as a type."""
+        return FactRecord.from_json(self.value)
+
+
+class FactGroups(NamedTuple):
+    """The facts of a campaign or player, each group the latest first.
+
+    Attributes:
+        facts: Facts that hold.
+        insights: Insights that hold.
+        ended: Facts and insights that hold no more: superseded, or judged to be contradicted.
+        elsewhere: What only other branches know.
+    """
+
+    facts: list[SearchItem]
+    insights: list[SearchItem]
+    ended: list[SearchItem]
+    elsewhere: list[SearchItem]
 
 
 class _SlotId(NamedTuple):
@@ -262,6 +284,28 @@ async def find_holders(
                 holders[slot] = holder
         span *= _SPAN_GROWTH
     return {slot: holder for slot, holder in holders.items() if holder}
+
+
+async def group_facts(store: BaseStore, namespace: Namespace, timeline: Sequence[Segment] | None = None) -> FactGroups:
+    """Return all facts of a namespace, grouped by what they are and whether they hold.
+
+    Args:
+        store: Any store.
+        namespace: Namespace of the facts.
+        timeline: The timeline on which they hold or not; None: all branches together.
+    """
+    items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
+    items.sort(key=lambda item: (str(item.value.get("said_at", "")), item.key), reverse=True)
+    here = [item for item in items if is_visible(timeline, item.value)]
+    here_keys = {item.key for item in here}
+    valid_keys = {item.key for item in await keep_valid(store, here, timeline=timeline)}
+    insight_keys = {item.key for item in here if item.value.get("cites")}
+    return FactGroups(
+        [item for item in here if item.key in valid_keys - insight_keys],
+        [item for item in here if item.key in valid_keys & insight_keys],
+        [item for item in here if item.key not in valid_keys],
+        [item for item in items if item.key not in here_keys],
+    )
 
 
 async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -> dict[str, JSON]:
