@@ -181,6 +181,17 @@ async def test_conversation_is_searched_by_words_roles_and_days_on_this_timeline
             await turns(roles=roles)
 
 
+async def test_conversation_ranks_the_best_fitting_first_and_leaves_out_what_is_withheld(store):
+    said_at = "2026-03-14T12:00:00+00:00"
+    await talk(store, "a", 1, "The garden has a well and a wall and much else", "Yes", said_at)
+    await talk(store, "a", 2, "The well of the garden is a well", "Yes", said_at)
+    await talk(store, "a", 3, "well", "garden", said_at)
+    withheld = await store.aget(EXCHANGES, record_key("a", 3, "exchange"))
+    await store.aput(EXCHANGES, withheld.key, withheld.value | {"withheld": True})
+    page = await search_conversation(store, EXCHANGES, ConversationQuery("garden well"), timeline=[("a", 3)])
+    assert [exchange["turn"] for exchange in page.items] == [2, 1]
+
+
 async def test_conversation_pages_cover_more_than_one_read_of_the_store(store):
     for turn in range(1, 521):
         await talk(store, "a", turn, f"word {turn}", "yes", "2026-03-14T12:00:00+00:00")
