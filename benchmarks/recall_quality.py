@@ -37,7 +37,7 @@ from planted_campaign import campaign  # noqa: E402
 
 from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
 from questbook.memory.embeddings.minilm import minilm_directory  # noqa: E402
-from questbook.memory.recall.people import named_in, without  # noqa: E402
+from questbook.memory.recall.names import named_in, remove_words  # noqa: E402
 from questbook.memory.recall.query import (  # noqa: E402
     Present,
     Query,
@@ -162,7 +162,7 @@ def pipelines(store: BaseStore, dense: BaseStore, words: BaseStore, corpus: Corp
         return {word for words in named_in(question, corpus.speakers).values() for word in words}
 
     async def searched(where: BaseStore, question: str, count: int = max(AT)) -> list[Any]:
-        items = await where.asearch(("bench", corpus.name), query=without(question, names(question)), limit=count)
+        items = await where.asearch(("bench", corpus.name), query=remove_words(question, names(question)), limit=count)
         return [item.value["id"] for item in items]
 
     async def fused(question: str) -> list[Any]:

@@ -15,8 +15,8 @@ from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.query import Present, Query, Weights
 from questbook.memory.recall.recall import recall
-from questbook.memory.recall.time_fit import fit
-from questbook.memory.recall.times import read_when
+from questbook.memory.recall.times import read_asked_time, score_time
+from questbook.memory.timeline.records import Record
 from questbook.memory.timeline.remember import remember
 
 
@@ -46,16 +46,16 @@ async def test_ms01_a_query_is_asked_at_a_time(store):
     ],
 )  # fmt: skip
 def test_ms02_year_month_day_week_and_weekday_are_read_without_a_model(query, first, days):
-    when = read_when(query, NOW)
+    when = read_asked_time(query, NOW)
     assert (when.start.date().isoformat(), (when.end - when.start).days) == (first, days)
 
 
 def test_ms02_what_names_no_time_is_not_taken_for_one_and_a_month_is_no_other_month():
-    assert not any(read_when(query, NOW).said for query in ("May I come in?", "I take the second option."))
-    christmas, may = read_when("25 December 2022", NOW), {"real_time": "2022-05-10"}
-    assert fit(christmas, {"real_time": "2022-12-25"}) == 1
-    assert fit(christmas, may) < 0.01
-    assert fit(read_when("in May 2022", NOW), may) == 1
+    assert not any(read_asked_time(query, NOW).is_named for query in ("May I come in?", "I take the second option."))
+    christmas, may = read_asked_time("25 December 2022", NOW), {"real_time": "2022-05-10"}
+    assert score_time(christmas, Record.from_json({"real_time": "2022-12-25"})) == 1
+    assert score_time(christmas, Record.from_json(may)) < 0.01
+    assert score_time(read_asked_time("in May 2022", NOW), Record.from_json(may)) == 1
 
 
 async def test_ms03_observations_and_insights_come_together_and_what_has_ended_where_it_is_asked_for(store):

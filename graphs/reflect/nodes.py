@@ -44,7 +44,7 @@ from questbook.memory.facts.reflection import (
 from questbook.memory.facts.sources import second_drawing_op
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.facts.writing import FactDraft, write_facts
-from questbook.memory.recall.candidates import Scope, candidates
+from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.text.wording import content_stems
@@ -251,7 +251,7 @@ async def _similar_facts(
     """Return for each new fact the valid earlier ones that are most like it, in one batch for all facts."""
     texts = [str(fact.value["text"]) for fact in facts]
     scope = Scope(namespace, state.timeline, state.turn + 1)
-    [results] = await candidates(store, [scope], texts, [_SIMILAR_READ] * len(texts))
+    [results] = await propose_candidates(store, [scope], texts, [_SIMILAR_READ] * len(texts))
     new = {fact.key for fact in facts}
     earlier = [
         [item for item in _rank(text, items) if item.key not in new] for text, items in zip(texts, results, strict=True)

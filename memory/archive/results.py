@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -9,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 from questbook.memory.errors import BadQueryError
-from questbook.memory.recall.words import scored_apart
+from questbook.memory.text.bm25 import score_texts
 from questbook.memory.text.words import query_words
 
 _ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -146,8 +147,5 @@ async def score_words(texts: Mapping[str, str], query: str) -> dict[str, float]:
         texts: The texts by key.
         query: Some words.
     """
-    import numpy as np
-
-    no_neighbours = np.empty((len(texts), 0), np.intp)
-    scores = await scored_apart(list(texts.values()), [query_words(query)], no_neighbours, ())
+    scores = await asyncio.to_thread(score_texts, list(texts.values()), [query_words(query)])
     return dict(zip(texts, scores[0].tolist(), strict=True))

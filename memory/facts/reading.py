@@ -16,7 +16,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, Fact
-from questbook.memory.recall.times import read_when
+from questbook.memory.recall.times import read_asked_time
 from questbook.memory.text.wording import content_stems, normalize, numbers_in
 
 MAX_FACTS = 500
@@ -312,7 +312,7 @@ def _relative_day(text: str, now: datetime | None) -> str:
     """Return the one day that a text names, counted from `now`, as ISO 8601; "" if it names no single day."""
     if now is None or not _ONE_DAY.search(text):
         return ""
-    when = read_when(text, now)
+    when = read_asked_time(text, now)
     if when.start is None or when.end is None or when.end - when.start > timedelta(days=1):
         return ""
     return _iso_time(when.start.date().isoformat())

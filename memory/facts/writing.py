@@ -33,7 +33,7 @@ from questbook.memory.facts.marks import (
     turn_position,
 )
 from questbook.memory.facts.validity import find_holders, keep_valid, read_records
-from questbook.memory.recall.candidates import Scope, candidates
+from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.text.wording import content_stems, is_negated, names_in, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp
@@ -200,7 +200,9 @@ async def find_slots(
     """
     searched = list(dict.fromkeys([*subjects, *_names_by_frequency(text)]))[:_MAX_SUBJECTS]
     scope = Scope(namespace, timeline, before, [{"subject": subject} for subject in searched])
-    [[items]] = await candidates(store, [scope], [text[:_MAX_QUERY]], [_SLOT_SEARCH]) if text.strip() else [[[]]]
+    [[items]] = (
+        await propose_candidates(store, [scope], [text[:_MAX_QUERY]], [_SLOT_SEARCH]) if text.strip() else [[[]]]
+    )
     records = await read_records(store, namespace, keys)
     slots: dict[str, Slot] = {}
     for key, value in [*records.items(), *((item.key, item.value) for item in items)]:
@@ -347,7 +349,7 @@ async def _valid_duplicates(
 ) -> list[list[str]]:
     """Return for each draft the keys of the valid records that say the same, the nearest first."""
     texts = [str(draft.value["text"]) for draft in drafts]
-    [found] = await candidates(store, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts))
+    [found] = await propose_candidates(store, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts))
     duplicates = [
         [
             item

@@ -1,11 +1,15 @@
 """Find what a timeline remembers that helps with a question, over any LangGraph store.
 
-    from questbook.memory.recall.query import Query
-    from questbook.memory.recall.recall import recall
+    from questbook import Query, recall
 
     for found in await recall(store, namespace, Query("Where is the sword?", timeline=timeline, limit=5)):
-        print(found.value["text"], found.reason)
+        print(found.text, found.reason)
 
-Read `query` first: what recall is asked (`Query`, `Present`, `Weights`) and what it returns (`Recalled`, `Reason`).
-Then `recall`: the whole way from one to the other.
+- `query`: what recall is asked and what it returns: `Query`, `Weights`, `Recalled`, `Reason`. Read this first.
+- `recall`: the whole way from one to the other.
+- `candidates`: what the store proposes, with its neighbours; `propose_candidates` for other rooms.
+- `order`: the parts of a record's score.
+- `names`, `times`: whom and which time a question names.
+- `access`: when a timeline last used a record, for the scoring of Generative Agents.
+- `age`: how long ago something was, in words for people.
 """

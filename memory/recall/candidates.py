@@ -1,130 +1,302 @@
-"""Candidates: what the store proposes for each query, as far as the timeline may see it."""
+"""Candidates: the records that one recall chooses from.
+
+The store proposes some for each text; then come the neighbours of the best. An answer often shares no word with the
+question that it answers. Records are immutable, so none can carry what came after it, and a copy of what came before
+would have to be forgotten with it; so both are looked up by key.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
-from questbook.memory.store.any_store import newest_items, search_all
-from questbook.memory.timeline.timeline import Segment, filter_through, visible_filters
+from questbook.memory.recall.names import has_name
+from questbook.memory.recall.query import Namespace, WeightedText
+from questbook.memory.store.any_store import get_values, newest_items, search_all
+from questbook.memory.timeline.records import Record, Stamp
+from questbook.memory.timeline.timeline import Segment, branch_of, filter_through, record_key, sees, visible_filters
+from questbook.types import JSON
 
-WIDTH = 64  # candidates of a query: several times what is shown, so that the order made of them has a choice
-_NARROW = 32  # candidates more, of the time that the question names
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+RecordId = tuple[Namespace, str]
+"""Namespace and key of a record."""
+
+OFFSETS = (-1, 1, -2, 2)
+"""Distances of neighbours in turns, in the order of `Weights.neighbours`."""
+NO_NEIGHBOUR = -1
+"""The number that stands for a neighbour that a record does not have."""
+
+_WIDTH = 64  # candidates of a text: several times what is shown, so that the order made of them has a choice
+_NARROW_WIDTH = 32  # further candidates of the time that the question names
+_EXPANDED = 16  # candidates of a text whose neighbours become candidates too
+_LEAST_SHARE = 0.25  # of both numbers, for a text that weighs little
 
 
 class Scope(NamedTuple):
-    """A namespace and what of it may be seen.
+    """A namespace, and what of it may be seen.
 
     Attributes:
         namespace: Where the records are.
         timeline: Only what it sees; None: everything.
         before: Only what was written before this turn.
-        narrow: Further conditions; what meets them is proposed besides, so that it is not crowded out.
+        narrow: Further store filters; what meets one is proposed as well, so that it is not crowded out.
     """
 
-    namespace: tuple[str, ...]
+    namespace: Namespace
     timeline: Sequence[Segment] | None = None
     before: int | None = None
-    narrow: Sequence[dict[str, Any]] = ()
+    narrow: Sequence[JSON] = ()
 
     @property
-    def segments(self) -> list[dict[str, Any]]:
+    def filters(self) -> list[JSON]:
         """The store filters that together match what may be seen; none if nothing may be."""
         if self.timeline is None:
             return [{} if self.before is None else filter_through(self.before - 1)]
         return visible_filters(self.timeline, self.before)
 
+    def sees(self, stamp: Stamp) -> bool:
+        """Return whether a record with this stamp may be seen."""
+        if self.timeline is not None and not sees(self.timeline, stamp.branch, stamp.turn):
+            return False
+        return self.before is None or stamp.turn < self.before
 
-async def candidates(
-    store: BaseStore, scopes: Sequence[Scope], queries: Sequence[str], widths: Sequence[int]
-) -> list[list[list[SearchItem]]]:
-    """Take the store's best for each scope and query, as far as they may be seen: in one batch, so in one embedding.
+    def latest(self, count: int) -> set[RecordId]:
+        """Return the ids of the latest exchanges that may be seen; none without a timeline."""
+        if not self.timeline:
+            return set()
+        last = self.timeline[-1][1] if self.before is None else min(self.timeline[-1][1], self.before - 1)
+        turns = range(last, max(last - count, 0), -1)
+        return {(self.namespace, record_key(branch_of(self.timeline, turn), turn, "exchange")) for turn in turns}
+
+
+class Candidates:
+    """Records that may be seen, each once, numbered in the order in which they were added.
+
+    Args:
+        timeline: The timeline of the recall. With one, the turn is enough to find the exchange of a turn.
+        texts: How many texts are searched for.
+    """
+
+    def __init__(self, timeline: Sequence[Segment] | None, texts: int) -> None:
+        self.ids: list[RecordId] = []
+        self.records: list[Record] = []
+        self.cosines: list[dict[int, float]] = [{} for _ in range(texts)]
+        """For each text the cosines by the candidates' numbers, as far as the store gave some."""
+        self._timeline = timeline
+        self._numbers: dict[RecordId, int] = {}
+        self._exchanges: dict[tuple[Namespace, str, int], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __contains__(self, record_id: RecordId) -> bool:
+        return record_id in self._numbers
+
+    def add(self, record_id: RecordId, record: Record) -> int:
+        """Add a record, unless it is there, and return its number."""
+        number = self._numbers.setdefault(record_id, len(self.ids))
+        if number == len(self.ids):
+            self.ids.append(record_id)
+            self.records.append(record)
+            if is_exchange(record_id, record):
+                branch = record.stamp.branch if self._timeline is None else ""
+                self._exchanges[record_id[0], branch, record.stamp.turn] = number
+        return number
+
+    def number(self, record_id: RecordId) -> int | None:
+        """Return the number of a record; None if it is no candidate."""
+        return self._numbers.get(record_id)
+
+    def near(self) -> NDArray[np.intp]:
+        """Return the numbers of each candidate's neighbours, shape (candidates, `OFFSETS`)."""
+        import numpy as np
+
+        near = np.full((len(self.ids), len(OFFSETS)), NO_NEIGHBOUR, np.intp)
+        for (namespace, branch, turn), number in self._exchanges.items():
+            near[number] = [self._exchanges.get((namespace, branch, turn + offset), NO_NEIGHBOUR) for offset in OFFSETS]
+        return near
+
+    def cosine_matrix(self) -> NDArray[np.float64]:
+        """Return the cosines, shape (texts, candidates); NaN where the store gave none."""
+        import numpy as np
+
+        matrix = np.full((len(self.cosines), len(self.ids)), np.nan)
+        for row, cosines in zip(matrix, self.cosines, strict=True):
+            row[list(cosines)] = list(cosines.values())
+        return matrix
+
+    def alphabetical(self) -> NDArray[np.intp]:
+        """Return each candidate's rank by its id: it decides between equals, and so always in the same way."""
+        import numpy as np
+
+        ranks = np.empty(len(self.ids), np.intp)
+        ranks[sorted(range(len(self.ids)), key=self.ids.__getitem__)] = np.arange(len(self.ids))
+        return ranks
+
+
+async def gather_candidates(
+    store: BaseStore,
+    scopes: Sequence[Scope],
+    texts: Sequence[WeightedText],
+    *,
+    wanted: set[RecordId],
+    timeline: Sequence[Segment] | None,
+    before: int | None,
+    may_show: Callable[[Mapping[str, Any]], bool],
+) -> Candidates:
+    """Ask the store for candidates, and add the neighbours of the best.
 
     Args:
         store: Any store.
         scopes: What may be seen.
-        queries: What is looked for; the conditions of a scope narrow the first.
-        widths: How many candidates each query brings.
+        texts: What is searched for; the less a text weighs, the fewer candidates it brings. One of weight 0 is a name
+            (`questbook.memory.recall.names`), and brings only records that have it word for word.
+        wanted: Ids of records that are candidates whatever they say.
+        timeline: As in `Query`.
+        before: As in `Query`.
+        may_show: Whether the viewer may know a record, given as it is stored.
+    """
+    heaviest = max(text.weight for text in texts)
+    shares = [max(text.weight / heaviest, _LEAST_SHARE) for text in texts]
+    widths = [math.ceil(_WIDTH * share) for share in shares]
+    candidates = Candidates(timeline, len(texts))
+    wanted = set(wanted)
+    proposed = await propose_candidates(store, scopes, [text.text for text in texts], widths)
+    for scope, lists in zip(scopes, proposed, strict=True):
+        for text, cosines, share, items in zip(texts, candidates.cosines, shares, lists, strict=True):
+            for rank, item in enumerate(items):
+                if not may_show(item.value):
+                    continue
+                record = Record.from_json(item.value)
+                if not text.weight and not has_name(record.text, [text.text]):
+                    continue
+                record_id = (scope.namespace, item.key)
+                number = candidates.add(record_id, record)
+                if item.score is not None:
+                    cosines[number] = item.score
+                if rank < _EXPANDED * share:
+                    wanted.update(_neighbours(record_id, record, timeline, before))
+    missing = sorted(record_id for record_id in wanted if record_id not in candidates)
+    for record_id, value in (await get_values(store, missing)).items():
+        record = Record.from_json(value)
+        # Keys of accesses may be those of later turns.
+        written = timeline is None or (record.stamp.turn > 0 and (before is None or record.stamp.turn < before))
+        if written and may_show(value):
+            candidates.add(record_id, record)
+    return candidates
+
+
+async def propose_candidates(
+    store: BaseStore, scopes: Sequence[Scope], texts: Sequence[str], widths: Sequence[int]
+) -> list[list[list[SearchItem]]]:
+    """Return the store's best for each scope and text that may be seen: in one batch, so in one embedding.
+
+    A store that takes "$or" (its attribute `filters_any`) is asked for all segments at once. From other stores the
+    items are filtered here, which costs least while most is visible: such stores look at each record to apply a
+    filter, and again for each condition. With one segment its branch is the filter, with more there is none. Where
+    that finds too few, each segment is searched by itself.
+
+    Args:
+        store: Any store.
+        scopes: What may be seen.
+        texts: What is searched for; the further filters of a scope narrow the first.
+        widths: How many candidates each text brings.
 
     Returns:
-        For each scope and each query what was found, best first.
-
-    A store that takes "$or" (its attribute `filters_any`) is asked for all segments at once. With others, what lies
-    elsewhere is left out of one search afterwards, which costs least while most is visible: they look at each record
-    to apply a filter, and again for each condition. With one segment its branch is the filter, with more there is none.
-    Where that finds too little, each segment is searched by itself.
+        For each scope and each text the items, best first.
     """
-    either = bool(getattr(store, "filters_any", False))
-    asked = [_searches(scope, queries, widths, either=either) for scope in scopes]
-    results = await search_all(store, [op for ops in asked for op in ops])
-    found: list[list[list[SearchItem]]] = []
-    again: list[tuple[int, int]] = []
-    for number, (scope, ops) in enumerate(zip(scopes, asked, strict=True)):
-        hits, results = results[: len(ops)], results[len(ops) :]
-        kept = hits if either or scope.timeline is None else [_seen(scope, items) for items in hits]
-        for query, width in enumerate(widths if ops else ()):
-            if ops[query].limit > width and len(kept[query]) < width and len(hits[query]) >= ops[query].limit:
-                again.append((number, query))
-        best = [items[:width] for items, width in zip(kept, widths, strict=False)] or [[] for _ in queries]
-        for items in kept[len(queries) :]:
-            known = {item.key for item in best[0]}
-            best[0] += [item for item in items if item.key not in known]
-        found.append(best)
-    await _search_again(store, scopes, queries, widths, again, found)
-    return [await _rankable(store, scope, best) for scope, best in zip(scopes, found, strict=True)]
+    takes_or = bool(getattr(store, "filters_any", False))
+    searches = [_searches(scope, texts, widths, takes_or=takes_or) for scope in scopes]
+    results = iter(await search_all(store, [op for ops in searches for op in ops]))
+    proposed: list[list[list[SearchItem]]] = []
+    short: list[tuple[int, int]] = []  # scopes and texts for which too few items may be seen
+    for number, (scope, ops) in enumerate(zip(scopes, searches, strict=True)):
+        read = [next(results) for _ in ops]
+        kept = read if takes_or or scope.timeline is None else [_visible(scope, items) for items in read]
+        for text, width in enumerate(widths if ops else ()):
+            if ops[text].limit > width and len(kept[text]) < width and len(read[text]) >= ops[text].limit:
+                short.append((number, text))
+        best = [items[:width] for items, width in zip(kept, widths, strict=False)] or [[] for _ in texts]
+        for items in kept[len(texts) :]:
+            keys = {item.key for item in best[0]}
+            best[0] += [item for item in items if item.key not in keys]
+        proposed.append(best)
+    await _search_segments(store, scopes, texts, widths, short, proposed)
+    return [await _rankable(store, scope, best) for scope, best in zip(scopes, proposed, strict=True)]
 
 
-def _searches(scope: Scope, queries: Sequence[str], widths: Sequence[int], *, either: bool) -> list[SearchOp]:
-    """Make a scope's searches: one for each query, then those that its narrower conditions add to the first query."""
-    segments, space = scope.segments, scope.namespace
-    if not segments:
+def is_exchange(record_id: RecordId, record: Record) -> bool:
+    """Return whether a record was written as one of a row, one for each turn, so that it has neighbours."""
+    stamp = record.stamp
+    return record.kind == "exchange" and record_id[1] == record_key(stamp.branch, stamp.turn, "exchange")
+
+
+def _neighbours(
+    record_id: RecordId, record: Record, timeline: Sequence[Segment] | None, before: int | None
+) -> list[RecordId]:
+    """Return the ids of a record's neighbours that may be seen; without a timeline, those on its own branch."""
+    if not is_exchange(record_id, record):
         return []
-    said = either or scope.timeline is None  # whether a filter says all
-    if said:
-        whole = segments[0] if len(segments) == 1 else {"$or": segments}
+    last = timeline[-1][1] if timeline else math.inf
+    last = last if before is None else min(last, before - 1)
+    turns = [turn for offset in OFFSETS if 1 <= (turn := record.stamp.turn + offset) <= last]
+    branches = [branch_of(timeline, turn) if timeline else record.stamp.branch for turn in turns]
+    return [(record_id[0], record_key(b, turn, "exchange")) for b, turn in zip(branches, turns, strict=True)]
+
+
+def _searches(scope: Scope, texts: Sequence[str], widths: Sequence[int], *, takes_or: bool) -> list[SearchOp]:
+    """Make a scope's searches: one for each text, then those that its further filters add to the first text."""
+    filters, namespace = scope.filters, scope.namespace
+    if not filters:
+        return []
+    exact = takes_or or scope.timeline is None  # whether the filter leaves out all that may not be seen
+    if exact:
+        whole = filters[0] if len(filters) == 1 else {"$or": filters}
     else:
-        whole = {"branch": segments[0]["branch"]} if len(segments) == 1 else {}
+        whole = {"branch": filters[0]["branch"]} if len(filters) == 1 else {}
     searches = [
-        SearchOp(space, filter=whole or None, limit=width if said else 2 * width, query=query)
-        for query, width in zip(queries, widths, strict=True)
+        SearchOp(namespace, filter=whole or None, limit=width if exact else 2 * width, query=text)
+        for text, width in zip(texts, widths, strict=True)
     ]
-    for condition in scope.narrow:
-        parts = [whole] if said else segments
-        searches += [SearchOp(space, filter={**one, **condition}, limit=_NARROW, query=queries[0]) for one in parts]
+    parts = [whole] if exact else filters
+    searches += [
+        SearchOp(namespace, filter={**part, **narrow}, limit=_NARROW_WIDTH, query=texts[0])
+        for narrow in scope.narrow
+        for part in parts
+    ]
     return searches
 
 
-async def _search_again(
+async def _search_segments(
     store: BaseStore,
     scopes: Sequence[Scope],
-    queries: Sequence[str],
+    texts: Sequence[str],
     widths: Sequence[int],
-    again: Sequence[tuple[int, int]],
-    found: list[list[list[SearchItem]]],
+    short: Sequence[tuple[int, int]],
+    proposed: list[list[list[SearchItem]]],
 ) -> None:
-    """Search each segment by itself where abandoned futures crowded the visible one out."""
+    """Search each segment by itself where abandoned futures have crowded the visible one out."""
     searches = [
-        SearchOp(scopes[scope].namespace, filter=segment, limit=widths[query], query=queries[query])
-        for scope, query in again
-        for segment in scopes[scope].segments
+        SearchOp(scopes[scope].namespace, filter=segment, limit=widths[text], query=texts[text])
+        for scope, text in short
+        for segment in scopes[scope].filters
     ]
-    results = await search_all(store, searches)
-    for scope, query in again:
-        count = len(scopes[scope].segments)
-        items = [item for hits in results[:count] for item in hits]
-        results = results[count:]
+    results = iter(await search_all(store, searches))
+    for scope, text in short:
+        items = [item for _ in scopes[scope].filters for item in next(results)]
         items.sort(key=lambda item: -(item.score if item.score is not None else -1.0))
-        found[scope][query] = items[: widths[query]]
+        proposed[scope][text] = items[: widths[text]]
 
 
-def _seen(scope: Scope, items: Sequence[SearchItem]) -> list[SearchItem]:
+def _visible(scope: Scope, items: Sequence[SearchItem]) -> list[SearchItem]:
     """Return those that may be seen of what no filter has gone through."""
-    through = dict(scope.timeline or ())
-    last = math.inf if scope.before is None else scope.before - 1
-    return [item for item in items if item.value["turn"] <= min(through.get(item.value["branch"], -1), last)]
+    return [item for item in items if scope.sees(Stamp.from_json(item.value))]
 
 
 async def _rankable(store: BaseStore, scope: Scope, best: list[list[SearchItem]]) -> list[list[SearchItem]]:
@@ -132,5 +304,5 @@ async def _rankable(store: BaseStore, scope: Scope, best: list[list[SearchItem]]
     scored = any(item.score is not None for items in best for item in items)
     if scored or getattr(store, "ranks_words", False) or not any(best):
         return best
-    every = await newest_items(store, scope.namespace, scope.segments)
-    return [every if items else items for items in best]
+    newest = await newest_items(store, scope.namespace, scope.filters)
+    return [newest if items else items for items in best]

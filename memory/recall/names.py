@@ -1,83 +1,248 @@
-"""Names: those of several words that a question names, such as “the Quiet Anvil”, and what has them as they stand.
+"""Names in a question: who speaks or is spoken of, names of several words, and by which other names they are known.
 
-Of a name that is made of common words, each word is in hundreds of records, and some of them have both, each of another
-name; word for word it is in few. So it is looked for by itself, too, and a record that has it as it stands weighs more
-than one in which its words are scattered.
+- "What did Mel say?" means the speaker Melanie: her name says who, not what.
+- Each word of "the Quiet Anvil" is in hundreds of records, and some have both words, each of another name. So a name of
+  several words is also searched for by itself, and a record that has it word for word weighs more.
+- "People call Goran the Heron" is found by the words of the question, but what else is known of Goran need not say so.
+  So the names of those whom a question calls otherwise are searched for too.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
-from questbook.memory.text.wording import fold_case
-from questbook.memory.text.words import STOP_WORDS
+from questbook.memory.store.any_store import AnyItem
+from questbook.memory.text.wording import fold_case, normalize
+from questbook.memory.text.words import STOP_WORDS, query_words, split_words
+from questbook.memory.timeline.records import Record
 
-_MOST = 3  # names of one question
-_LONGEST = 5  # words of a name; what is longer is a headline
+_MIN_NICKNAME = 3  # letters: "Mel" for Melanie
+_MOST_NAMES = 3  # of one question
+_LONGEST_NAME = 5  # words; what is longer is a headline
+_MOST_ALIASES = 3  # names that are added to one question
+_LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W_]+")
-_WITHIN = re.compile(r"[^\S\n]+|[-‐'’]")  # what stands between two words of a name
-_OPENS = frozenset('.!?:;…"“”„«»\n')  # what follows is capitalised whatever it is
+_BETWEEN = re.compile(r"[^\S\n]+|[-‐'’]")  # what may stand between two words of a name
+_OPENINGS = frozenset('.!?:;…"“”„«»')  # the word after one of these is capitalised whatever it is
+# Attributes under which a model notes another name of someone.
+_NAMING = frozenset(
+    {"name", "full name", "true name", "real name", "nickname", "alias", "aliases", "called", "known as"}
+    | {"also known as", "title", "epithet", "byname", "other name", "goes by"}
+)
+# Many bear a title, and things are called by adjectives too: alone and in small letters these are no names.
+_TITLES = frozenset(
+    _WORD.findall(
+        """
+        king queen prince princess emperor empress regent duke duchess earl count countess baron baroness
+        lord lady sir dame knight squire captain commander general admiral marshal sergeant lieutenant
+        soldier guard guardian watchman warden chief chieftain leader boss mayor sheriff judge chancellor
+        minister steward keeper master mistress elder bishop abbot abbess prior priest priestess monk nun
+        saint father mother brother sister son daughter uncle aunt doctor professor teacher scholar healer
+        wizard witch mage sorcerer sorceress druid bard hunter thief rogue merchant smith blacksmith
+        innkeeper miller baker butcher fisher farmer cook servant stranger boy girl man woman child
+        """
+    )
+)
+_ADJECTIVES = frozenset(
+    _WORD.findall(
+        """
+        red black white grey gray green blue brown yellow purple golden gold silver dark bright pale fair
+        old young ancient new elder younger older big small little great grand huge tall short long fat thin
+        stout strong weak brave bold wise clever kind gentle cruel mad angry merry happy sad quick swift
+        slow silent quiet loud blind deaf mute lame lost last first second third good bad evil wicked holy
+        true false just honest wild cold hot warm dead undead broken crooked bent cursed damned burned
+        scarred drowned tired hidden secret unknown nameless rich poor proud humble pretty ugly beautiful
+        bald bearded drunk sick mighty noble royal lucky unlucky dirty clean high low deep soft hard sharp
+        sweet bitter eternal immortal terrible one
+        """
+    )
+)
+_LIKE_ADJECTIVES = re.compile(r"(?:less|ful|ous|ish|able|eyed|haired|handed|legged|footed|toothed)$")
 
 
-def names_of(question: str, but: Iterable[str] = ()) -> list[str]:
-    """Return the names of several words that a question has, in small letters, without articles; at most three.
+# Speakers and subjects
 
-    They are told by their capitals: two words or more in a row, of which what begins a sentence is no more than the
-    first of two. A question without capitals names nobody so, and neither does one all in capitals.
+
+def named_in(question: str, names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return those of some names that a question names, each with the question's words that do, in small letters.
+
+    A name is named by any of its words, or by a capitalised word that it begins with ("Mel" for Melanie).
+    """
+    words = _LETTERS.findall(question)
+    small = {word.lower() for word in words}
+    nicknames = {word.lower() for word in words if word[0].isupper() and len(word.lower()) >= _MIN_NICKNAME}
+    named: dict[str, frozenset[str]] = {}
+    for name in names:
+        parts = set(split_words(name)) - STOP_WORDS
+        naming = small & parts | {word for word in nicknames if any(part.startswith(word) for part in parts)}
+        if naming:
+            named[name] = frozenset(naming)
+    return named
+
+
+def score_named(record: Record, speakers: Collection[str], subjects: Collection[str]) -> float:
+    """Return 1 if a record's speaker or subject is named, -1 if only another speaker is, else 0.
+
+    Args:
+        record: The record.
+        speakers: The speakers that the question names. A question that names several says nothing about who answers.
+        subjects: The subjects that it names.
+    """
+    if record.subject and record.subject in subjects:
+        return 1.0
+    if not record.speaker or len(speakers) != 1:
+        return 0.0
+    return 1.0 if record.speaker in speakers else -1.0
+
+
+def remove_words(question: str, words: Iterable[str]) -> str:
+    """Return a question without some words (in small letters); the question itself if nothing else is left."""
+    removed = set(words)
+
+    def keep(match: re.Match[str]) -> str:
+        return "" if re.split(r"['’]", match[0])[0].lower() in removed else match[0]
+
+    rest = re.sub(r"[^\W\d_]+(?:['’]s\b)?", keep, question)
+    return " ".join(rest.split()) if split_words(rest) else question
+
+
+def content_words(question: str, names: Collection[str]) -> list[str]:
+    """Return the words of a question that are looked up, without names of speakers; with them if it has no others.
 
     Args:
         question: Any text.
-        but: Words, in small letters, that are no part of a name.
+        names: Words to leave out, in small letters.
+    """
+    words = query_words(question)
+    return [word for word in words if word not in names] or words
+
+
+# Names of several words
+
+
+def find_names(question: str, ignored: Iterable[str] = ()) -> list[str]:
+    """Return the names of several words that a question has, in small letters, without articles; at most three.
+
+    Such a name is two or more capitalised words in a row. The first word of a sentence is capitalised anyway: it counts
+    only if one other word follows. A question without capitals, or all in capitals, has none.
+
+    Args:
+        question: Any text.
+        ignored: Words, in small letters, that are no part of a name.
     """
     if question.isupper():
         return []
     question = unicodedata.normalize("NFC", question)
-    out, found = STOP_WORDS.union(but), dict[str, None]()
-    for run in _capitalised(question):
+    skipped = STOP_WORDS.union(ignored)
+    names: dict[str, None] = {}
+    for run in _capitalised_runs(question):
         words = [fold_case(word[0]) for word in run]
-        kept = [number for number, word in enumerate(words) if word not in out]
-        if len(kept) > 2 and _begins(question, run[kept[0]].start()):
+        kept = [number for number, word in enumerate(words) if word not in skipped]
+        if len(kept) > 2 and _begins_sentence(question, run[kept[0]].start()):
             del kept[0]
         name = words[kept[0] : kept[-1] + 1] if len(kept) > 1 else []
-        if 0 < len(name) <= _LONGEST:
-            found[" ".join(name)] = None
-        if len(found) == _MOST:
+        if 0 < len(name) <= _LONGEST_NAME:
+            names[" ".join(name)] = None
+        if len(names) == _MOST_NAMES:
             break
-    return list(found)
+    return list(names)
 
 
-def holds(text: str, names: Iterable[str]) -> bool:
-    """Whether a text has one of some names, as `names_of` returns them, word for word."""
-    told = fold_case(text)
-    return any(all(word in told for word in name.split()) and _pattern(name).search(told) for name in names)
+def has_name(text: str, names: Iterable[str]) -> bool:
+    """Return whether a text has one of some names word for word, as `find_names` returns them."""
+    folded = fold_case(text)
+    return any(all(word in folded for word in name.split()) and _name_pattern(name).search(folded) for name in names)
 
 
 @lru_cache(maxsize=64)
-def _pattern(name: str) -> re.Pattern[str]:
+def _name_pattern(name: str) -> re.Pattern[str]:
     words = r"[\W_]+".join(map(re.escape, name.split()))
     return re.compile(rf"(?<![^\W_]){words}(?![^\W_])")
 
 
-def _begins(question: str, place: int) -> bool:
-    """Whether a sentence begins at a place."""
-    before = question[:place].rstrip(" \t")
-    return not before or before[-1] in _OPENS
+def _begins_sentence(question: str, start: int) -> bool:
+    before = question[:start].rstrip(" \t")
+    return not before or before[-1] in _OPENINGS or before[-1] == "\n"
 
 
-def _capitalised(question: str) -> list[list[re.Match[str]]]:
-    """Return the capitalised words of a question, those in a row together."""
+def _capitalised_runs(question: str) -> list[list[re.Match[str]]]:
+    """Return the capitalised words of a question, grouped by runs of them."""
     runs: list[list[re.Match[str]]] = []
     end = -1  # of the last word, if it was capitalised
     for word in _WORD.finditer(question):
         if not word[0][0].isupper() or word[0] == "I":
             end = -1
             continue
-        if end >= 0 and _WITHIN.fullmatch(question, end, word.start()):
+        if end >= 0 and _BETWEEN.fullmatch(question, end, word.start()):
             runs[-1].append(word)
         else:
             runs.append([word])
         end = word.end()
     return runs
+
+
+# Other names
+
+
+def find_aliases(recalled: Iterable[AnyItem], question: str) -> list[str]:
+    """Return names, not in the question, of those whom it calls by another name, best first; at most three.
+
+    The other name counts if the question has all of it in a row and as a name: capitalised, or with a word that is
+    neither a title nor an adjective ("the red door" means no Goran the Red). A title that is a record's subject is that
+    person's: "the king" whose name is noted.
+
+    Args:
+        recalled: What was recalled for the question: records of facts with `subject`, `attribute` and `value`.
+        question: The question.
+    """
+    asked = f" {normalize(question)} "
+    names: dict[str, str] = {}
+    for item in recalled:
+        if normalize(str(item.value.get("attribute", ""))) not in _NAMING:
+            continue
+        subject, value = (str(item.value.get(field, "")) for field in ("subject", "value"))
+        for alias, name in ((value, subject), (subject, value)):
+            if not _contains(asked, alias) or not normalize(name) or _contains(asked, name):
+                continue
+            if _is_distinctive(alias, titles=alias == subject) or _is_capitalised(alias, question):
+                names.setdefault(normalize(name), name)
+    return list(names.values())[:_MOST_ALIASES]
+
+
+def _contains(asked: str, name: str) -> bool:
+    words = normalize(name).removeprefix("the ")
+    return bool(words) and f" {words} " in asked
+
+
+def _is_distinctive(name: str, *, titles: bool) -> bool:
+    """Return whether a name has a word that is a name in small letters too; `titles`: titles count."""
+    common = STOP_WORDS | _ADJECTIVES | (frozenset() if titles else _TITLES)
+    return any(
+        not (word in common or word.isdecimal() or _LIKE_ADJECTIVES.search(word)) for word in normalize(name).split()
+    )
+
+
+def _is_capitalised(name: str, question: str) -> bool:
+    """Return whether a question has a name in capitals, and not only because a sentence begins with it."""
+    if question.isupper():
+        return False
+    question = unicodedata.normalize("NFC", question)
+    words = normalize(name).removeprefix("the ").split()
+    matches = list(_WORD.finditer(question))
+    asked = [normalize(match[0]) for match in matches]
+    starts = (n for n in range(len(asked) - len(words) + 1) if asked[n : n + len(words)] == words)
+    return any(_is_written_as_name(matches[start : start + len(words)], question) for start in starts)
+
+
+def _is_written_as_name(matches: Sequence[re.Match[str]], question: str) -> bool:
+    """Return whether all words are capitalised but stop words, and one of them not because a sentence begins."""
+    telling = [match for match in matches if len(matches) == 1 or normalize(match[0]) not in STOP_WORDS]
+    own = [match for match in telling if match[0] != "I" and _before(question, match.start()) not in _OPENINGS]
+    return bool(own) and all(match[0][0].isupper() for match in telling)
+
+
+def _before(text: str, end: int) -> str:
+    return text[:end].rstrip()[-1:] or "."

@@ -1,16 +1,17 @@
-"""Recall: what a timeline remembers that fits, over any LangGraph store, with or without a graph.
+"""Recall: find the records that help with a question, over any LangGraph store, with or without a graph.
 
-The store finds candidates (`questbook.memory.recall.candidates`); the order is made here, from nothing but what the
-timeline may see: a sum of word scores over each record and its neighbours, of the cosine, and of what fits besides:
-who is named, when it was, how much it matters. So what other futures have written weighs nothing, and a store that
-only knows vectors finds names and numbers too. A checkpoint recalls the same for ever while it sees no more records
-than there are candidates, or the store proposes them by what the timeline sees.
+The store proposes candidates (`questbook.memory.recall.candidates`). The order is made here (`order`), from nothing but
+what the timeline may see: word scores of each record and its neighbours, the cosine, who is named, when it was, how
+much it matters. So what other futures have written weighs nothing, and a store that only knows vectors finds names and
+numbers too. A checkpoint always recalls the same, as long as it sees no more records than there are candidates, or the
+store proposes them by what the timeline sees.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -20,22 +21,31 @@ from langgraph.store.base import BaseStore
 
 from questbook.memory.embeddings.embedders import embedder_of
 from questbook.memory.recall.access import last_accesses
-from questbook.memory.recall.aliases import also_called
-from questbook.memory.recall.candidates import Scope
-from questbook.memory.recall.gather import Gathered, gather
-from questbook.memory.recall.names import holds, names_of
-from questbook.memory.recall.neighbours import Place, latest_of
+from questbook.memory.recall.candidates import (
+    NO_NEIGHBOUR,
+    OFFSETS,
+    Candidates,
+    RecordId,
+    Scope,
+    gather_candidates,
+)
+from questbook.memory.recall.names import (
+    content_words,
+    find_aliases,
+    find_names,
+    has_name,
+    named_in,
+    remove_words,
+    score_named,
+)
 from questbook.memory.recall.order import Evidence, Order
-from questbook.memory.recall.people import bonus, named_in, without
-from questbook.memory.recall.pool import Pool
-from questbook.memory.recall.query import Namespace, Query, Recalled, WeightedText, Weights
-from questbook.memory.recall.selection import fitting, folded, with_questions
-from questbook.memory.recall.time_fit import fit
-from questbook.memory.recall.times import When, read_when
-from questbook.memory.recall.words import content_words, scored_apart
-from questbook.memory.text.words import split_words
+from questbook.memory.recall.query import Namespace, Query, Recalled, WeightedText
+from questbook.memory.recall.times import AskedTime, read_asked_time, score_time
+from questbook.memory.text.bm25 import score_texts
+from questbook.memory.text.words import query_words, split_words
 from questbook.memory.timeline.privacy import WITHHELD, may_know
 from questbook.memory.timeline.records import utc_date
+from questbook.types import JSON
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,24 +53,27 @@ if TYPE_CHECKING:
 
 _LATEST = 100  # records that generative_agents looks at for being recent, whatever they say
 _MOST_DATES = 8  # days or months, each of which is searched by itself; a longer time needs no search of its own
-_WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
+_ANCHORS = 8  # records that may tell of the event that a question names
+_SAME = 0.9  # share of the words of two texts that both have, from which on they say the same
+_ASKS_WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
 
 
 async def recall(store: BaseStore, namespaces: Namespace | Sequence[Namespace], query: str | Query) -> list[Recalled]:
-    """Find the records that fit a question best, best first.
+    """Return the records that fit a question best, best first.
 
     Args:
         store: Any store.
         namespaces: Where the records of the timeline are, one namespace or several.
-        query: What to recall; a text alone is a question to all that is there.
+        query: What to recall. A text alone is a question to all records of the namespaces.
     """
-    asked = Query(query) if isinstance(query, str) else query
+    query = Query(query) if isinstance(query, str) else query
     spaces = _several(namespaces)
-    ranking = await _rank(store, spaces, asked)
-    if asked.aliases and (names := also_called(ranking.records, asked.text)):
-        ranking = await _rank(store, spaces, replace(asked, text="\n".join([asked.text, *names])))
-    chosen = fitting(folded(ranking.records, asked.limit), asked.limit, asked.budget, asked.cost or _tokens)
-    return chosen if ranking.evidence is None else with_questions(chosen, ranking.evidence.pool, ranking.evidence.near)
+    ranking = await _rank(store, spaces, query)
+    if query.aliases and (names := find_aliases(ranking.records, query.text)):
+        ranking = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
+    different = _fold_duplicates(ranking.records, query.limit)
+    chosen = _fit_budget(different, query.limit, query.budget, query.cost or _count_tokens)
+    return chosen if ranking.evidence is None else _add_questions(chosen, ranking.evidence)
 
 
 class _Ranking(NamedTuple):
@@ -70,37 +83,70 @@ class _Ranking(NamedTuple):
     evidence: Evidence | None
 
 
+class _Question(NamedTuple):
+    """What a query asks for.
+
+    Attributes:
+        text: The question.
+        time: The time that it names.
+        names: The names of several words that it has.
+        texts: What is searched for: the question and its hints without names of speakers; then the names, which bring
+            what has them and order nothing; last the anchor, if the time has one.
+    """
+
+    text: str
+    time: AskedTime
+    names: list[str]
+    texts: list[WeightedText]
+
+    @classmethod
+    def of(cls, query: Query) -> _Question | None:
+        """Read a query; None if it asks for nothing."""
+        if not query.texts:
+            return None
+        heaviest = max(query.texts, key=lambda text: text.weight)
+        text, present = heaviest.text, query.present
+        now = present.now or datetime.now(UTC)
+        time = read_asked_time(text, now, day=present.day, session=present.session)
+        speakers = frozenset(word for words in named_in(text, query.speakers).values() for word in words)
+        names = find_names(text, speakers)
+        texts = [WeightedText(remove_words(one.text, speakers), one.weight) for one in query.texts]
+        texts += [WeightedText(name, 0.0) for name in names]
+        texts += [WeightedText(time.anchor, heaviest.weight)] if time.anchor else []
+        return cls(text, time, names, texts)
+
+
 async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> _Ranking:
     """Put in order all that the store proposes and the viewer may know."""
-    timeline, before, lasting = query.timeline, query.before, query.lasting
-    asked = query.texts
-    if not asked or (timeline is not None and not timeline and not lasting):
+    question = _Question.of(query)
+    timeline, before = query.timeline, query.before
+    if question is None or (timeline is not None and not timeline and not query.lasting):
         return _Ranking([], None)
-    question, heaviest = (heavy := max(asked, key=lambda one: one.weight)).text, heavy.weight
-    present = query.present
-    when = read_when(question, present.now or datetime.now(UTC), day=present.day, session=present.session)
-    scopes = [Scope(space, timeline, before, _narrow(when)) for space in spaces]
-    scopes += [Scope(space) for space in lasting]
-    callers = frozenset(word for words in named_in(question, query.speakers).values() for word in words)
-    texts = [WeightedText(without(one.text, callers), one.weight) for one in asked]
-    names = names_of(question, callers)
-    texts += [WeightedText(name, 0.0) for name in names]  # they bring what has them, and order nothing
-    texts += [WeightedText(when.anchor, heaviest)] if when.anchor else []
+    rewinding = [Scope(space, timeline, before, _narrow_filters(question.time)) for space in spaces]
 
-    def known(value: Mapping[str, Any]) -> bool:
+    def may_show(value: Mapping[str, Any]) -> bool:
         return not value.get(WITHHELD) and (query.secrets or may_know(value, query.viewer))
 
     accessed: Mapping[str, str] = {}
-    besides: set[Place] = set()
+    wanted: set[RecordId] = set()
     if query.weights.scoring == "generative_agents" and timeline:
         turn = before or timeline[-1][1] + 1
         accessed = await last_accesses(store, query.accesses, timeline, turn) if query.accesses else {}
-        for scope in scopes[: len(scopes) - len(lasting)]:
-            besides |= {(scope.namespace, key) for key in accessed} | latest_of(scope, _LATEST)
-    gathered = await gather(store, scopes, texts, besides=besides, timeline=timeline, before=before, known=known)
-    evidence = await _evidence(gathered, question, texts, names, when, query.weights, query.speakers)
-    order = Order(evidence._replace(accessed=accessed, worth=_worth(store)), query.weights)
-    records: Iterable[Recalled] = _told(evidence, order, query.max_cosine_distance)
+        for scope in rewinding:
+            wanted |= {(scope.namespace, key) for key in accessed} | scope.latest(_LATEST)
+    candidates = await gather_candidates(
+        store,
+        [*rewinding, *map(Scope, query.lasting)],
+        question.texts,
+        wanted=wanted,
+        timeline=timeline,
+        before=before,
+        may_show=may_show,
+    )
+    evidence = await _weigh(candidates, question, query)
+    worth = float(getattr(embedder_of(store), "fusion_weight", 1.0))
+    order = Order(evidence._replace(accessed=accessed, cosine_worth=worth), query.weights)
+    records: Iterable[Recalled] = _in_order(evidence, order, query.max_cosine_distance)
     if query.refine is not None:
         records = await query.refine(list(records))
     elif query.aliases:
@@ -108,48 +154,41 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     return _Ranking(records, evidence)
 
 
-async def _evidence(
-    gathered: Gathered,
-    question: str,
-    texts: Sequence[WeightedText],
-    names: Sequence[str],
-    when: When,
-    weights: Weights,
-    speakers: Sequence[str],
-) -> Evidence:
-    """Weigh each candidate against the queries; the last of the texts is the anchor, if a time has one."""
+async def _weigh(candidates: Candidates, question: _Question, query: Query) -> Evidence:
+    """Compare each candidate with the question."""
     import numpy as np
 
-    pool, near = gathered.pool, gathered.pool.near()
-    voices = {str(value["speaker"]) for value in pool.values if value.get("speaker")} | set(speakers)
-    speaking = named_in(question, sorted(voices))
-    about = named_in(question, sorted({str(value["subject"]) for value in pool.values if value.get("subject")}))
-    out = frozenset(word for words in speaking.values() for word in words)
-    told = pool.texts()
-    words = await scored_apart(told, [content_words(one.text, out) for one in texts], near, weights.neighbours)
-    cosines = np.full((len(texts), len(pool)), np.nan)
-    for row, found in zip(cosines, gathered.cosines, strict=True):
-        row[list(found)] = list(found.values())
-    anchor = _anchor(words[-1], pool, when) if when.anchor else None
-    count = len(texts) - bool(when.anchor)
+    records, near = candidates.records, candidates.near()
+    texts = [record.text for record in records]
+    voices = {record.speaker for record in records if record.speaker} | set(query.speakers)
+    speakers = named_in(question.text, sorted(voices))
+    subjects = named_in(question.text, sorted({record.subject for record in records if record.subject}))
+    naming = frozenset(word for words in speakers.values() for word in words)
+    searched = [content_words(text.text, naming) for text in question.texts]
+    words = await asyncio.to_thread(score_texts, texts, searched, near, query.weights.neighbours)
+    time, count = question.time, len(question.texts)
+    anchor_turn = None
+    if time.anchor:
+        anchor_turn, count = _anchor_turn(words[-1], candidates, time), count - 1
+    nothing = np.zeros(len(records))
     return Evidence(
-        pool=pool,
+        candidates=candidates,
         near=near,
         words=words[:count],
-        cosines=cosines[:count],
-        queries=[one.weight for one in texts[:count]],
-        named=np.array([bonus(value, speaking, about) for value in pool.values]),
-        phrases=np.array([float(holds(text, names)) for text in told]) if names else np.zeros(len(pool)),
-        times=np.array([fit(when, value, anchor) for value in pool.values]) if when.said else np.zeros(len(pool)),
-        asks_when=_WHEN.search(question) is not None,
+        cosines=candidates.cosine_matrix()[:count],
+        text_weights=[text.weight for text in question.texts[:count]],
+        named=np.array([score_named(record, speakers, subjects) for record in records]),
+        phrases=np.array([float(has_name(text, question.names)) for text in texts]) if question.names else nothing,
+        times=np.array([score_time(time, record, anchor_turn) for record in records]) if time.is_named else nothing,
+        asks_when=_ASKS_WHEN.search(question.text) is not None,
     )
 
 
-def _told(evidence: Evidence, order: Order, farthest: float | None) -> Iterator[Recalled]:
-    """Tell the candidates in their order, each only when it is asked for."""
+def _in_order(evidence: Evidence, order: Order, farthest: float | None) -> Iterator[Recalled]:
+    """Yield the candidates in their order, but those that are too far away."""
     import numpy as np
 
-    pool = evidence.pool
+    candidates = evidence.candidates
     nearest = np.fmax.reduce(evidence.cosines)  # passes over NaN
     if np.isnan(nearest).all():
         farthest = None  # the store makes no vectors
@@ -157,69 +196,135 @@ def _told(evidence: Evidence, order: Order, farthest: float | None) -> Iterator[
         score = None if np.isnan(nearest[number]) else float(nearest[number])
         if farthest is not None and (score is None or 1 - score > farthest):
             continue
-        space, key = pool.places[number]
-        yield Recalled(key, dict(pool.values[number]), score, float(order.totals[number]), space, order.reason(number))
+        namespace, key = candidates.ids[number]
+        value, weight = candidates.records[number].stored, float(order.totals[number])
+        yield Recalled(key, value, score, weight, namespace, order.reason(number))
 
 
 def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:
     if namespaces and isinstance(namespaces[0], str):
         return [cast("Namespace", tuple(namespaces))]
-    return [tuple(one) for one in namespaces]
+    return [tuple(namespace) for namespace in namespaces]
 
 
-def _narrow(when: When) -> list[dict[str, Any]]:
-    """Return the conditions under which records of the time that is asked for are proposed besides.
+# Times
+
+
+def _narrow_filters(time: AskedTime) -> list[JSON]:
+    """Return store filters for records of the time that is asked for, which are proposed as well.
 
     They compare for equality alone: InMemoryStore fails on a range if any record lacks the field.
     """
-    found: list[dict[str, Any]] = []
-    if when.start is not None and when.end is not None:
-        first, last = (utc_date(then) for then in (when.start, when.end))
+    filters: list[JSON] = []
+    if time.start is not None and time.end is not None:
+        first, last = utc_date(time.start), utc_date(time.end)
         months = range(12 * first.year + first.month - 1, 12 * last.year + last.month)
         if (days := (last - first).days + 1) <= _MOST_DATES:
-            found += [{"date": f"{first + timedelta(days=n):%Y%m%d}".zfill(8)} for n in range(days)]
+            filters += [{"date": f"{first + timedelta(days=n):%Y%m%d}".zfill(8)} for n in range(days)]
         elif len(months) <= _MOST_DATES:
-            found += [{"month": f"{month // 12:04}{month % 12 + 1:02}"} for month in months]
-    if when.days is not None and when.days[0] == when.days[1]:
-        found.append({"day": when.days[0]})
-    if when.sessions is not None and when.sessions[0] == when.sessions[1]:
-        found.append({"session": when.sessions[0]})
-    return found
+            filters += [{"month": f"{month // 12:04}{month % 12 + 1:02}"} for month in months]
+    if time.days is not None and time.days[0] == time.days[1]:
+        filters.append({"day": time.days[0]})
+    if time.sessions is not None and time.sessions[0] == time.sessions[1]:
+        filters.append({"session": time.sessions[0]})
+    return filters
 
 
-def _anchor(scores: NDArray[np.float64], pool: Pool, when: When) -> int | None:
-    """Return the turn of the record that tells best what a question names; None if none tells half of it.
+def _anchor_turn(scores: NDArray[np.float64], candidates: Candidates, time: AskedTime) -> int | None:
+    """Return the turn of the record that best tells of the event that a question names.
 
-    None also if a record itself says "before the snow": the question asks for that record, not for what came before it.
+    None if no record tells half of it, or if one itself says "before the snow": then the question asks for that record,
+    not for what came before it.
+
+    Args:
+        scores: Of the candidates, by the words of the event.
+        candidates: The candidates.
+        time: The time that the question names.
     """
-    asked = set(content_words(when.anchor, frozenset()))
-    best = sorted(range(len(pool)), key=lambda n: (-scores[n], pool.values[n].get("turn") or 0, pool.places[n]))[:8]
-    split = [split_words(str(pool.values[number].get("text", ""))) for number in best]
-    if any(_says(words, when, asked) for words in split):
+    asked = set(query_words(time.anchor))
+    records, ids = candidates.records, candidates.ids
+    best = sorted(range(len(records)), key=lambda n: (-scores[n], records[n].stamp.turn, ids[n]))[:_ANCHORS]
+    split = [split_words(records[number].text) for number in best]
+    if any(_says_relation(words, time, asked) for words in split):
         return None
     for number, words in zip(best, split, strict=True):
-        told, turn = set(words), pool.values[number].get("turn")
-        # Inflected words count by their first letters; the order above has stems.
-        known = sum(
-            1
-            for word in asked
-            if any(other[: max(4, len(word) - 2)] == word[: max(4, len(word) - 2)] for other in told)
-        )
-        if isinstance(turn, int) and asked and 2 * known >= len(asked):
+        turn = records[number].stamp.turn
+        if turn and asked and 2 * _count_shared(asked, words) >= len(asked):
             return turn
     return None
 
 
-def _says(words: Sequence[str], when: When, asked: set[str]) -> bool:
-    """Whether words tell a relation with its event, such as "before the first snow"."""
-    reach = len(split_words(when.anchor)) + 2
-    return any(word == when.relation and asked <= set(words[n + 1 : n + 1 + reach]) for n, word in enumerate(words))
+def _says_relation(words: Sequence[str], time: AskedTime, asked: set[str]) -> bool:
+    """Return whether words name the relation and its event, such as "before the first snow"."""
+    reach = len(split_words(time.anchor)) + 2
+    return any(word == time.relation and asked <= set(words[n + 1 : n + 1 + reach]) for n, word in enumerate(words))
 
 
-def _worth(store: BaseStore) -> float:
-    """Return what the store's embedder says its cosine is worth beside words; 1 if it does not say."""
-    return float(getattr(embedder_of(store), "fusion_weight", 1.0))
+def _count_shared(asked: Iterable[str], words: Sequence[str]) -> int:
+    """Count the words asked for that a text has; inflected words are compared by their first letters."""
+    heads = [(word, max(4, len(word) - 2)) for word in asked]
+    return sum(any(other[:length] == word[:length] for other in words) for word, length in heads)
 
 
-def _tokens(one: Recalled) -> int:
-    return count_tokens_approximately([str(one.value.get("text", ""))])
+# What of the order is chosen: nothing twice, no more than fits, no answer without its question
+
+
+def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
+    """Fold records of one speaker that say the same into the best of them; return at most twice `limit` records."""
+    kept: list[Recalled] = []
+    compared: list[tuple[frozenset[str], object]] = []
+    for record in records:
+        words = frozenset(str(record.value.get("text", "")).casefold().split())
+        speaker = record.value.get("speaker")
+        same = next(
+            (n for n, (other, by) in enumerate(compared) if by == speaker and _say_the_same(words, other)), None
+        )
+        if same is not None:
+            kept[same] = kept[same]._replace(folded=(*kept[same].folded, record.key))
+        elif len(kept) >= 2 * limit:
+            break
+        else:
+            kept.append(record)
+            compared.append((words, speaker))
+    return kept
+
+
+def _say_the_same(words: frozenset[str], other: frozenset[str]) -> bool:
+    fewer, more = sorted((len(words), len(other)))
+    if not fewer or fewer < _SAME * more:
+        return False
+    both = len(words & other)
+    return both >= _SAME * (fewer + more - both)
+
+
+def _fit_budget(
+    records: Sequence[Recalled], limit: int, budget: int | None, cost: Callable[[Recalled], int]
+) -> list[Recalled]:
+    """Take the first few, or those that fit into a budget: one that does not is passed over for smaller ones."""
+    if budget is None:
+        return list(records[:limit])
+    kept: list[Recalled] = []
+    for record in records:
+        if len(kept) < limit and (tokens := cost(record)) <= budget:
+            kept.append(record)
+            budget -= tokens
+    return kept
+
+
+def _add_questions(records: Sequence[Recalled], evidence: Evidence) -> list[Recalled]:
+    """Give each answer the question that it belongs to, unless that is recalled itself."""
+    candidates = evidence.candidates
+    numbers = [candidates.number((record.namespace, record.key)) for record in records]
+    with_questions = []
+    for record, number in zip(records, numbers, strict=True):
+        before = NO_NEIGHBOUR if number is None else int(evidence.near[number, OFFSETS.index(-1)])
+        if before != NO_NEIGHBOUR and before not in numbers:
+            question = candidates.records[before]
+            if question.text.rstrip().endswith("?"):
+                record = record._replace(question=question.stored)
+        with_questions.append(record)
+    return with_questions
+
+
+def _count_tokens(record: Recalled) -> int:
+    return count_tokens_approximately([record.text])

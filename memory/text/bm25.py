@@ -6,7 +6,10 @@ few hundred candidates. All functions work element by element on numpy arrays, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from questbook.memory.text.stems import count_stems, stem_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,3 +58,43 @@ def divide_by_maximum(scores: FloatsT) -> FloatsT:
 
     highest = np.fmax.reduce(scores, initial=0.0)
     return scores / highest if highest > _LEAST else scores.copy()
+
+
+def score_texts(
+    texts: Sequence[str],
+    queries: Sequence[Sequence[str]],
+    neighbours: NDArray[np.intp] | None = None,
+    shares: Sequence[float] = (),
+) -> NDArray[np.float64]:
+    """Score texts by the words of queries, among these texts alone; the words of neighbours count less.
+
+    A neighbour's words are counted as if they were in the text, each as a share of a word (BM25F with one length).
+
+    Args:
+        texts: The texts.
+        queries: The words of each query, as `questbook.memory.text.words.query_words` gives them.
+        neighbours: The numbers of each text's neighbours, shape (texts, shares); -1 where there is none.
+        shares: What a word is worth in each of the neighbours; in the text itself it is worth 1.
+
+    Returns:
+        Scores of 0 or more, shape (queries, texts).
+    """
+    import numpy as np
+
+    stems = [[stem for stem in dict.fromkeys(stem_words(words)) if stem] for words in queries]
+    rows = {stem: row for row, stem in enumerate(dict.fromkeys(stem for of_query in stems for stem in of_query))}
+    scores = np.zeros((len(queries), len(texts)))
+    if not rows or not texts:
+        return scores
+    counts, sizes = count_stems(texts, list(rows))
+    having = np.count_nonzero(counts, axis=1)[:, None]
+    if neighbours is not None:
+        padded_counts, padded_sizes = np.pad(counts, ((0, 0), (0, 1))), np.pad(sizes, (0, 1))  # an empty text for -1
+        for column, share in enumerate(shares):
+            if share:
+                counts += share * padded_counts[:, neighbours[:, column]]
+                sizes += padded_sizes[neighbours[:, column]]
+    weights = word_weight(word_rarity(len(texts), having), counts, sizes, float(sizes.mean()))
+    for number, of_query in enumerate(stems):
+        scores[number] = weights[[rows[stem] for stem in of_query]].sum(axis=0)
+    return scores

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from noted_facts import noted
 
-from questbook.memory.recall.aliases import also_called
+from questbook.memory.recall.names import find_aliases
 from questbook.memory.recall.query import Recalled
 
 
@@ -30,18 +30,18 @@ HERON = known("Goran", "nickname", "the Grey Heron")
     ],
 )
 def test_the_other_name_is_returned_unless_the_question_has_it(question, names):
-    assert also_called([HERON], question) == names
+    assert find_aliases([HERON], question) == names
 
 
 @pytest.mark.parametrize("attribute", ["alias", "Also known as", "true name"])
 def test_a_model_may_note_it_either_way_round(attribute):
-    assert also_called([known("The Grey Heron", attribute, "Goran")], "What of the Grey Heron?") == ["Goran"]
+    assert find_aliases([known("The Grey Heron", attribute, "Goran")], "What of the Grey Heron?") == ["Goran"]
 
 
 def test_what_is_no_name_is_none_and_three_are_enough():
-    assert also_called([known("Goran", "home", "the mill"), known("", "name", "x")], "Who is at the mill?") == []
+    assert find_aliases([known("Goran", "home", "the mill"), known("", "name", "x")], "Who is at the mill?") == []
     captains = [known(f"Oda {n}", "title", "captain") for n in range(5)]
-    assert also_called(captains, "I ask the Captain.") == ["Oda 0", "Oda 1", "Oda 2"]
+    assert find_aliases(captains, "I ask the Captain.") == ["Oda 0", "Oda 1", "Oda 2"]
 
 
 RED, KINGS = known("Goran", "alias", "the Red"), [known(name, "title", "King") for name in ("Oswin", "Aldric")]
@@ -59,7 +59,7 @@ RED, KINGS = known("Goran", "alias", "the Red"), [known(name, "title", "King") f
     ],
 )
 def test_a_common_word_calls_nobody(question):
-    assert also_called([RED, *KINGS], question) == []
+    assert find_aliases([RED, *KINGS], question) == []
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_common_word_calls_nobody(question):
     ],
 )
 def test_another_name_counts_where_it_stands_as_a_name(record, question, names):
-    assert also_called([record], question) == names
+    assert find_aliases([record], question) == names
 
 
 async def test_what_is_noted_under_the_name_is_recalled_by_the_other_name(new_game):

@@ -4,14 +4,14 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from questbook.memory.recall.time_fit import fit, story_day
-from questbook.memory.recall.times import When, names_time, read_when
+from questbook.memory.recall.times import AskedTime, names_time, read_asked_time, score_time, story_day
+from questbook.memory.timeline.records import Record
 
 NOW = datetime(2026, 3, 10, 15, 0, tzinfo=UTC)  # a Tuesday
 
 
 def span(query, now=NOW):
-    when = read_when(query, now, day=9, session=4)
+    when = read_asked_time(query, now, day=9, session=4)
     return (when.start.date().isoformat(), (when.end - timedelta(seconds=1)).date().isoformat()) if when.start else None
 
 
@@ -65,15 +65,15 @@ def test_spans(query, days):
     ],
 )
 def test_what_names_no_time(query):
-    assert not read_when(query, NOW, day=9, session=4).said
+    assert not read_asked_time(query, NOW, day=9, session=4).is_named
 
 
 def test_hours_and_minutes():
-    when = read_when("What did he say an hour ago?", NOW)
+    when = read_asked_time("What did he say an hour ago?", NOW)
     assert when.start < NOW - timedelta(hours=1) < when.end < NOW
-    assert read_when("half an hour ago", NOW).start > NOW - timedelta(minutes=40)
-    assert fit(when, {"said_at": (NOW - timedelta(hours=1)).isoformat()}) == 1
-    assert fit(when, {"said_at": (NOW - timedelta(days=1)).isoformat()}) < 0.01
+    assert read_asked_time("half an hour ago", NOW).start > NOW - timedelta(minutes=40)
+    assert score_time(when, Record.from_json({"said_at": (NOW - timedelta(hours=1)).isoformat()})) == 1
+    assert score_time(when, Record.from_json({"said_at": (NOW - timedelta(days=1)).isoformat()})) < 0.01
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_hours_and_minutes():
     ],
 )
 def test_sessions(query, sessions):
-    assert read_when(query, NOW, session=4).sessions == sessions
+    assert read_asked_time(query, NOW, session=4).sessions == sessions
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ def test_sessions(query, sessions):
      ("today", (9, 9)), ("twenty days", None), ("40 days ago", None)],
 )  # fmt: skip
 def test_the_storys_own_days(query, days):
-    assert read_when(query, NOW, day=9).days == days
+    assert read_asked_time(query, NOW, day=9).days == days
 
 
 def test_without_story_or_session_only_real_time_is_read():
-    when = read_when("yesterday, or last session", NOW)
+    when = read_asked_time("yesterday, or last session", NOW)
     assert when.days is None
     assert when.sessions is None
     assert when.start is not None
@@ -119,49 +119,53 @@ def test_without_story_or_session_only_real_time_is_read():
     ],
 )
 def test_events(query, relation, anchor):
-    when = read_when(query, NOW)
+    when = read_asked_time(query, NOW)
     assert (when.relation, when.anchor) == (relation, anchor)
 
 
 def test_a_date_is_no_event():
-    assert read_when("before the 3rd of May 2023", NOW).anchor == ""
+    assert read_asked_time("before the 3rd of May 2023", NOW).anchor == ""
 
 
 def test_days_change_at_the_players_midnight():
     tokyo = timezone(timedelta(hours=9))
     now = datetime(2026, 3, 10, 1, 0, tzinfo=tokyo)
-    when = read_when("yesterday", now)
-    assert fit(when, {"said_at": "2026-03-09T14:59:00+00:00"}) == 1, "23:59 in Tokyo"
-    assert fit(when, {"said_at": "2026-03-09T15:01:00+00:00"}) < 1, "0:01 in Tokyo, today"
-    assert fit(when, {"said_at": "2026-03-09T14:59:00"}) == 1, "without an offset: UTC"
+    when = read_asked_time("yesterday", now)
+    assert score_time(when, Record.from_json({"said_at": "2026-03-09T14:59:00+00:00"})) == 1, "23:59 in Tokyo"
+    assert score_time(when, Record.from_json({"said_at": "2026-03-09T15:01:00+00:00"})) < 1, "0:01 in Tokyo, today"
+    assert score_time(when, Record.from_json({"said_at": "2026-03-09T14:59:00"})) == 1, "without an offset: UTC"
 
 
 @pytest.mark.parametrize("value", [{}, {"said_at": ""}, {"said_at": "long ago"}, {"said_at": 7}, {"day": True}])
 def test_what_has_no_time_is_no_error_and_gets_nothing(value):
-    assert fit(read_when("yesterday, on day 3, last session", NOW, session=4), value) == 0
+    assert (
+        score_time(read_asked_time("yesterday, on day 3, last session", NOW, session=4), Record.from_json(value)) == 0
+    )
 
 
 def test_nearer_fits_better_and_what_lies_before_counts_double():
-    when = read_when("on 3 March", NOW)
-    fits = [fit(when, {"said_at": f"2026-03-0{day}T12:00:00+00:00"}) for day in (3, 4, 6, 9)]
+    when = read_asked_time("on 3 March", NOW)
+    fits = [score_time(when, Record.from_json({"said_at": f"2026-03-0{day}T12:00:00+00:00"})) for day in (3, 4, 6, 9)]
     assert fits == sorted(fits, reverse=True)
     assert fits[0] == 1 > fits[1] > fits[3] > 0
-    later, earlier = (fit(when, {"said_at": f"2026-03-{day}T00:00:00+00:00"}) for day in ("06", "01"))
+    later, earlier = (
+        score_time(when, Record.from_json({"said_at": f"2026-03-{day}T00:00:00+00:00"})) for day in ("06", "01")
+    )
     assert earlier < later
 
 
 def test_before_and_after_an_event():
-    when = When(relation="before", anchor="the storm")
-    before, there, after = (fit(when, {"turn": turn}, 20) for turn in (18, 20, 22))
+    when = AskedTime(relation="before", anchor="the storm")
+    before, there, after = (score_time(when, Record.from_json({"turn": turn}), 20) for turn in (18, 20, 22))
     assert before > there > after > 0
-    assert fit(when, {"turn": 18}, None) == 0
-    assert fit(when._replace(relation="after"), {"turn": 22}, 20) == before
+    assert score_time(when, Record.from_json({"turn": 18}), None) == 0
+    assert score_time(when._replace(relation="after"), Record.from_json({"turn": 22}), 20) == before
 
 
 def test_story_time_may_be_said_in_words():
-    assert story_day({"story_time": "Day 12, dusk"}) == 12
-    assert story_day({"story_time": "dusk"}) is None
-    assert story_day({"day": 3, "story_time": "day 4"}) == 3
+    assert story_day(Record.from_json({"story_time": "Day 12, dusk"})) == 12
+    assert story_day(Record.from_json({"story_time": "dusk"})) is None
+    assert story_day(Record.from_json({"day": 3, "story_time": "day 4"})) == 3
 
 
 @pytest.mark.parametrize("now", [datetime(1, 1, 1, 3, tzinfo=UTC), datetime(9999, 12, 31, 23, tzinfo=UTC)])
@@ -169,10 +173,10 @@ def test_story_time_may_be_said_in_words():
     "query", ["yesterday", "last year", "two weeks ago", "last weekend", "today", "in May", "next"]
 )
 def test_at_the_ends_of_the_calendar(now, query):
-    when = read_when(query, now)
+    when = read_asked_time(query, now)
     assert when.start is None or when.end is None or when.start <= when.end
     for said_at in (date.min.isoformat(), "9999-12-31T23:59:59+00:00"):
-        assert 0 <= fit(when, {"said_at": said_at}) <= 1
+        assert 0 <= score_time(when, Record.from_json({"said_at": said_at})) <= 1
 
 
 def test_what_names_a_time():

@@ -4,7 +4,7 @@ import pytest
 from stores import opened
 
 from questbook import HashEmbeddings
-from questbook.memory.recall.names import holds, names_of
+from questbook.memory.recall.names import find_names, has_name
 from questbook.memory.recall.query import Query, Weights
 from questbook.memory.recall.recall import recall
 
@@ -38,12 +38,12 @@ FACTS = ("u", "c", "facts")
     ],
 )
 def test_a_name_is_two_capitals_in_a_row_beside_what_begins_a_sentence(question, names):
-    assert names_of(question) == names
+    assert find_names(question) == names
 
 
 def test_words_of_those_who_speak_are_no_part_of_a_name():
-    assert names_of("What did Melanie Grey Heron say?", ["melanie"]) == ["grey heron"]
-    assert names_of("Has Melanie Stone said so?", ["melanie", "stone"]) == []
+    assert find_names("What did Melanie Grey Heron say?", ["melanie"]) == ["grey heron"]
+    assert find_names("Has Melanie Stone said so?", ["melanie", "stone"]) == []
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_words_of_those_who_speak_are_no_part_of_a_name():
     ],
 )
 def test_a_text_has_a_name_word_for_word_or_not(text, has):
-    assert holds(text, ["merry nail", "quiet anvil"]) is has
+    assert has_name(text, ["merry nail", "quiet anvil"]) is has
 
 
 @pytest.fixture(params=["faiss", "memory"])
