@@ -58,16 +58,16 @@ class _Insert(_Args):
 
 
 class _Replace(_Args):
-    """Replace text in a section of your core memory. The old text must stand there exactly, and once."""
+    """Replace text in a section of your core memory. The old text must occur there exactly once."""
 
-    old_content: str = Field(description="Text that stands in the section, to the letter, and only once.")
-    new_content: str = Field(description="What stands there afterwards.")
+    old_content: str = Field(description="Text of the section, to the letter, that occurs in it only once.")
+    new_content: str = Field(description="The text that takes its place.")
 
 
 class _Remove(_Args):
-    """Remove text from a section of your core memory. The text must stand there exactly, and once."""
+    """Remove text from a section of your core memory. The text must occur there exactly once."""
 
-    content: str = Field(description="Text that stands in the section, to the letter, and only once.")
+    content: str = Field(description="Text of the section, to the letter, that occurs in it only once.")
 
 
 class _Rethink(_Args):
@@ -167,7 +167,7 @@ def _find_all(text: str, wanted: str) -> list[int]:
 
 def _find_once(value: str, wanted: str, argument: str) -> int:
     if not wanted:
-        raise EditError(f"{argument}: got an empty text; send the text that stands in the section.")
+        raise EditError(f"{argument}: got an empty text; send text of the section.")
     offsets = _find_all(value, wanted)
     if len(offsets) == 1:
         return offsets[0]
@@ -175,7 +175,7 @@ def _find_once(value: str, wanted: str, argument: str) -> int:
         bare = _NUMBERED.sub("", wanted)
         if bare != wanted and _find_all(value, bare):
             raise EditError(f"{argument}: the line numbers are no part of the text; leave them out.")
-        raise EditError(f"{argument}: {_quote(wanted)} does not stand in the section.{_nearest(value, wanted)}")
+        raise EditError(f"{argument}: {_quote(wanted)} is not in the section.{_nearest(value, wanted)}")
     lines = [value.count("\n", 0, offset) + 1 for offset in offsets]
     shown = "; ".join(
         f"line {line}: {_context(value, offset, len(wanted))}"
@@ -183,8 +183,8 @@ def _find_once(value: str, wanted: str, argument: str) -> int:
     )
     more = f"; and {len(offsets) - _MAX_MATCHES} more" if len(offsets) > _MAX_MATCHES else ""
     raise EditError(
-        f"{argument}: {_quote(wanted)} stands {len(offsets)} times ({shown}{more}). Send more of the text around it, "
-        "so that it is clear which is meant."
+        f"{argument}: {_quote(wanted)} occurs {len(offsets)} times ({shown}{more}). Send more of the text around it, "
+        "so that only one place is meant."
     )
 
 

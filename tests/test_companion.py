@@ -56,7 +56,7 @@ async def test_a_failed_call_goes_back_to_the_model_and_changes_nothing(companio
     wrong = call("core_memory_replace", label="human", old_content="Bob", new_content="Al")
     await companion.say("I'm Al", say("Noted.", wrong), say("I had no name to correct."))
     assert companion.results[0].status == "error"
-    assert "does not stand in the section" in companion.results[0].text
+    assert "is not in the section" in companion.results[0].text
     assert companion.human == ""
     assert companion.reply == "I had no name to correct."
     assert companion.values["notices"] == []

@@ -20,7 +20,7 @@ def test_the_code_of_the_guide_runs():
         for code in (first, second)
     ]
     assert 'guest: {"description": "Who is staying.", "used": 11, "limit": 500, "value": "Ann, room 7"}' in outs[0]
-    assert '"Bob" does not stand in the section' in outs[0]
+    assert '"Bob" is not in the section' in outs[0]
     assert outs[1].splitlines()[-3:] == ["You like tea.", "Name: Ann", "Likes: tea"]
 
 

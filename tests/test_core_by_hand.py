@@ -60,8 +60,8 @@ async def test_a_new_thread_goes_on_with_the_edit(model, talk):
     [
         ("append", "persona", {"content": "Y"}, "'persona' is read-only"),
         ("rethink", "human", {"new_content": "x" * 41}, "would use 41 of 40 characters: shorten it by at least 1"),
-        ("replace", "human", {"old_content": "Bo", "new_content": "Al"}, '^"Bo" does not stand in the section'),
-        ("remove", "human", {"content": "n"}, "stands 4 times"),
+        ("replace", "human", {"old_content": "Bo", "new_content": "Al"}, '^"Bo" is not in the section'),
+        ("remove", "human", {"content": "n"}, "occurs 4 times"),
         ("append", "nobody", {"content": "x"}, "There is no section 'nobody'; there are persona, human, house"),
         ("rethink", "house", {"new_content": "x" * 61}, "would use 61 of 60"),
     ],
@@ -101,5 +101,5 @@ async def test_a_shared_section_changes_for_all_that_share_it_and_does_not_go_ba
     assert "No dogs." in str(model.asked("companion")[-1][0].content)
     await talk.history.undo()
     assert (await core_of(talk.app, talk.config, talk.context)).sections["house"].value == told
-    with pytest.raises(EditError, match="does not stand"):
+    with pytest.raises(EditError, match="is not in"):
         await edit(talk, "remove", "house", content="No cats.")

@@ -19,18 +19,18 @@ PAGE = CoreNotebook.of({"human": {"value": "Name: Ann", "limit": 20}})
         ("rethink", {"new_content": LONG * 2}),
     ],
 )
-def test_every_tool_is_held_to_it(tool, args):
+def test_every_tool_obeys_the_limit(tool, args):
     with pytest.raises(EditError, match="of 20 characters: shorten it by at least"):
         edit_core(PAGE, f"core_memory_{tool}", {"label": "human", **args})
 
 
 @pytest.mark.parametrize("by_model", [True, False])
-def test_patches_are_held_to_it_whoever_writes_them(by_model):
+def test_every_patch_obeys_the_limit(by_model):
     with pytest.raises(SectionFullError, match="would use 30 of 20"):
         PAGE.apply({"sections": {"human": {"value": LONG * 2}}}, by_model=by_model)
 
 
-async def test_the_reducer_is_held_to_it_and_the_page_stands(model):
+async def test_the_reducer_obeys_the_limit_and_does_not_change_the_page(model):
     talk = Companion(model, core={"human": {"value": "Name: Ann", "limit": 20}})
     await talk.say("hi", say("ok", call("core_memory_rethink", label="human", new_content=LONG * 2)), say("No."))
     assert "would use 30 of 20 characters" in talk.results[-1].text

@@ -25,7 +25,7 @@ def value(edited):
     return edited.page.sections["human"].value
 
 
-def test_append_adds_a_line_and_says_what_stands_there_now():
+def test_append_adds_a_line_and_shows_the_section():
     edited = done("append", content="Plays chess")
     assert value(edited) == "Name: Ann\nLikes tea\nLikes rain\nPlays chess"
     assert r"Likes rain\nPlays chess" in edited.text
@@ -40,7 +40,7 @@ def test_insert_takes_a_line_and_says_which_there_are():
     assert "send 0 to 3, or -1" in refused("insert", content="x", line=4)
 
 
-def test_replace_and_remove_take_text_that_stands_there_once():
+def test_replace_and_remove_take_text_that_occurs_once():
     assert value(done("replace", old_content="tea", new_content="coffee")).splitlines()[1] == "Likes coffee"
     assert value(done("remove", content="Likes tea")) == "Name: Ann\nLikes rain"
     assert value(done("remove", content="Likes rain")) == "Name: Ann\nLikes tea"
@@ -57,15 +57,15 @@ def test_text_that_is_absent_is_an_error_that_shows_the_nearest():
     assert "human, law" in told, "the labels"
 
 
-def test_text_that_stands_several_times_is_an_error_that_shows_where():
+def test_text_that_occurs_several_times_is_an_error_that_shows_where():
     told = refused("replace", old_content="Likes", new_content="Loves")
-    assert "stands 2 times" in told
+    assert "occurs 2 times" in told
     assert 'line 2: "Likes tea"' in told
     assert 'line 3: "Likes rain"' in told
     assert "3 times" in refused("remove", CoreNotebook.of({"human": "aaaa"}), content="aa"), "overlaps count"
 
 
-def test_pasted_line_numbers_are_named_as_what_they_are():
+def test_pasted_line_numbers_are_refused_by_name():
     assert "line numbers are no part" in refused("replace", old_content="2: Likes tea", new_content="x")
 
 

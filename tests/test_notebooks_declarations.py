@@ -64,7 +64,7 @@ def test_a_page_is_due_on_every_nth_turn_and_catches_up_without_losing_the_rhyth
 
 
 @pytest.mark.parametrize("turns", [0, -1, 1.5, True, "3"])
-def test_every_wants_a_whole_number_of_turns(turns):
+def test_every_needs_a_whole_number_of_turns(turns):
     with pytest.raises(DeclarationError, match=r"every\(.*expected a whole number of turns from 1"):
         every(turns)
 
@@ -186,7 +186,7 @@ def test_the_tool_describes_fields_of_any_type_without_references():
     assert page.render() == 'colour: "red"\nvisits: [{"times": 0, "last": "noon"}]\nwhen: "2026-05-01"'
 
 
-def test_a_field_whose_type_holds_itself_is_refused():
+def test_a_field_whose_type_contains_itself_is_refused():
     class TreeNotebook(Notebook):
         leaves: dict[str, Leaf] = {}
 

@@ -76,7 +76,7 @@ def test_the_dead_return_only_if_the_patch_says_how(page):
     assert after.people["Grix"].alive
 
 
-def test_striking_the_dead_from_the_page_does_not_let_them_return(page):
+def test_deleting_the_dead_from_the_page_does_not_let_them_return(page):
     without = page.apply({"people": {"Grix": None}}).page
     assert without.fallen == {"Grix": "slain"}
     with pytest.raises(PatchError, match=r"people\.grix"):

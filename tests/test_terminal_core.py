@@ -54,7 +54,7 @@ def test_edits_by_command_stay_and_what_does_not_fit_is_refused(home):
         "Core memory begins with your first message",
         "would use 46 of 40 characters: shorten it by at least 6",
         "Section 'persona' is read-only: tools and commands leave it alone.",
-        '"milk" does not stand in the section.',
+        '"milk" is not in the section.',
         "There is no section humen set x; there are persona, human, to do, house. Did you mean human?",
         "or clear; got frobnicate x.",
         "or clear; got edit.",
