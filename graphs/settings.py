@@ -1,4 +1,4 @@
-"""Settings: what every graph can be told, and how a caller's words and the environment become it."""
+"""Settings of every graph, read from what the caller passes and from the environment."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Extra(BaseModel):
     """A section that an application adds to the prompt.
 
     Attributes:
-        text: What it says.
-        place: Whether it stands before or after the instructions.
+        text: Its text.
+        place: Its place: before or after the instructions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,18 +34,18 @@ class Extra(BaseModel):
 
 
 class Settings(BaseModel):
-    """Settings that graphs share: what the caller passes wins, then the environment, then the default.
+    """Settings that graphs share: the caller's value counts first, then the environment, then the default.
 
-    The environment variable of a field is QUESTBOOK_ and its name in capitals, as QUESTBOOK_MODEL; one that is no
-    plain value is written as JSON there.
+    The environment variable of a field is QUESTBOOK_ and its name in capitals, such as QUESTBOOK_MODEL; a value that is
+    not plain is written as JSON there.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
 
     STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "storyteller"
-    """Who answers when the model is 'offline'."""
+    """The built-in model that answers when the model is 'offline'."""
     CHAT_MODEL: ClassVar[BaseChatModel | None] = None
-    """A model made by the application, in place of the one that `model` names."""
+    """A model object of the application, in place of the one that `model` names."""
 
     model: str = Field(
         default=OFFLINE,
@@ -65,8 +65,8 @@ class Settings(BaseModel):
     )
     buffer: Literal["tokens", "turns", "summary", "unbounded"] = Field(
         default="tokens",
-        description="What stays in the prompt word for word: what fits in buffer_tokens; the last buffer_turns turns; "
-        "what is not summarised yet, with all but summary_offset turns summarised after each reply; or everything.",
+        description="Which turns stay in the prompt word for word: those that fit in buffer_tokens; the last "
+        "buffer_turns; those not summarised yet, with all but summary_offset summarised after each reply; or all.",
     )
     buffer_tokens: int = Field(
         default=4000, ge=200, description="Tokens of conversation kept word for word; older turns are summarised."
@@ -78,13 +78,13 @@ class Settings(BaseModel):
         default=2, ge=0, description="With buffer 'summary': turns that stay word for word; 0 summarises each at once."
     )
     summarizer: Literal["model", "extractive"] = Field(
-        default="model", description="Who summarises: the model, or sentences taken from what was said."
+        default="model", description="How to summarise: by the model, or by sentences taken from the turns."
     )
     summary_tokens: int = Field(default=400, ge=50, description="Tokens that the running summary may have.")
     prompt_order: tuple[str, ...] = Field(
         default=(),
         description="Names of the prompt's sections in the order wanted, 'instructions' among them; the rest follow. "
-        "What is named after 'messages' stands behind the conversation.",
+        "Those named after 'messages' are behind the conversation.",
     )
     prompt_sections: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")], Extra] = Field(
         default={}, description="Sections to add to the prompt: name to text and place, before or after instructions."
@@ -95,7 +95,7 @@ class Settings(BaseModel):
     )
     weights: Weights = Field(
         default=DEFAULT_WEIGHTS,
-        description="What recall goes by, as an object or its JSON; see memory/recall/query.py.",
+        description="How recall scores candidates, as an object or its JSON; see memory/recall/query.py.",
     )
     max_message_chars: int = Field(default=8000, ge=100, description="Longest message that a player may send.")
     model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
@@ -105,25 +105,29 @@ class Settings(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_environment(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        found = {name: os.environ.get(f"QUESTBOOK_{name.upper()}", "") for name in cls.model_fields}
-        said = {name: value for name, value in given.items() if value is not None}
-        return {name: _read(cls, name, value) for name, value in found.items() if value} | said
+    def _from_environment(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        environment = {name: os.environ.get(f"QUESTBOOK_{name.upper()}", "") for name in cls.model_fields}
+        passed = {name: value for name, value in values.items() if value is not None}
+        return {name: _read(cls, name, value) for name, value in environment.items() if value} | passed
 
     @classmethod
-    def of(cls, given: Any = None, **flags: Any) -> Self:
-        """Make a context of what a caller gave: a context, a mapping, an object with such attributes, or nothing.
+    def of(cls, values: Any = None, **flags: Any) -> Self:
+        """Make settings of the caller's values: settings, a mapping, an object with such attributes, or None.
+
+        Args:
+            values: The values.
+            flags: Values that go before them, unless they are None.
 
         Raises:
             SettingsError: A value is not allowed; the message names the field, the value and what is allowed.
         """
-        if isinstance(given, cls) and not flags:
-            return given
-        if isinstance(given, str | int | float | list | tuple | set):
-            raise SettingsError(f"The context: got {given!r:.80}; expected an object or a mapping with settings.")
-        fields = given if isinstance(given, Mapping) else {n: getattr(given, n, None) for n in cls.model_fields}
+        if isinstance(values, cls) and not flags:
+            return values
+        if isinstance(values, str | int | float | list | tuple | set):
+            raise SettingsError(f"The context: got {values!r:.80}; expected an object or a mapping with settings.")
+        fields = values if isinstance(values, Mapping) else {n: getattr(values, n, None) for n in cls.model_fields}
         try:
             return cls.model_validate({**fields, **{name: value for name, value in flags.items() if value is not None}})
         except ValidationError as error:
@@ -145,7 +149,7 @@ def own_name(name: str, own: str) -> str:
 
 
 def _read(settings: type[BaseModel], name: str, value: str) -> Any:
-    """Read an environment variable: fields that are no plain value are written as JSON."""
+    """Read an environment variable: values that are not plain are written as JSON."""
     if settings.model_fields[name].annotation in (str, int, float, bool) or not value.lstrip().startswith(("{", "[")):
         return value
     try:

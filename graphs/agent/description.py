@@ -1,4 +1,4 @@
-"""Agent: what an agent is made of, checked when it is built."""
+"""Agent: the parts of an agent, checked when it is built."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from questbook.notebooks import DeclarationError, Notebook, check_declarations, 
 HAND_OVER = "hand_over"
 """The tool by which an agent of a team hands a person over to another."""
 NODES = frozenset({"begin", "recall", "use_tools", "update_pages", "remember", "condense"})
-"""Nodes that an agent has beside one for each mode."""
+"""Nodes of every agent; each mode is a node, too."""
 SECTIONS = frozenset({"instructions", "summary", "memories", "missing", "due", "turns"})
-"""Sections that its prompts have beside the pages."""
+"""Sections of every agent's prompts; each page is a section, too."""
 
 
 @dataclass(frozen=True)
 class Mode:
-    """Something that an agent does for a while; at the beginning of each turn it is in the first mode that applies.
+    """Something that an agent does for a while. Each turn begins in the first mode that applies.
 
     Attributes:
         name: Name of the mode, and of the node that answers in it.
-        instructions: What the model is told in this mode, beside what it is told in all.
+        instructions: Instructions to the model in this mode, after those for all modes.
         fills: A notebook that is filled `once`: the mode is the interview that fills it, and applies until nothing
-            is missing on the page. What follows answers in the same turn.
-        when: Says of a state, whose pages are typed, whether the mode applies; None: always.
+            is missing on the page. Then the next mode answers in the same turn.
+        when: Given a state, whose pages are typed, returns whether the mode applies; None: always.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Mode:
     when: Callable[[Any], bool] | None = None
 
     def applies(self, state: Any) -> bool:
-        """Whether an agent in such a state is in this mode, unless an earlier one applies."""
+        """Whether this mode applies in a state; an earlier one that applies goes before it."""
         if self.fills is not None:
             page: Notebook = getattr(state, self.fills.channel())
             return not page.complete
@@ -47,16 +47,16 @@ class Mode:
 
 @dataclass(frozen=True)
 class Agent:
-    """What an agent is made of.
+    """The parts of an agent.
 
     Attributes:
-        name: Keeps its memories apart from those of others.
-        instructions: What the model is told in every mode.
-        notebooks: What is tracked; in the prompt they stand in this order.
+        name: Keeps its memories apart from those of other agents.
+        instructions: Instructions to the model in every mode.
+        notebooks: What is tracked; the prompt has them in this order.
         modes: What it does when. A notebook filled `once` that no mode fills gets an interview of its own, first.
-        buffer: Which turns stand in the prompt; None: what the settings say.
-        recall: How much of what was said earlier comes back; None: what the settings say.
-        tools: What the model may call in its replies, beside the notebooks that are written `on_demand`.
+        buffer: Which turns are in the prompt; None: as the settings say.
+        recall: How much of what was said earlier comes back; None: as the settings say.
+        tools: Tools for the replies; the notebooks that are written `on_demand` are tools, too.
         handoffs: Agents of the team to hand over to: node of the parent graph to when to do that.
         shared: Notebooks that several agents of a team write.
     """
@@ -97,21 +97,21 @@ class Agent:
         return bool(self.on_demand or self.tools or self.handoffs)
 
     def all_modes(self) -> list[Mode]:
-        """Its modes with those that need not be said: the interviews that none fills, and a last one that answers."""
+        """Its modes with those that need no declaration: interviews that no mode does, and a last mode that answers."""
         filled = {mode.fills for mode in self.modes}
         asked = [Mode(f"fill_{name}", fills=page) for name, page in self.interviewed.items() if page not in filled]
         answers = any(mode.fills is None and mode.when is None for mode in self.modes)
         return [*asked, *self.modes, *([] if answers else [Mode("respond")])]
 
     def mode(self, state: Any) -> Mode:
-        """Return the mode in which an agent in such a state is."""
+        """Return the mode that applies in a state."""
         return next(mode for mode in self.all_modes() if mode.applies(state))
 
     def named(self, name: str) -> Mode:
         """Return a mode by its name.
 
         Raises:
-            DeclarationError: There is none: the agent was built otherwise since the turn began.
+            DeclarationError: There is none: since the turn began, the agent was built with other modes.
         """
         for mode in self.all_modes():
             if mode.name == name:
@@ -120,13 +120,13 @@ class Agent:
         raise DeclarationError(f"The agent has no mode {name!r} any more; there are {known}. Begin a new turn.")
 
     def check(self, taken: Sequence[str]) -> None:
-        """Refuse a description that makes no sense.
+        """Check the parts.
 
         Args:
             taken: Channels that every agent has.
 
         Raises:
-            DeclarationError: The message names what is wrong, and what is allowed.
+            DeclarationError: Something is wrong; the message names it, and what is allowed.
         """
         if not isinstance(self.name, str) or not self.name.strip() or ":" in self.name:
             raise DeclarationError(f"name: got {self.name!r:.80}; expected a name without a colon, such as 'desk'.")
