@@ -10,14 +10,14 @@ from questbook.memory.timeline.timeline import record_key, visible_filters
 FACTS = ("u", "c", "facts")
 
 
-def noted(fact, branch, turn, ordinal=0, echoes=""):
+def noted(fact, branch, turn, ordinal=0, repeats=""):
     [read], _ = read_facts([fact])
     value = read.record() | Stamp(branch, turn).to_json() | {"at": turn_position(turn, ordinal)}
-    return FactDraft(record_key(branch, turn, "fact", ordinal), value, echoes)
+    return FactDraft(record_key(branch, turn, "fact", ordinal), value, repeats)
 
 
-async def say(store, fact, branch, turn, timeline=None, ordinal=0, echoes=""):
-    return await write_facts(store, FACTS, [noted(fact, branch, turn, ordinal, echoes)], timeline=timeline)
+async def say(store, fact, branch, turn, timeline=None, ordinal=0, repeats=""):
+    return await write_facts(store, FACTS, [noted(fact, branch, turn, ordinal, repeats)], timeline=timeline)
 
 
 async def seen(store, timeline=None):

@@ -108,3 +108,33 @@ def test_what_the_player_claims_is_no_secret_to_them():
         fact("Mira is a spy.", kind="secret", claimed_by="Mira"), told(player="I am a spy.", reply="Oda nods.")
     )
     assert found.kind == "rumour"
+
+
+def test_half_of_the_words_make_a_claim_and_more_than_half_an_aside():
+    lamp = fact("Red lamps burn brightly.")
+    assert classify_fact(lamp, told(player="Red lamps!", reply="Nobody answers.")).claimed_by == "Mira Holt"
+    assert classify_fact(lamp, told(player="Lamps!", reply="Nobody answers.")) == lamp
+    assert classify_fact(lamp, told(player="Red lamps!", reply="Something burns.")) == lamp
+    assert classify_fact(lamp, told(aside="red lamps please", reply="Nobody answers.")) == lamp
+    assert classify_fact(lamp, told(aside="red lamps burn", reply="Nobody answers.")).kind == "preference"
+    both = told(aside="red lamps burn", reply="Red lamps burn.")
+    assert classify_fact(lamp, both) == lamp, "the reply says as much of it"
+
+
+def test_a_claim_of_nobody_known_is_the_players():
+    origin = FactOrigin("I am a queen of the north.", "", "Oda shrugs.")
+    assert classify_fact(fact("A queen of the north came."), origin).claimed_by == "the player"
+
+
+def test_what_is_claimed_already_or_about_the_player_stays_as_it_is():
+    spoken = told(player="I am the heir of Harrow!", reply="Oda shrugs.")
+    for fields in ({"claimed_by": "Oda"}, {"of_player": True, "kind": "trait"}, {"kind": "promise"}):
+        heir = fact("Mira is the heir of Harrow.", **fields)
+        assert classify_fact(heir, spoken) == heir
+    oda_knows = fact("Goran hides a key.", kind="secret", claimed_by="Oda")
+    assert classify_fact(oda_knows, told(reply="Goran hides a key.")) == oda_knows
+
+
+def test_a_number_that_the_reply_says_too_is_no_claim():
+    gold = fact("Mira found 1000 gold.", value="1000 gold", subject="Mira")
+    assert classify_fact(gold, told(player="I find 1000 gold.", reply="You find 1000 gold, indeed.")) == gold

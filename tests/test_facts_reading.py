@@ -221,3 +221,55 @@ def test_what_a_model_tells_is_never_lost_among_odd_neighbours():
 def test_only_secrets_are_hidden():
     assert is_secret_record({"kind": "secret"})
     assert not any(is_secret_record({"kind": kind}) for kind in KINDS if kind != "secret")
+
+
+def test_a_text_that_is_too_long_is_cut_to_the_limit_and_told():
+    for field, limit in (("text", 1000), ("subject", 200), ("value", 200), ("claimed_by", 200), ("story_time", 200)):
+        [whole], notices = read({"text": "x", field: "y" * limit})
+        assert (getattr(whole, field), notices) == ("y" * limit, []), field
+        [cut], notices = read({"text": "x", field: "y" * (limit + 1)})
+        assert getattr(cut, field) == "y" * (limit - 1) + "…", field
+        assert notices == [f"A field was longer than {limit:,} characters and was cut (1×)."]
+
+
+def test_who_knows_a_fact_is_a_list_of_names_however_it_was_sent():
+    assert read({"text": "x", "known_by": "Goran, Mira; Goran"}).facts[0].known_by == ["Goran", "Mira"]
+    many = [f"Man {number}" for number in range(21)]
+    [fact], notices = read({"text": "x", "known_by": many})
+    assert fact.known_by == many[:20]
+    assert notices == ["More than 20 names knew a fact; the first ones were kept (1×)."]
+    assert read({"text": "x", "known_by": many[:20]}).notices == []
+    [fact], notices = read({"text": "x", "known_by": 7})
+    assert (fact.known_by, len(notices)) == ([], 1)
+
+
+def test_lists_and_numbers_in_a_field_are_written_out_and_control_characters_are_not():
+    [fact], _ = read({"text": "x", "value": ["a rope", 3, ""], "subject": 1.5, "attribute": "its\tplace\u2028now"})
+    assert (fact.value, fact.subject, fact.attribute) == ("a rope, 3", "1.5", "its place now")
+    assert read({"text": "x", "value": 10**15}).facts[0].value == str(10**15)
+    [fact], notices = read({"text": "x", "value": 10**15 + 1})
+    assert (fact.value, notices) == ("", ["A number was too large and was left out (1×)."])
+    assert read({"text": "x", "value": float("inf")}).facts[0].value == ""
+
+
+def test_what_is_said_of_the_player_is_theirs_only_as_a_preference_or_a_trait():
+    for kind, mine in (("preference", True), ("trait", True), ("event", False), ("secret", False)):
+        [fact], notices = read({"text": "x", "kind": kind, "about": "Player "})
+        assert (fact.of_player, bool(notices)) == (mine, not mine), kind
+    [claim], notices = read({"text": "x", "kind": "trait", "about": "player", "claimed_by": "Oda"})
+    assert (claim.kind, claim.of_player, len(notices)) == ("rumour", False, 1)
+    assert not read({"text": "x", "kind": "trait", "about": "story"}).facts[0].of_player
+
+
+@pytest.mark.parametrize(
+    ("kind", "read_as"), [("Lie ", "rumour"), ("vow", "promise"), ("state", "trait"), (7, "event")]
+)
+def test_other_words_for_a_kind_are_read(kind, read_as):
+    assert read({"text": "x", "kind": kind}).facts[0].kind == read_as
+
+
+def test_facts_that_agree_in_their_slot_are_no_contradiction():
+    _, notices = read(WHOLE, WHOLE | {"text": "He still lives at the mill."}, WHOLE | {"text": "y", "subject": "Oda"})
+    assert notices == []
+    claimed = WHOLE | {"text": "Goran lives at the inn.", "value": "the inn", "claimed_by": "Oda"}
+    assert read(WHOLE, claimed).notices == [], "a claim is in a slot of its own"

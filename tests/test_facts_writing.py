@@ -83,12 +83,12 @@ async def test_no_record_that_stands_is_written_again(store):
 
 
 async def test_what_was_recalled_is_not_new(store):
-    echo = {"text": "Goran lives at the mill.", "kind": "trait"}
-    done = await say(store, echo, "a", 8, [("a", 8)], echoes="a-2-exchange-0")
+    repetition = {"text": "Goran lives at the mill.", "kind": "trait"}
+    done = await say(store, repetition, "a", 8, [("a", 8)], repeats="a-2-exchange-0")
     assert (done.new, await seen(store)) == ([], [])
     assert await count_repetitions(store, FACTS, ["a-2-exchange-0"]) == {"a-2-exchange-0": 1}
     await say(store, home("the inn"), "a", 9, [("a", 9)])
-    await say(store, home("the mill"), "a", 10, [("a", 10)], echoes="a-2-exchange-0")
+    await say(store, home("the mill"), "a", 10, [("a", 10)], repeats="a-2-exchange-0")
     assert await holding(store) == ["Goran lives at the mill."], "unless it holds again after something else did"
 
 
@@ -145,15 +145,18 @@ async def test_a_batch_that_broke_in_the_middle_is_completed(after):
 
 
 class Failing(HashEmbeddings):
-    """Fails from some text on."""
+    """Fails once it has embedded as many texts as are left."""
 
     left = 10**9
 
-    def _embed(self, text):
-        self.left -= 1
+    def embed_documents(self, texts):
+        self.left -= len(texts)
         if self.left < 0:
             raise RuntimeError("no embedder")
-        return super()._embed(text)
+        return super().embed_documents(texts)
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
 
 
 async def test_an_embedder_that_fails_in_the_middle_writes_nothing(tmp_path):
