@@ -41,6 +41,12 @@ def test_words_that_each_side_lacks_part_two_facts_unless_all_fields_agree():
     assert not is_same_fact(record, longer), "too few words in common"
 
 
+def test_the_same_words_are_the_same_fact_where_no_slot_says_otherwise():
+    record = {"text": KETTLE, "value": "kettle"}
+    assert is_same_fact(record, {"text": KETTLE, "value": "spoon"})
+    assert is_same_fact(record | {"slot": "kettle|state"}, {"text": KETTLE, "value": "spoon"})
+
+
 def test_one_slot_has_one_value():
     record = {"text": "The gate is open.", "slot": "gate|state", "value": "open"}
     assert is_same_fact(

@@ -3,10 +3,14 @@
 import random
 
 import pytest
+from langgraph.store.base import GetOp
+from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, holding, home, say, seen
 from stores import KINDS, opened
 
+from questbook.memory.facts.marks import write_judgements
 from questbook.memory.facts.validity import count_repetitions, keep_valid, slot_history
+from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 
 
@@ -151,3 +155,50 @@ async def test_wherever_one_goes_in_a_tree_of_games_the_facts_are_those_of_the_w
     for timeline, _, known in model.places[1:]:
         due = sorted(f"{subject} lives at {value}." for subject, value in known.items())
         assert await holding(store, list(timeline)) == due
+
+
+async def test_history_as_of_then_knows_no_later_judgement(store):
+    await say(store, home("the mill"), "a", 1, [("a", 1)])
+    await write_judgements(store, FACTS, [(record_key("a", 1, "fact"), "x")], Stamp("a", 4).to_json())
+    for before, until in ((None, 4), (5, 4), (4, None)):
+        [period] = await slot_history(store, FACTS, "Goran", "home", timeline=[("a", 9)], before=before)
+        assert (period.since, period.until, period.record.value) == (1, until, "the mill")
+
+
+async def test_a_judgement_ends_a_fact_before_its_successor_does_and_what_was_forgotten_has_no_history(store):
+    for turn, where in ((1, "the mill"), (3, "the inn"), (6, "the bay")):
+        await say(store, home(where), "a", turn, [("a", turn)])
+    await write_judgements(store, FACTS, [(record_key("a", 1, "fact"), "x")], Stamp("a", 2).to_json())
+    await store.adelete(FACTS, record_key("a", 3, "fact"))
+    periods = await slot_history(store, FACTS, "Goran", "home", timeline=[("a", 9)])
+    assert [(one.record.value, one.since, one.until) for one in periods] == [("the mill", 1, 2), ("the bay", 6, None)]
+
+
+async def test_asking_what_holds_lets_no_judgement_live_longer():
+    gets = []
+
+    class Recording(InMemoryStore):
+        async def abatch(self, ops):
+            ops = list(ops)
+            gets.extend(op for op in ops if isinstance(op, GetOp))
+            return await super().abatch(ops)
+
+    store = Recording()
+    await say(store, home("the mill"), "a", 1, [("a", 1)])
+    await write_judgements(store, FACTS, [(record_key("a", 1, "fact"), "x")], Stamp("a", 4).to_json())
+    gets.clear()
+    assert await holding(store, [("a", 9)]) == []
+    assert [op.refresh_ttl for op in gets] == [False, False], "the flag, and the judgement"
+
+
+async def test_of_a_slot_that_other_branches_changed_often_this_one_sees_its_own(store):
+    await say(store, home("the mill"), "a", 1, [("a", 1)])
+    for turn in range(2, 80):
+        await say(store, home(f"house {turn}"), "b", turn, [("a", 1), ("b", turn)])
+    assert await holding(store, [("a", 90)]) == ["Goran lives at the mill."]
+    await say(store, home("the inn"), "a", 90, [("a", 90)])
+    assert await holding(store, [("a", 90)]) == ["Goran lives at the inn."]
+    old = await store.aget(FACTS, record_key("a", 1, "fact"))
+    assert await keep_valid(store, [old], timeline=[("a", 90)]) == []
+    assert await keep_valid(store, [old], timeline=[("a", 90)], before=90) == [old]
+    assert await keep_valid(store, [old], timeline=[("a", 89)]) == [old]

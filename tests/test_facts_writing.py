@@ -10,9 +10,10 @@ from wordings import DIFFERENT, FIELDED, TEXTS
 
 from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings
 from questbook.memory.facts.likeness import is_same_fact
-from questbook.memory.facts.marks import MARKS
+from questbook.memory.facts.marks import MARKS, write_judgements
 from questbook.memory.facts.validity import count_repetitions
 from questbook.memory.facts.writing import write_facts
+from questbook.memory.timeline.records import Stamp
 
 
 @pytest.fixture(params=KINDS)
@@ -126,6 +127,14 @@ async def test_a_late_fact_strengthens_what_held_at_its_turn_and_not_what_took_i
     first, second = [item.key for item in sorted(await seen(store), key=lambda item: item.value["turn"])]
     assert list(done.repetitions.values()) == [first, second]
     assert await holding(store, line) == ["Goran lives at the inn."]
+
+
+async def test_a_late_fact_repeats_what_was_believed_at_its_turn_though_it_was_judged_wrong_since(store):
+    line, lamp = [("a", 9)], {"text": "The lamp of the tower is lit."}
+    await say(store, lamp, "a", 1, line)
+    await write_judgements(store, FACTS, [("a-1-fact-0", "x")], Stamp("a", 5).to_json())
+    assert await say(store, lamp, "a", 3, line) == ([], {"a-3-fact-0": "a-1-fact-0"}, [])
+    assert await say(store, lamp, "a", 6, line) == (["a-6-fact-0"], {}, [])
 
 
 @pytest.mark.parametrize("after", range(8))
