@@ -11,10 +11,10 @@ from storyteller_game import Game, tell
 
 from questbook.graphs.offline.storyteller import portrait
 from questbook.graphs.offline.storyteller.interview import REQUIRED, answer
+from questbook.graphs.offline.storyteller.language import as_said, load, table
 from questbook.graphs.offline.storyteller.portrait import read
 from questbook.graphs.offline.storyteller.recollection import Past, remember
 from questbook.graphs.offline.storyteller.tale import keys, tale
-from questbook.graphs.offline.storyteller.texts import as_said, load, table
 
 ASKED = {
     "name": "What is your name?",

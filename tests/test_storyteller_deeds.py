@@ -8,7 +8,7 @@ import pytest
 from storyteller_game import Game
 
 from questbook.graphs.offline.storyteller.intent import read
-from questbook.graphs.offline.storyteller.texts import table
+from questbook.graphs.offline.storyteller.language import table
 
 
 def test_the_dead_stay_dead_and_it_is_noted_how():

@@ -45,8 +45,6 @@ SENTENCES = [
     ("She grew up on the docks", "What is your background?", {"background": "grew up on the docks"}),
     ("revenge", "What is your goal?", {"goal": "revenge"}),
     ("I want to get my sister back", "What is your goal?", {"goal": "want to get my sister back"}),
-    ("I carry a rope and two daggers", "What is your name?", {"kit": {"rope": 1, "dagger": 2}}),
-    ("level 3, str 16 dex 14", "What is your name?", {"level": 3, "abilities": {"strength": 16, "dexterity": 14}}),
     ("She is tall with red hair", "What is your name?", {"appearance": "tall with red hair"}),
     ("I'm shy but stubborn", "What is your name?", {"personality": "shy, stubborn"}),
     ("I hate orcs", "Of what ancestry are you?", {"personality": "hate orcs"}),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import questbook.graphs.offline.storyteller
-from questbook.graphs.offline.storyteller.texts import load, pattern
+from questbook.graphs.offline.storyteller.language import load, pattern
 
 PACKAGE = Path(questbook.graphs.offline.storyteller.__file__).parent
 NAME = "questbook.graphs.offline.storyteller"

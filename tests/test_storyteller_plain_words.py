@@ -6,7 +6,7 @@ import pytest
 from storyteller_game import Game
 
 from questbook.graphs.offline.storyteller.intent import read
-from questbook.graphs.offline.storyteller.texts import spoken
+from questbook.graphs.offline.storyteller.language import spoken
 
 
 @pytest.mark.parametrize(

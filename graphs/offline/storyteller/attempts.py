@@ -6,9 +6,9 @@ import re
 
 from questbook.graphs.offline.storyteller import combat, people, places, plot
 from questbook.graphs.offline.storyteller.intent import Intent
+from questbook.graphs.offline.storyteller.language import stems
 from questbook.graphs.offline.storyteller.rules import check, skill_for
 from questbook.graphs.offline.storyteller.scene import Scene
-from questbook.graphs.offline.storyteller.words import stems
 
 _HARMLESS = re.compile(
     r"\b(?:cure|heal\w*|bless\w*|shield|armou?r|light|protection|sanctuary|invisib\w+|detect|on (?:me|myself))\b", re.I

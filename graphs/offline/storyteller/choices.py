@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from questbook.graphs.offline.storyteller import people
+from questbook.graphs.offline.storyteller.language import lower, series, upper
 from questbook.graphs.offline.storyteller.scene import Scene
-from questbook.graphs.offline.storyteller.texts import lower, series, upper
 
 _OFFERS = re.compile(
     r"(?:From here it goes to|From .+ you can go to|Ways lead to|You could|You might|Then again, you might|Press on)\b|"

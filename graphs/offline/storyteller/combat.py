@@ -6,9 +6,9 @@ import math
 import re
 
 from questbook.graphs.offline.storyteller import plot
+from questbook.graphs.offline.storyteller.language import fill, saying, table
 from questbook.graphs.offline.storyteller.rules import armour_class, attack_of, d20
 from questbook.graphs.offline.storyteller.scene import Scene
-from questbook.graphs.offline.storyteller.texts import fill, saying, table
 from questbook.types import JSON
 
 _FOE_STATES = ["barely scratched", "hurt", "hurt badly", "all but done"]

@@ -6,8 +6,8 @@ import re
 
 from questbook.graphs.offline.storyteller import plot
 from questbook.graphs.offline.storyteller.intent import Intent
+from questbook.graphs.offline.storyteller.language import fill, load, lower, upper
 from questbook.graphs.offline.storyteller.scene import HOURS, Scene
-from questbook.graphs.offline.storyteller.texts import fill, load, lower, upper
 
 _SITTING = re.compile(r"\W*(?:i\s+)?(?:sit|take a (?:break|short))", re.I)
 _SLEEPING = re.compile(r"\b(?:sleep|night|camp|long|bed|dawn)\b", re.I)

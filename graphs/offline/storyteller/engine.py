@@ -16,9 +16,9 @@ from questbook.graphs.offline.storyteller import (
     things,
 )
 from questbook.graphs.offline.storyteller.intent import Intent, read
+from questbook.graphs.offline.storyteller.language import lower, saying, spoken
 from questbook.graphs.offline.storyteller.notes import shorten
 from questbook.graphs.offline.storyteller.scene import RollWantedError, Scene, compose
-from questbook.graphs.offline.storyteller.texts import lower, saying, spoken
 from questbook.notebooks import merge_patch
 from questbook.types import JSON
 

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from questbook.graphs.offline.storyteller.texts import expression, load, pattern
+from questbook.graphs.offline.storyteller.language import expression, load, pattern
 from questbook.types import JSON
 
 

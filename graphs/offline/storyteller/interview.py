@@ -7,33 +7,10 @@ import random
 import re
 
 from questbook.graphs.offline.storyteller import portrait
-from questbook.graphs.offline.storyteller.texts import fill, load, saying
+from questbook.graphs.offline.storyteller.language import fill, load, pattern, saying
 from questbook.types import JSON
 
 REQUIRED = ("name", "ancestry", "class", "background", "goal")
-_FIELD_WORDS = {
-    "name": r"\bname\b",
-    "ancestry": r"\b(?:ancestry|race|people|species)\b",
-    "class": r"\b(?:class|calling|trade|job|profession)\b",
-    "background": r"\b(?:background|past|backstory|history)\b",
-    "goal": r"\b(?:goal|quest|motivation|aim)\b",
-}
-_SURPRISE = re.compile(
-    r"\b(?:surprise\s+me|(?:you|u)\s+(?:can\s+)?(?:choose|pick|decide)|random(?:ly)?|up\s+to\s+you|"
-    r"(?:choose|pick|decide|invent|fill\s+in|make\s+(?:it|something|one|me|them|everything))\s+(?:for\s+me|up|one|the\s+rest)|"
-    r"whatever\s+you\s+(?:like|want)|dealer['’]s\s+choice|anything\s+is\s+fine)\b",
-    re.I,
-)
-_HONEST = re.compile(
-    r"\b(?:who|what)\s+are\s+you\b|\bare\s+you\s+(?:an?\s+)?(?:ai|real|human|bot|llm|model|computer|machine)\b", re.I
-)
-_WANTS_IDEAS = re.compile(
-    r"\b(?:what|which|who)\b.*\b(?:can|could|may|should)\s+i\s+(?:be|play|choose|pick)\b|"
-    r"\b(?:options|choices|help|ideas?|examples?|suggest\w*|list)\b",
-    re.I,
-)
-_GREETS = re.compile(r"\W*(?:hi|hello|hey|greetings|good\s+\w+|start|begin|play|let['’]s)\b", re.I)
-_REFUSED = re.compile(r"\b(?:left as it is|error|expected|no such field|invalid|would render|wrong)\b", re.I)
 
 
 def answer(
@@ -56,13 +33,13 @@ def answer(
     open_fields = missing or [field for field in REQUIRED if not page.get(field)]
     if result:
         return _after_noting(result, page, open_fields, chance), None
-    if _HONEST.search(words):
+    if pattern("questions", "honest").search(words):
         return f"{saying('honest')} And now you: {_question(open_fields, chance)}", None
     field = asked_field(asked)
     insist = bool(field) and load("interview")["ideas"][field] in asked
     patch = portrait.read(words, field if field in open_fields else "", page, insist=insist)
     drawn: list[str] = []
-    if _SURPRISE.search(words):
+    if pattern("questions", "surprise").search(words):
         patch, drawn = _draw(words, patch, open_fields, chance)
     if not patch:
         return _ask_again(words, field if field in open_fields else "", asked, open_fields, chance), None
@@ -77,7 +54,7 @@ def asked_field(message: str) -> str:
     """Say which field the last question of a message is about; "" if about none."""
     question = (re.findall(r"[^.!?]*\?", message) or [""])[-1]
     own = (f for f in REQUIRED if any(text in message for text in load("interview")["questions"][f]))
-    return next(own, next((f for f in REQUIRED if question and re.search(_FIELD_WORDS[f], question, re.I)), ""))
+    return next(own, next(iter(_named_fields(question)), ""))
 
 
 def source(seed: int | None, *parts: str) -> random.Random:
@@ -88,7 +65,7 @@ def source(seed: int | None, *parts: str) -> random.Random:
 
 def _draw(words: str, patch: JSON, open_fields: list[str], chance: random.Random) -> tuple[JSON, list[str]]:
     """Fill from the tables what the player leaves to chance: the fields that they name, or all."""
-    patch = {field: value for field, value in patch.items() if not _SURPRISE.search(str(value))}
+    patch = {field: value for field, value in patch.items() if not pattern("questions", "surprise").search(str(value))}
     named = _named_fields(words)
     drawn = [field for field in open_fields if field not in patch and (not named or field in named)]
     return patch | {field: chance.choice(load("interview")["chance"][field]) for field in drawn}, drawn
@@ -130,8 +107,8 @@ def _ask_again(words: str, field: str, asked: str, open_fields: list[str], chanc
         return f"{_pick('welcome', chance)} {_question(open_fields, chance)}"
     field = field or open_fields[0]
     wanted = _named_fields(words)
-    if not _WANTS_IDEAS.search(words) and not (words.strip().endswith("?") and wanted):
-        opening = "Well met!" if _GREETS.match(words) else _pick("again", chance)
+    if not pattern("questions", "ideas").search(words) and not (words.strip().endswith("?") and wanted):
+        opening = "Well met!" if pattern("questions", "greeting").match(words) else _pick("again", chance)
         wanted = [field]
     else:
         opening = ""
@@ -141,7 +118,7 @@ def _ask_again(words: str, field: str, asked: str, open_fields: list[str], chanc
 
 
 def _after_noting(result: str, page: JSON, open_fields: list[str], chance: random.Random) -> str:
-    if _REFUSED.search(result):
+    if pattern("questions", "refused").search(result):
         reason = " ".join(result.split())[:200]
         return (
             f"That would not go on the page ({reason}) Say it to me once more, in other words? "
@@ -153,7 +130,7 @@ def _after_noting(result: str, page: JSON, open_fields: list[str], chance: rando
 
 
 def _named_fields(words: str) -> list[str]:
-    return [field for field, word in _FIELD_WORDS.items() if re.search(word, words, re.I)]
+    return [field for field in REQUIRED if pattern("questions", "fields", field).search(words)]
 
 
 def _pick(occasion: str, chance: random.Random) -> str:

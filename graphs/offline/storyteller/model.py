@@ -8,9 +8,9 @@ from questbook.graphs.offline.model import Answer, Call, OfflineModel
 from questbook.graphs.offline.prompt import Prompt
 from questbook.graphs.offline.storyteller import interview
 from questbook.graphs.offline.storyteller.engine import fold, resolve
+from questbook.graphs.offline.storyteller.language import saying
 from questbook.graphs.offline.storyteller.notes import facts_of, summarize, word_limit
 from questbook.graphs.offline.storyteller.recollection import Past, remember
-from questbook.graphs.offline.storyteller.texts import saying
 
 _MOST_ROLLS = 4
 _REFLECTION_TOOLS = frozenset({"Questions", "Reflection"})

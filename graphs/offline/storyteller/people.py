@@ -8,31 +8,27 @@ import re
 from questbook.graphs.offline.storyteller import plot
 from questbook.graphs.offline.storyteller.combat import size_up
 from questbook.graphs.offline.storyteller.intent import Intent
+from questbook.graphs.offline.storyteller.language import (
+    article,
+    as_said,
+    calls,
+    match,
+    pattern,
+    series,
+    short,
+    spoken,
+    stems,
+    upper,
+    vocabulary,
+)
 from questbook.graphs.offline.storyteller.scene import Scene
-from questbook.graphs.offline.storyteller.texts import article, as_said, series, spoken, upper
-from questbook.graphs.offline.storyteller.words import calls, match, short, stems, vocabulary
 from questbook.types import JSON
 
-_ASKS_NAME = re.compile(
-    r"\b(?:your (?:\w+ )?name|ask\w* .*\b(?:his|her|its|their) name|who (?:are you|you are|(?:he|she|it) is))\b", re.I
-)
-_ASKS_MATTER = re.compile(
-    r"\b(?:going on|happen(?:ed|ing)|do you want|news|rumours?|wrong|matter|troubles?|problems?|quest|job|work|help|"
-    r"everything|all)\b",
-    re.I,
-)
-_CLAUSE = re.compile(
-    r"\W*(?:who|what|where|when|why|how|which|whose|whom|if|whether|is|are|was|were|do|does|did|can|could|will|would|"
-    r"have|has|had|should|may|might)\b",
-    re.I,
-)
 _GREETINGS = {"afraid of you": "greeting_afraid", "hostile": "greeting_hostile"}
 """Attitude to the texts for a greeting."""
-_PRONOUN = re.compile(r"(?:him|her|them|it|everyone|everybody|people|around)", re.I)
 _ADDRESSING = frozenset(["talk", "ask", "tell", "give", "persuade", "intimidate", "deceive", "bribe", "plant"])
 """Verbs that turn to somebody."""
 _NAME = re.compile(r"(?<![\w'’-])[A-ZÀ-ÖØ-Þ][\w'’-]+(?:\s+(?:(?:of|the|von|van|de)\s+)*[A-ZÀ-ÖØ-Þ][\w'’-]+)*")
-_PAST = re.compile(r"\b(?:was|were|did|had|remember|recall|remind|know|my|our|i|me)\b", re.I)
 
 
 def talk(scene: Scene, intent: Intent) -> None:
@@ -71,7 +67,11 @@ def ask(scene: Scene, intent: Intent) -> None:
     """Ask somebody about something."""
     here = scene.people_here()
     person = scene.story.person(intent.whom, here)
-    if person is None and not _PRONOUN.fullmatch(intent.whom) and (absent := scene.story.person(intent.whom)):
+    if (
+        person is None
+        and not pattern("questions", "them").fullmatch(intent.whom)
+        and (absent := scene.story.person(intent.whom))
+    ):
         return miss(scene, absent)
     person = person or who_knows(scene, intent.what) or next(iter(here), None)
     if person is None:
@@ -96,7 +96,7 @@ def who_knows(scene: Scene, words: str) -> str | None:
 
 def answer_aloud(scene: Scene, intent: Intent) -> bool:
     """Let somebody here answer a question that is about their business and not about the past; False if none can."""
-    person = None if _PAST.search(intent.said) else who_knows(scene, intent.what)
+    person = None if pattern("questions", "past").search(intent.said) else who_knows(scene, intent.what)
     if person:
         answer(scene, person, intent.what)
     return person is not None
@@ -109,9 +109,9 @@ def answer(scene: Scene, person: str, words: str) -> None:
     topic = max(topics, key=lambda t: len(said & stems(t["on"])), default=None)
     if topic is None or not said & stems(topic["on"]):
         topic = None
-        if _ASKS_NAME.search(scene.words):
+        if pattern("questions", "name").search(scene.words):
             return _introduce(scene, person)
-        if _ASKS_MATTER.search(scene.words):
+        if pattern("questions", "matter").search(scene.words):
             topic = next((t for t in topics if _is_open(scene, person, t) and not _is_told(scene, person, t)), None)
     scene.meet(person)
     scene.mark(f"greeted {person}")
@@ -230,7 +230,7 @@ def _no_answer(scene: Scene, person: str, words: str) -> None:
         return _last_seen(scene, missed)
     others = untold(scene, person) or ["the weather"]
     about = as_said(" ".join(words.split()), scene.words)
-    about = "that" if not about or len(about) > 50 or _CLAUSE.match(about) else about
+    about = "that" if not about or len(about) > 50 or pattern("questions", "clause").match(about) else about
     other = others[scene.beat % len(others)]
     return scene.tell("no_topic", who=name, topic=about, topic_c=upper(about), other=other, other_c=upper(other))
 

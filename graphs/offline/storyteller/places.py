@@ -7,17 +7,11 @@ import re
 from questbook.graphs.offline.storyteller import combat, people, plot
 from questbook.graphs.offline.storyteller.choices import ways
 from questbook.graphs.offline.storyteller.intent import Intent
+from questbook.graphs.offline.storyteller.language import article, as_said, match, pattern, series, stems, upper
 from questbook.graphs.offline.storyteller.scene import Scene, listed
-from questbook.graphs.offline.storyteller.texts import article, as_said, series, upper
-from questbook.graphs.offline.storyteller.words import match, stems
 
 _PLACE = re.compile(r"(?:around|here|me|room|place|area|surroundings|everything)(?: \w+ly)?", re.I)
 _ONWARD = re.compile(r"(?:back|out|outside|away|on|onwards?|in|inside|along|there|)", re.I)
-_WHERE = re.compile(r"\b(?:where (?:is|are|can|do)|how (?:do|can) i (?:get|go|come|reach))\b", re.I)
-_WHO = re.compile(r"\b(?:who|what) (?:is|are|else is)(?: \w+)? (?:here|around|nearby)\b|\bwhere am i\b", re.I)
-_THIS = re.compile(
-    r"(?:he|she|it|they|this|that|him|her|them|(?:his|her|their|its) name)(?: (?:man|woman|person))?", re.I
-)
 
 
 def look(scene: Scene, intent: Intent) -> None:
@@ -103,14 +97,14 @@ def point_out(scene: Scene, intent: Intent) -> bool:
     if not re.match(r"\W*(?:where|how|what|who|which)\b", intent.said, re.I):
         return False
     roads = story["places"][scene.location()]["ways"]
-    if _WHERE.search(intent.said) and (towards := story.place(intent.what, roads)):
+    if pattern("questions", "where").search(intent.said) and (towards := story.place(intent.what, roads)):
         scene.aside(f"{upper(towards)} is {roads[towards]}; that is where the way from {scene.location()} goes.")
         return True
     shown = [story.names[person] for person in scene.people_here()] or scene.foes_here()
-    if shown and _THIS.fullmatch(intent.what):
+    if shown and pattern("questions", "this").fullmatch(intent.what):
         examine(scene, intent._replace(what=shown[0]))
         return True
-    if _WHO.search(intent.said):
+    if pattern("questions", "here").search(intent.said):
         describe(scene)
         return True
     return False

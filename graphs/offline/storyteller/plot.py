@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from questbook.graphs.offline.storyteller.language import lower, saying, stems
 from questbook.graphs.offline.storyteller.rules import check
 from questbook.graphs.offline.storyteller.scene import Scene, listed
 from questbook.graphs.offline.storyteller.tale import Tale, keys, tale
-from questbook.graphs.offline.storyteller.texts import lower, saying
-from questbook.graphs.offline.storyteller.words import stems
 from questbook.types import JSON
 
 _OF_A_TALE = ("tale", "truth", "deeds", "seen", "from", "fight", "moved", "left")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from questbook.graphs.offline.storyteller.texts import load, neat, pattern
+from questbook.graphs.offline.storyteller.language import load, neat, pattern
 from questbook.types import JSON
 
 _NAME_WORD = r"[A-Z][\w'’-]*"
@@ -29,12 +29,6 @@ _LABEL = re.compile(
 )
 _LABELS = {"race": "ancestry", "species": "ancestry", "looks": "appearance"}
 _ADJECTIVES = {"elven": "elf", "elvish": "elf", "dwarven": "dwarf", "orcish": "orc", "gnomish": "gnome"}
-_LEVEL = re.compile(r"\blevel\s*(?:is|:|=)?\s*(\d{1,2})\b|\b(\d{1,2})(?:st|nd|rd|th)[- ]level\b", re.I)
-_ABILITIES = ("strength", "dexterity", "constitution", "intelligence", "wisdom", "charisma")
-_SCORE = re.compile(r"\b(str|dex|con|int|wis|cha)[a-z]*\s*(?:is|of|at|:|=)?\s*(\d{1,2})\b", re.I)
-_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
-_NUMBERS = {word: number for number, word in enumerate(_NUMBER_WORDS.split())}
-_NUMBERS |= dict.fromkeys(("a", "an", "my", "the", "some", "his", "her"), 1)
 _TEXTS = ("name", "ancestry", "class", "background", "goal", "appearance", "personality")
 _LONGEST = {"name": 78, "ancestry": 78, "class": 78}
 _MOST_READ = 2000
@@ -83,11 +77,6 @@ def _is_talk(part: str) -> bool:
 def _sentences(text: str) -> JSON:
     """Read free sentences, clause by clause."""
     fields: JSON = {_LABELS.get(m[1].casefold(), m[1].casefold()): neat(m[2]) for m in _LABEL.finditer(text)}
-    if level := _LEVEL.search(text):
-        fields["level"] = int(level[1] or level[2])
-    scores = {m[1].casefold(): int(m[2]) for m in _SCORE.finditer(text)}
-    if scores:
-        fields["abilities"] = {a: scores[a[:3]] for a in _ABILITIES if 1 <= scores.get(a[:3], 0) <= 30}
     if name := _stated_name(text):
         fields["name"] = name
     clauses = [clause.strip(" ,.") for clause in pattern("portrait", "breaks").split(_LABEL.sub("", text))]
@@ -100,15 +89,12 @@ def _sentences(text: str) -> JSON:
 
 
 def _clause(clause: str, fields: JSON, *, first: bool) -> bool:
-    """Add to the fields what a clause says: a wish, a past, a kit, looks, a habit, or who one is; False if nothing."""
+    """Add to the fields what a clause says: a wish, a past, looks, a habit, or who one is; False if nothing."""
     rest, past = _after_self(clause, first=first), pattern("portrait", "pasts").fullmatch(clause)
     if rest is not None and not (past and fields.get("class")) and _identity(rest, fields):
         return True
     bare = neat(_LEAD.sub("", clause))
-    kit = pattern("portrait", "kit").fullmatch(clause)
-    if kit and not pattern("portrait", "not_kit").search(kit["what"]):
-        fields["kit"] = fields.get("kit", {}) | _things(kit["what"])
-    elif whence := pattern("portrait", "whence").fullmatch(clause):
+    if whence := pattern("portrait", "whence").fullmatch(clause):
         _add(fields, "background", neat(whence["what"]))
     elif past:
         _add(fields, "background", bare)
@@ -175,7 +161,7 @@ def _answer(text: str, asked: str, fields: JSON, insist: bool) -> str:
     while (joint := re.search(r"[,.!:]\s+", text)) and is_talk(text[: joint.start()]):
         text = text[joint.end() :]  # "hm, a clockmaker"
     if asked in ("background", "goal"):
-        return "" if told & {"name", "ancestry", "class", "kit", "background", "goal"} else neat(text)
+        return "" if told & {"name", "ancestry", "class", "background", "goal"} else neat(text)
     match = pattern("portrait", "self").match(text)
     plain = neat(_ARTICLE.sub("", text[match.end() if match else 0 :], count=1))
     if told or not plain:
@@ -185,7 +171,7 @@ def _answer(text: str, asked: str, fields: JSON, insist: bool) -> str:
         described = not re.sub(r"\b(?:and|but)\b|\W", "", _without_adjectives(plain))
         fits = len(plain.split()) <= 4 and nameable(plain) and not article and not described
         name = plain.title() if plain == plain.lower() else plain
-        return name if fits or (insist and not article) else ""
+        return name if fits or (insist and not article and not re.match(r"i\b", plain, re.I)) else ""
     words = _words(plain)
     acts = re.search(r"(?<!k)(?<!vik)(?<!l)ing$|(?<!bre)(?<!se)(?<!we)ed$|(?<!f)ly$|\w['’](?:ve|ll|re|m|d|t)\b", plain)
     kind = len(words) <= 3 and not set(words) & _not_a_kind() and not acts and not is_talk(words[-1])
@@ -222,23 +208,6 @@ def _stated_name(text: str) -> str:
         words = [word.capitalize() for word in words[:2]]
     name = " ".join(words).strip("'\"”“ ")
     return name if name and nameable(name) else ""
-
-
-def _things(text: str) -> dict[str, int]:
-    """Read a list of things: "a rope and two daggers"."""
-    things: dict[str, int] = {}
-    for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", text.strip(" .!"))[:12]:
-        words = part.strip(" .!").split()
-        number = 1
-        if words and (words[0].casefold() in _NUMBERS or words[0].isdecimal()):
-            number = _NUMBERS.get(words[0].casefold()) or min(999, max(1, int(words[0])))
-            words = words[1:]
-        thing = " ".join(words)
-        if number > 1 and thing.endswith("s") and not thing.endswith("ss"):
-            thing = thing[:-2] if thing.endswith(("shes", "ches", "sses", "xes")) else thing[:-1]
-        if thing and len(words) <= 5:
-            things[thing] = number
-    return things
 
 
 def _add(fields: JSON, field: str, text: str) -> None:

@@ -11,31 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from questbook.graphs.offline.storyteller.choices import is_offer
-from questbook.graphs.offline.storyteller.texts import addressed, fill, lower, table
-from questbook.graphs.offline.storyteller.words import bases, roots
+from questbook.graphs.offline.storyteller.language import addressed, bases, fill, lower, pattern, roots, table
 from questbook.types import JSON
 
 _TRUE_KINDS = ("event", "trait", "promise", "preference", "insight", "lore")
 """Kinds of memories that may be told as true; claims, rumours and secrets may not."""
 _ASK_AROUND = "You could ask around, or go and look."
 
-_OWN_DEED = re.compile(
-    r"\W*(?:what|whom?|which \w+|where|when|how|why) (?:did|have|had) (?:i|we) (?:\w+ly )?(?:do|done|take|taken|took|"
-    r"steal|stolen|buy|bought|get|got|give|given|sell|sold|drop|dropped|eat|eaten|drink|promised?|swear|attack\w*|"
-    r"hit|kill\w*)\b",
-    re.I,
-)
-_MET = re.compile(
-    r"\W*(?:who|whom|which people) (?:did|have|had) (?:i|we) (?:\w+ )?(?:meet|met|seen|know|known)\b", re.I
-)
-_WHETHER = re.compile(r"\W*(?:did|have|had) (?:i|we)\b", re.I)
-_HEARSAY = re.compile(
-    r"\bwhat (?:did|had|has|have|does|do) (?!(?:i|we)\b)(?P<who>.+?) (?:just |ever |already )?"
-    r"(?:say|said|tell|told|answer|answered|reply|replied|explain|explained|mention|mentioned)\b"
-    r"(?: to)?(?: me| us)?(?: (?:about|of|on|regarding|concerning)\b)?(?P<what>.*)",
-    re.I,
-)
-_SOMEBODY = re.compile(r"(?:he|she|they|it|you|that \w+|everybody|everyone|people|anybody|anyone)", re.I)
 _LEAST, _LEAST_WHETHER = 0.45, 0.7
 """Share of the question that a sentence must answer; "Did I eat the pie?" is not answered by a pie left alone."""
 _LIKING = {"notes": 0.06, "you": 0.05, "story": 0.0, "summary": -0.02}
@@ -94,7 +76,7 @@ def remember(subject: str, question: str, past: Past, chance: random.Random) -> 
     """
     exchanges = _exchanges(past)
     quotes = [_quote(trace) for trace in _hearsay(question, past.page, exchanges)]
-    if not quotes and _MET.match(question):
+    if not quotes and pattern("questions", "met").match(question):
         quotes = [f"{_portrait(name, person)}." for name, person in _entries(past.page.get("people"))]
     asked = roots(f"{subject} {question}")
     if not quotes and asked:
@@ -108,7 +90,7 @@ def remember(subject: str, question: str, past: Past, chance: random.Random) -> 
 
 
 def _unknown(subject: str, question: str, chance: random.Random) -> str:
-    if _OWN_DEED.match(question) or _WHETHER.match(question):
+    if pattern("questions", "own_deed").match(question) or pattern("questions", "whether").match(question):
         return "You think it over, and remember nothing of the kind."
     clause = re.match(r"\W*wh\w+ (?:do|did|does|had|has|have) ", question, re.I)  # "the baker say" alone is no phrase
     whole = not subject or (clause and question[clause.end() :].startswith(subject))
@@ -119,9 +101,9 @@ def _unknown(subject: str, question: str, chance: random.Random) -> str:
 
 def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trace]:
     """Choose up to three sentences that answer a question; rare words count for more than frequent ones."""
-    if _OWN_DEED.match(question):
+    if pattern("questions", "own_deed").match(question):
         traces = [trace for trace in traces if trace.source == "you" or trace.text.startswith("You ")]
-    least = _LEAST_WHETHER if _WHETHER.match(question) else _LEAST
+    least = _LEAST_WHETHER if pattern("questions", "whether").match(question) else _LEAST
     texts = [bases(roots(trace.text)) for trace in traces]
     spread = Counter(word for words in texts for word in words)
     weights = {word: math.log(1 + len(traces) / (1 + spread[word])) + 0.3 for word in asked}
@@ -140,7 +122,7 @@ def _best(asked: list[str], traces: Sequence[Trace], question: str) -> list[Trac
 
 def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[Trace]:
     """Find at most two paragraphs that answer "What did Joss say about the bell?"; none for another question."""
-    asked = _HEARSAY.search(question.strip(" ?.!"))
+    asked = pattern("questions", "hearsay").search(question.strip(" ?.!"))
     if asked is None or (asked["who"].casefold() == "you" and not asked["what"].strip()):
         return []
     who, others = _speakers(asked["who"], page)
@@ -159,7 +141,7 @@ def _hearsay(question: str, page: JSON, exchanges: Sequence[Exchange]) -> list[T
 
 def _speakers(called: str, page: JSON) -> tuple[set[str], set[str]]:
     """Return the words that name whom the player means, and those that name the other people of the page."""
-    who = set() if _SOMEBODY.fullmatch(called.strip()) else set(roots(called))
+    who = set() if pattern("questions", "somebody").fullmatch(called.strip()) else set(roots(called))
     others: set[str] = set()
     for name, person in _entries(page.get("people")):
         role = str(person.get("role") or "") if isinstance(person, Mapping) else ""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from questbook.graphs.offline.storyteller.language import load, stems
 from questbook.graphs.offline.storyteller.scene import Scene
-from questbook.graphs.offline.storyteller.texts import load
-from questbook.graphs.offline.storyteller.words import stems
 from questbook.types import JSON
 
 _VERB_SKILLS = {

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from questbook.graphs.offline.storyteller.language import fill, short, spoken, table, upper
 from questbook.graphs.offline.storyteller.tale import Tale, tale
-from questbook.graphs.offline.storyteller.texts import fill, spoken, table, upper
-from questbook.graphs.offline.storyteller.words import short
 from questbook.notebooks import merge_patch
 from questbook.types import JSON
 

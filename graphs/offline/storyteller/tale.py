@@ -8,8 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from questbook.graphs.offline.storyteller.texts import fill, load
-from questbook.graphs.offline.storyteller.words import match, short
+from questbook.graphs.offline.storyteller.language import fill, load, match, short
 
 _ORDINALS = ["Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth", "Ninth"]
 

@@ -6,10 +6,9 @@ import re
 
 from questbook.graphs.offline.storyteller import attempts, people, places, plot
 from questbook.graphs.offline.storyteller.intent import Intent
+from questbook.graphs.offline.storyteller.language import article, as_said, match, series, stems
 from questbook.graphs.offline.storyteller.rules import check, skill_roll
 from questbook.graphs.offline.storyteller.scene import Scene, listed
-from questbook.graphs.offline.storyteller.texts import article, as_said, series
-from questbook.graphs.offline.storyteller.words import match, stems
 from questbook.types import JSON
 
 _ALL = re.compile(r"(?:all|everything|anything|whatever|it|them|things?)\b", re.I)

@@ -1,4 +1,4 @@
-"""Written texts and how they are put together: the TOML files, placeholders, lists, articles, wishes."""
+"""Language: the texts in the TOML files, phrases put together, and words compared."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def pattern(name: str, *path: str) -> re.Pattern[str]:
 
 def expression(name: str, text: str) -> re.Pattern[str]:
     """Compile a regular expression with the pieces of a TOML file, as `pattern` does."""
-    parts = load(name)["parts"]
-    while match := re.search(rf"(?<!\?P)<({'|'.join(parts)})>", text):
+    parts = load(name).get("parts", {})
+    while parts and (match := re.search(rf"(?<!\?P)<({'|'.join(parts)})>", text)):
         text = text.replace(match[0], f"(?:{parts[match[1]]})")
     return re.compile(re.sub(r"\n\s*", "", text), re.IGNORECASE | re.DOTALL)
 
@@ -109,3 +109,66 @@ def as_said(bare: str, sentence: str) -> str:
     """Put before a noun the article that it was said with: "the hammer", and "your hammer" for "my hammer"."""
     match = re.search(rf"\b(the|an?|my|our|his|her|their)\s+{re.escape(bare)}(?!\w)", sentence, re.I) if bare else None
     return f"{'your' if (word := match[1].casefold()) in ('my', 'our') else word} {bare}" if match else bare
+
+
+@cache
+def vocabulary(name: str) -> frozenset[str]:
+    """Return one of the lists in words.toml."""
+    return frozenset(load("words")[name].split())
+
+
+def stems(text: str) -> set[str]:
+    """Break text into lower-case words without plain endings and small words."""
+    return {stem(word) for word in _split(text)} - vocabulary("small")
+
+
+def stem(word: str) -> str:
+    """Strip plural endings: "barrels" and "barrel" are one word."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        return word[:-1]
+    return word
+
+
+def match(text: str, entries: Mapping[str, str]) -> str | None:
+    """Find the entry (id to description) that shares most words with a text; None if none shares any."""
+    wanted = stems(text)
+    best, most = None, 0.0
+    for name, description in entries.items() if wanted else ():
+        shared = len(wanted & stems(description)) + (0.5 if stems(name) <= wanted else 0)
+        if shared > most:
+            best, most = name, shared
+    return best
+
+
+def short(name: str) -> str:
+    """Say a name as people say it: "Maren" for "Maren Holt", but "Old Tobb" whole."""
+    first = name.split()[0] if name.split() else name
+    return name if first.casefold() in vocabulary("titles") else first
+
+
+def calls(text: str, name: str) -> bool:
+    """Whether a text calls somebody by name: "Tobb" will do for "Old Tobb", but "old" will not."""
+    return bool((stems(short(name)) - vocabulary("titles")) & stems(text))
+
+
+def roots(text: str) -> list[str]:
+    """Return the words that count in a search of memory, in order, each once, in one form."""
+    words = (word for word in _split(text) if word not in vocabulary("plain"))
+    return list(dict.fromkeys(_alike().get(word) or _alike().get(stem(word)) or stem(word) for word in words))
+
+
+def bases(words: list[str]) -> set[str]:
+    """Add to words what past forms may come from: "kicked" answers to "kick", "hoped" to "hope", "robbed" to "rob"."""
+    past = [word for word in words if len(word) > 4 and word.endswith("ed")]
+    return {*words, *(word[:-cut] for word in past for cut in (1, 2, 3))}
+
+
+def _split(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.casefold().replace("'s", "").replace("’s", ""))
+
+
+@cache
+def _alike() -> dict[str, str]:
+    return {form: word for word, forms in load("words")["alike"].items() for form in forms.split()}
