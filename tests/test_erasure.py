@@ -143,7 +143,7 @@ def test_an_emptied_namespace_leaves_no_name_and_another_store_sees_it_anew(tmp_
 
 
 def test_snapshots_are_removed_with_what_they_were_made_of(tmp_path, monkeypatch):
-    monkeypatch.setattr("questbook.memory.store.vectors._WORTH_A_SNAPSHOT", 10)
+    monkeypatch.setattr("questbook.memory.store.vectors.SNAPSHOT_VECTORS", 10)
     with FaissStore.open(tmp_path / "memory.db") as store:
         for number in range(20):
             store.put(("a",), str(number), {"text": f"{SECRET} {number}"})

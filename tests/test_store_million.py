@@ -6,12 +6,14 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from questbook import FaissStore
+from questbook.memory.store.database import Database
 from questbook.memory.store.writes import Write, apply_write
 
 DIMS, COUNT, SMALL = 128, 1_000_000, 100
@@ -76,10 +78,10 @@ def test_a_million_memories(tmp_path):
         with opened(path) as store:
             for n in range(SMALL):
                 store.put(("small",), f"s{n}", {"text": str(2_000_000 + n)})
-    with opened(large) as store:
+    with closing(Database(large)) as database:
         for start in range(0, COUNT, 20_000):
             block = vectors(start, 20_000).astype("<f4")
-            with store._database.writing() as connection:  # as `put` does, without a million texts embedded one by one
+            with database.writing() as connection:  # as `put` does, without a million texts embedded one by one
                 for n, one in enumerate(block, start):
                     apply_write(connection, Write(("large",), str(n), f'{{"text":"{n}"}}', vectors=[one.tobytes()]))
 

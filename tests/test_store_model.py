@@ -5,8 +5,16 @@ import tempfile
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from questbook import FaissStore, HashEmbeddings
 from questbook.memory.store import vectors
@@ -26,8 +34,8 @@ class Model(RuleBasedStateMachine):
         self.home = Path(tempfile.mkdtemp())
         self.truth = {}
         self.dims = 32
-        self.worth, vectors._WORTH_A_SNAPSHOT = vectors._WORTH_A_SNAPSHOT, 3
-        self.dead, vectors._FEW_DEAD = vectors._FEW_DEAD, 2
+        self.worth, vectors.SNAPSHOT_VECTORS = vectors.SNAPSHOT_VECTORS, 3
+        self.dead, vectors.FEW_DEAD = vectors.FEW_DEAD, 2
         self.stores = [self.opened(), self.opened()]
 
     def opened(self):
@@ -37,7 +45,7 @@ class Model(RuleBasedStateMachine):
     def teardown(self):
         for store in self.stores:
             store.close()
-        vectors._WORTH_A_SNAPSHOT, vectors._FEW_DEAD = self.worth, self.dead
+        vectors.SNAPSHOT_VECTORS, vectors.FEW_DEAD = self.worth, self.dead
         shutil.rmtree(self.home)
 
     @initialize()
@@ -112,7 +120,17 @@ class Model(RuleBasedStateMachine):
             assert store.list_namespaces() == sorted({space for space, _ in self.truth})
 
 
+def example_settings(examples):
+    return settings(
+        max_examples=examples, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+
+
 TestModel = Model.TestCase
-TestModel.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestModel.settings = example_settings(15)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_long_random_sequences_agree_with_a_dictionary():
+    run_state_machine_as_test(Model, settings=example_settings(200))

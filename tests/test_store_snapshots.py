@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture
 def snapshotted(path, monkeypatch):
     """A store whose shard has a snapshot, and rows that came after it."""
-    monkeypatch.setattr(vectors, "_WORTH_A_SNAPSHOT", 10)
+    monkeypatch.setattr(vectors, "SNAPSHOT_VECTORS", 10)
     with FaissStore.open(path) as store:
         for n in range(30):
             store.put(("a",), str(n), {"text": f"memory of day {n}"})
@@ -46,7 +46,7 @@ def test_a_snapshot_is_used_with_the_rows_since(snapshotted, monkeypatch):
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "gone", "garbage"])
 def test_a_damaged_snapshot_costs_time_only(snapshotted, suffix, damage, monkeypatch):
     expected = answers(snapshotted)
-    monkeypatch.setattr(vectors, "_WORTH_A_SNAPSHOT", 10**9)  # leave it damaged
+    monkeypatch.setattr(vectors, "SNAPSHOT_VECTORS", 10**9)  # leave it damaged
     file = next(snapshot_path(snapshotted, 1).parent.glob(f"*{suffix}"))
     content = bytearray(file.read_bytes())
     if damage == "gone":

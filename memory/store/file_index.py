@@ -25,7 +25,9 @@ Progress = Callable[[int, int], None]
 """Called with the number of items that are done and the number of all items."""
 
 _log = logging.getLogger(__name__)
-_AT_ONCE = 256  # items that are embedded in one call and written in one transaction
+ITEMS_AT_ONCE = 256
+"""Items that are embedded in one call and written in one transaction."""
+
 _LOG_EVERY = 5.0  # seconds
 
 # Items without new vectors, or changed since they got them.
@@ -176,7 +178,7 @@ class FileIndex:
             with self._database.reading() as connection:
                 if _read_meta(connection, "reembedding") != target:
                     return  # another process has finished it
-                left = connection.execute(_LEFT, (position, _AT_ONCE)).fetchall()
+                left = connection.execute(_LEFT, (position, ITEMS_AT_ONCE)).fetchall()
                 (done,) = connection.execute("SELECT count(*) FROM next_items").fetchone()
                 (total,) = connection.execute("SELECT count(*) FROM items").fetchone()
             if self._progress is not None:
@@ -215,7 +217,7 @@ class FileIndex:
                 return
             columns.create_table(connection)
             last = 0
-            while items := connection.execute(_ITEMS_AFTER, (last, _AT_ONCE)).fetchall():
+            while items := connection.execute(_ITEMS_AFTER, (last, ITEMS_AT_ONCE)).fetchall():
                 for last, value, paths in items:
                     words = self.words(json.loads(value), json.loads(paths) if paths else None)
                     write_words(connection, last, last >> SHIFT, words, had=False)

@@ -111,7 +111,7 @@ class Search:
         hits = list(islice(reader.ranked(ranking), request.stop))
         if len(hits) < request.stop:
             # As in LangGraph's InMemoryStore, items that cannot be ranked follow those that can.
-            covered = {space.id for space, found in zip(spaces, candidates, strict=True) if found.covers_all}
+            covered = {space.id for space, part in zip(spaces, candidates, strict=True) if part.covers_all}
             hits += islice(reader.rest(hits, covered), request.stop - len(hits))
         return hits[request.offset :]
 
@@ -148,15 +148,15 @@ class Search:
     @staticmethod
     def _score(reader: "_Reader", candidates: "Sequence[_Candidates]") -> list[NamespaceScores]:
         """Score the candidates of all namespaces, by words as one collection."""
-        matched = [(found.words, found.allowed) for found in candidates if found.words is not None]
+        matched = [(part.words, part.allowed) for part in candidates if part.words is not None]
         if len(matched) < len(candidates):
-            return [NamespaceScores(found.cosines, None, found.allowed) for found in candidates]
-        parts = []
-        for found, (words, _), scores in zip(candidates, matched, score_words(matched), strict=True):
-            worded = WordScores(words.ids, scores)
-            cosines = found.cosines if found.exact else _add_best_by_words(reader, found.cosines, worded)
-            parts.append(NamespaceScores(cosines, worded, found.allowed))
-        return parts
+            return [NamespaceScores(part.cosines, None, part.allowed) for part in candidates]
+        scored = []
+        for part, (words, _), scores in zip(candidates, matched, score_words(matched), strict=True):
+            by_words = WordScores(words.ids, scores)
+            cosines = part.cosines if part.exact else _add_best_by_words(reader, part.cosines, by_words)
+            scored.append(NamespaceScores(cosines, by_words, part.allowed))
+        return scored
 
 
 def _add_best_by_words(reader: "_Reader", cosines: ItemCosines, words: WordScores) -> ItemCosines:

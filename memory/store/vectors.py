@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
     Places = NDArray[np.intp]
 
-_FEW_DEAD = 256  # this many removed vectors stay in an index before it is built again
-_WORTH_A_SNAPSHOT = 20_000  # fewer vectors than this are read from their rows as fast
+FEW_DEAD = 256
+"""So many removed vectors may stay in an index before it is built again."""
+SNAPSHOT_VECTORS = 20_000
+"""From how many vectors on a snapshot is written; fewer are read from their rows as fast."""
+
 _STALE_SNAPSHOT = 0.1  # part of the vectors that may be newer than the snapshot before it is written again
 _EMPTY = 4_096  # bytes of a namespace without vectors, about
 _OVERHEAD = 17  # bytes beside each vector: its id, its item's id, whether it is alive
@@ -127,7 +130,7 @@ class NamespaceVectors:
         self._version, self._epoch = space.version, space.epoch
 
     def _must_rebuild(self, contents: IndexContents) -> bool:
-        too_dead = contents.dead > max(_FEW_DEAD, len(contents.vectors) // 4)
+        too_dead = contents.dead > max(FEW_DEAD, len(contents.vectors) // 4)
         # Twice the limit, because an index that is in use is not rebuilt for a few vectors more.
         return too_dead or contents.index.outgrown(2 * self._exact_limit)
 
@@ -251,7 +254,7 @@ class NamespaceVectors:
         """
         contents = self._contents
         count = 0 if contents is None else len(contents.vectors)
-        if contents is not None and count >= _WORTH_A_SNAPSHOT and count - self._saved > _STALE_SNAPSHOT * count:
+        if contents is not None and count >= SNAPSHOT_VECTORS and count - self._saved > _STALE_SNAPSHOT * count:
             write_snapshot(self._snapshot, connection, self._version, self._epoch, contents)
             self._saved = count
 

@@ -25,7 +25,7 @@ class Counted(HashEmbeddings):
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_index, "_AT_ONCE", 10)
+    monkeypatch.setattr(file_index, "ITEMS_AT_ONCE", 10)
     path = tmp_path / "store.db"
     with opened(path, HashEmbeddings(32)) as store:
         for n in range(45):

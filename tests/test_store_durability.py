@@ -92,7 +92,7 @@ def test_two_stores_on_one_file_see_each_other(path):
 
 
 def test_many_updates_do_not_pile_up(path):
-    with FaissStore.open(path) as one, FaissStore.open(path) as two:
+    with FaissStore.open(path, synchronous="normal") as one, FaissStore.open(path) as two:
         one.put(("a",), "still", {"text": "calm water"})
         for n in range(1200):
             one.put(("a",), "k", {"text": f"version {n}"})
