@@ -20,7 +20,7 @@ costs nothing. The names in groups:
 * notebooks of this project: `CharacterNotebook`, `StateNotebook`, `CoreNotebook`, `Section`, `CORE_TOOLS`,
   `edit_core`
 * agents: `build_agent`, `Mode`, `Recall`, `TeamState`, `as_node`, `read_stream`
-* going back, and forgetting: `History`, `Forgetting`, `retract`, `why`
+* going back, and forgetting: `History`, `forget`, `Forgetting`, `retract`, `why`
 * memories of the LTM extension: `import_ltm`, `LtmConfig`, `recall_messages`, `remember_message`, `inject`,
   `greeting_line`, `last_talk`, `note_session`
 * errors of the store and of searches: `StoreError`, `StoreConfigError`, `EmbedderChangedError`, `LtmConfigError`,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from questbook.graphs.agent.description import Mode
     from questbook.graphs.agent.graph import build_agent
     from questbook.graphs.agent.team import TeamState, as_node
-    from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
     from questbook.graphs.dungeon_master.forgetting.provenance import why
     from questbook.graphs.dungeon_master.forgetting.retract import retract
     from questbook.graphs.errors import (
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
         UnreadableError,
     )
     from questbook.graphs.events import read_stream
+    from questbook.graphs.forgetting.forget import Forgetting, forget
     from questbook.graphs.history.history import History
     from questbook.graphs.turn.exchanges import Recall
     from questbook.graphs.turn.state import patches
@@ -134,7 +134,7 @@ _HOMES = {
     "questbook.graphs.agent.description": ("Mode",),
     "questbook.graphs.agent.graph": ("build_agent",),
     "questbook.graphs.agent.team": ("TeamState", "as_node"),
-    "questbook.graphs.dungeon_master.forgetting.forget": ("Forgetting",),
+    "questbook.graphs.forgetting.forget": ("Forgetting", "forget"),
     "questbook.graphs.dungeon_master.forgetting.provenance": ("why",),
     "questbook.graphs.dungeon_master.forgetting.retract": ("retract",),
     "questbook.graphs.errors": (
@@ -312,6 +312,7 @@ __all__ = [
     "every_turn",
     "extend",
     "fetch_minilm",
+    "forget",
     "fork",
     "greeting_line",
     "import_ltm",

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from companion_thread import Companion
+from forgetting_of import forgetting_of
 from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 from scripted import say
 
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.ltm import ltm_of
-from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
 from questbook.graphs.errors import SettingsError
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.errors import LtmConfigError
@@ -104,7 +104,7 @@ async def test_with_the_campaign_goes_what_the_character_remembers_of_its_talks_
     await other.say("I have a red bicycle.", say("A fine bicycle that must be."))
     await talk.say(CAT, say("What a lovely cat that must be!"))
     own = len(talk.store.search(campaign_namespace("ann", talk.context.campaign), limit=100))
-    removed = await Forgetting(talk.app, talk.config, talk.context).forget_campaign()
+    removed = await forgetting_of(talk.app, talk.config, talk.context).forget_campaign()
     assert [text for _, text in await kept(talk)] == [TRAIN]
     assert (removed.threads, removed.items) == (1, own + 2)
     assert len(await kept(talk, "Miku")) == 2

@@ -4,11 +4,11 @@ import json
 
 import pytest
 from fact_play import CONTEXT, PLAYER, facts, known, play, stored
+from forgetting_of import forgetting_of
 from noted_facts import home
 from scripted import call, say
 
 from questbook import FaissStore
-from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
 from questbook.graphs.dungeon_master.forgetting.provenance import FACT, why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.errors import ForgettingError, HistoryError
@@ -74,12 +74,12 @@ async def test_forgetting_words_takes_the_facts_that_say_them_of_story_and_playe
         wish = {"text": "The player fears the silver heron.", "kind": "preference", "about": "player"}
         told = {"text": "The silver heron sleeps in the tower.", "subject": "silver heron", "kind": "trait"}
         await play(game, "I look. ((the silver heron scares me))", told, wish, home("the mill"), reply=told["text"])
-        forgetting = Forgetting(game.app, game.config, CONTEXT)
+        forgetting = forgetting_of(game.app, game.config, CONTEXT)
         found = await forgetting.find("silver heron")
         assert {told["text"], wish["text"]} <= {record["text"] for record in found.records}
         with pytest.raises(ForgettingError, match="InMemorySaver"):
             await forgetting.forget("silver heron")
-        left = [item async for item in forgetting._items()]
+        left = store.search((), limit=1000)
         assert "heron" not in json.dumps([item.value for item in left])
         assert [v["text"] for v in (await stored(game)).values()] == ["Goran lives at the mill."]
 

@@ -4,21 +4,22 @@ import pytest
 from conftest import MIRA
 from fact_play import CONTEXT, FACTS, stored
 from faulty_stores import Refusing
+from forgetting_of import forgetting_of
 from langgraph.store.memory import InMemoryStore
 from reflecting import DEBT, FAIR, INSIGHT, MILL, ask, conclude, numbers, tell
 from scripted import call, say
 from stored_bytes import files_saying
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
 from questbook.graphs.dungeon_master.forgetting.provenance import why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.history.history import History
-from questbook.graphs.terminal.forget import run_forget
+from questbook.graphs.terminal.forget import forget_words
 from questbook.memory.facts.sources import find_dependents, find_sources, second_drawing_op
+from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 SOURCES = campaign_namespace("adventurer", "default", "sources")
@@ -200,15 +201,15 @@ async def test_forgetting_takes_what_was_drawn_from_the_words_and_shows_it_first
         return True
 
     assert files_saying(home.path, "avoids the river")
-    assert await run_forget(opened, "forty crowns", decline) == "Nothing was forgotten."
+    assert await forget_words(opened, "forty crowns", decline) == "Nothing was forgotten."
     told = "\n".join(shown)
-    assert "What was concluded from these memories goes with them:" in told
+    assert "These conclusions from the memories are removed with them:" in told
     assert f"turn 2 (main): {INSIGHT}" in told
     assert f"turn 3 (main): {DEEP}" in told
     assert OTHER not in told
     assert "2 insights drawn from them" in told
     assert files_saying(home.path, "avoids the river"), "nothing was changed yet"
-    assert "2 insights drawn from them" in await run_forget(opened, "forty crowns", agree)
+    assert "2 insights drawn from them" in await forget_words(opened, "forty crowns", agree)
     for gone in ("forty crowns", "avoids the river", "frightens the smith"):
         assert files_saying(home.path, gone) == [], gone
     assert files_saying(home.path, OTHER) == ["memory.db"]
@@ -223,16 +224,16 @@ async def test_a_secret_that_was_drawn_is_not_named_when_it_is_forgotten(opened,
         shown.extend(lines)
         return False
 
-    await run_forget(opened, "forty crowns", decline)
+    await forget_words(opened, "forty crowns", decline)
     assert "ghost" not in "\n".join(shown)
     assert "something that only the dungeon master knows" in "\n".join(shown)
 
 
 async def test_what_was_drawn_from_other_sources_too_stays_and_forgets_only_these(opened, home):
     await opened.turn("I go to the fair.", FAIR, (INSIGHT, [FAIR["text"]]))
-    found = await Forgetting(await opened.load(), opened.config, opened.context, opened.home).find("forty crowns")
+    found = await forgetting_of(await opened.load(), opened.config, opened.context).find("forty crowns")
     assert [value["text"] for value in found.insights] == [INSIGHT, DEEP]
-    await Forgetting(await opened.load(), opened.config, opened.context, opened.home).forget("forty crowns")
+    await forgetting_of(await opened.load(), opened.config, opened.context).forget("forty crowns")
     facts, store = campaign_namespace("ann", "isle", "facts"), (await opened.load()).store
     left = [item for item in await store.asearch(facts, limit=50) if item.value["cites"]]
     assert {item.value["text"] for item in left} == {INSIGHT, OTHER}
@@ -242,17 +243,17 @@ async def test_what_was_drawn_from_other_sources_too_stays_and_forgets_only_thes
 
 
 async def test_stopped_before_the_words_went_the_next_run_still_knows_what_was_drawn(opened, home, monkeypatch):
-    forgetting = Forgetting(await opened.load(), opened.config, opened.context, opened.home)
-    write, writes = Forgetting._write, []
+    forgetting = forgetting_of(await opened.load(), opened.config, opened.context)
+    writes = []
 
-    async def stop_at_second(self, given):
-        writes.append(given)
+    async def stop_at_second(store, puts):
+        writes.append(puts)
         if len(writes) == 2:
             raise KeyboardInterrupt
-        await write(self, given)
+        await put_all(store, puts)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Forgetting, "_write", stop_at_second)
+        patch.setattr("questbook.graphs.forgetting.forget.put_all", stop_at_second)
         with pytest.raises(KeyboardInterrupt):
             await forgetting.forget("forty crowns")
     assert files_saying(home.path, "forty crowns")

@@ -10,7 +10,7 @@ from paper import files, pdf
 
 from questbook import FaissStore
 from questbook.graphs.dungeon_master.prompts import memory_line
-from questbook.graphs.terminal.commands import COMMANDS
+from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.memory.errors import StoreError, UnknownLoreError
 from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
 from questbook.memory.lore.documents import PIECE_CHARS, LorePiece, find_documents
@@ -312,6 +312,6 @@ async def test_the_command_memories_tells_source_and_page():
     lore = {"kind": "lore", "text": "The owlbear fears bells.", "source": "bestiary.pdf", "page": 3, "score": 0.5}
     exchange = {"turn": 2, "age": "just now", "score": 0.4, "player": "I look.", "reply": "You see."}
     table = SimpleNamespace(recalled=[lore, exchange], screen=Screen())
-    await COMMANDS["/memories"].run(table, "")
+    await DUNGEON_MASTER.commands["/memories"].run(table, "")
     assert ["bestiary.pdf, page 3" in " ".join(row) for row in table.screen.rows] == [True, False]
     assert "The owlbear fears bells." in " ".join(table.screen.rows[0])

@@ -5,7 +5,7 @@ from fake_openai import FakeOpenAI, call, say
 from fake_terminal import FakeTerminal
 from program import questbook
 
-from questbook.graphs.terminal.chat import COMPANION_COMMANDS
+from questbook.graphs.terminal.chat import COMPANION
 
 
 def chat(home, words, *flags, door="chat", **environment):
@@ -39,7 +39,7 @@ def test_a_scripted_talk_prints_replies_and_what_commands_answer(talk):
         "Turn 2 again, in other words.",
     ):
         assert expected in run.stdout
-    assert all(name in run.stdout for name in COMPANION_COMMANDS)
+    assert all(name in run.stdout for name in COMPANION.commands)
     assert "not said" not in run.stdout
     assert "There is no section nothing; there are persona, human, scratchpad." in run.stderr
     assert "There is no command /sheet" in run.stderr

@@ -17,7 +17,7 @@ from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.terminal.forget import run_forget, run_retract, run_why
+from questbook.graphs.terminal.forget import forget_words, retract_turn, why_rows
 
 WORDS = (
     "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.\n"
@@ -60,7 +60,7 @@ def test_it_is_shown_and_asked_for(home):
     assert len(files_saying(home, "swordfish")) == 3
     run = forget(home, "swordfish", words="Yes\n")
     assert run.returncode == 0
-    assert "another campaign says them" in run.stdout.decode()
+    assert "another campaign has them" in run.stdout.decode()
     assert forget(home, "Swordfish", "--campaign", "isle", "--yes").returncode == 0
     assert files_saying(home, "swordfish") == []
     run = start(home, "play", "--seed", "6", words="look around\nWhat is the password?\n/quest\n")
@@ -144,25 +144,25 @@ def test_killed_at_any_moment_the_next_run_completes_it(played, tmp_path, argume
 
 async def test_the_same_in_a_game(home):
     async with open_game(Context(seed=6), Home(home)) as game:
-        rows = await run_why(game, "location")
+        rows = await why_rows(game, "location")
         assert rows[0][0] == "5"
         assert "Drowned Cat" in rows[0][2]
-        assert "Turn 5 is retracted" in (told := await run_retract(game, "5"))
+        assert "Turn 5 is retracted" in (told := await retract_turn(game, "5"))
         assert "location" in told
         assert (await game.saved_game()).quest.location == "Gull Quay"
         with pytest.raises(HistoryError, match="Which turn"):
-            await run_retract(game, "x")
+            await retract_turn(game, "x")
         with pytest.raises(HistoryError, match="Why what"):
-            await run_why(game, " ")
+            await why_rows(game, " ")
         shown = []
 
         async def confirm(lines):
             shown.extend(lines)
             return True
 
-        assert (await run_forget(game, "swordfish", confirm)).startswith("Forgotten: 1 memory, ")
+        assert (await forget_words(game, "swordfish", confirm)).startswith("Forgotten: 1 memory, ")
         assert "turn 3" in "\n".join(shown)
-        assert (await run_forget(game, "swordfish", confirm)).startswith(
+        assert (await forget_words(game, "swordfish", confirm)).startswith(
             "Nothing in campaign 'default' says “swordfish”"
         )
         async for _ in game.send("look around"):
@@ -172,7 +172,7 @@ async def test_the_same_in_a_game(home):
 
 async def test_secrets_of_which_some_were_put_back_and_some_not_are_not_said_to_be_both(home):
     async with open_game(Context(seed=6), Home(home)) as game:
-        told = [line.split(": ") for line in (await run_retract(game, "4")).splitlines()]
+        told = [line.split(": ") for line in (await retract_turn(game, "4")).splitlines()]
     fields = dict(line for line in told if len(line) == 2)
     assert "some secrets" in fields["Put back"]
     assert "some secrets" in fields["Changed since, so left"]

@@ -143,11 +143,11 @@ def test_edit_comes_with_the_last_message_in_the_line(home):
     terminal.enter("/edit")
     terminal.expect("> I am Mira")
     terminal.send("\x03")
-    terminal.expect("Your message stands as it was.")
+    terminal.expect("Your message was not changed.")
     terminal.enter("/edit")
     terminal.expect("> I am Mira")
     terminal.send("\x15\r")  # the line is cleared
-    terminal.expect("Your message stands as it was.")
+    terminal.expect("Your message was not changed.")
     terminal.enter("/quit")
     assert terminal.close() == 0
 

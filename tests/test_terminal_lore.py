@@ -89,7 +89,7 @@ def test_a_data_directory_that_cannot_be_used_is_one_line(tmp_path, books):
 
 async def test_two_terminals_do_not_change_it_at_once(home, books, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(home))
-    monkeypatch.setattr("questbook.graphs.terminal.lore._WAIT", 0.2)
+    monkeypatch.setattr("questbook.graphs.terminal.lore.WAIT", 0.2)
     place, context = Home.find(), Context()
     with (
         FileLock(place.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock"),

@@ -53,8 +53,8 @@ def test_coming_over_looking_changing_and_going_back(told, home, tmp_path):
     write_database(source / "chiharu_yamada", vectors=4)
     write_database(source)
     first = told("import", "ltm", str(tmp_path))
-    assert "character 'chiharu_yamada': 3 brought over, 0 there already" in first
-    assert "all characters: 3 brought over" in first
+    assert "character 'chiharu_yamada': 3 imported, 0 there already" in first
+    assert "all characters: 3 imported" in first
     assert "  skipped: 1 of 4 vectors have no message" in first
     assert first.endswith("Imported: 6 memories; there already: 0; skipped (see above): 1.\n")
     assert "Imported: 0 memories; there already: 6" in told("import", "ltm", str(tmp_path))
@@ -80,7 +80,7 @@ def test_coming_over_looking_changing_and_going_back(told, home, tmp_path):
     assert "Imported: 0 memories; there already: 3" in told(
         "import", "ltm", str(tmp_path / "user_data" / "bot_memories" / "chiharu_yamada")
     )
-    assert "1 brought over, 3 there already" in told("import", "ltm", str(path)), "what was edited has another key"
+    assert "1 imported, 3 there already" in told("import", "ltm", str(path)), "what was edited has another key"
 
     deleted = told("memories", "delete", key[:8], *place)
     assert deleted.startswith(f"deleted: {key}")
@@ -224,6 +224,6 @@ def test_with_the_extensions_embedder_its_vectors_are_taken_over(told, tmp_path,
     (broken / "long_term_memory_embeddings.zarr" / "0.0").write_bytes(b"cut off")
     out = told("import", "ltm", str(tmp_path))
     assert "2 vectors of all-mpnet-base-v2 were taken over." in out
-    assert "Vectors were made anew: " in out
+    assert "Vectors were computed again: " in out
     assert sorted(text[:8] for text in Mpnet.asked) == ["My cat i", "Rin's ow"]
     assert "3 memories" in told("memories", "list")

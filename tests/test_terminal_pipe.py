@@ -8,7 +8,7 @@ import pytest
 from program import ROOT, one_line_of, play
 
 from questbook.graphs.terminal.cli import main
-from questbook.graphs.terminal.commands import COMMANDS
+from questbook.graphs.terminal.play import DUNGEON_MASTER
 
 FLAGS = ("--campaign", "--model", "--user", "--seed", "--version", "--help")
 
@@ -31,7 +31,7 @@ def test_a_scripted_game_prints_replies_and_what_commands_answer(game):
     assert run.returncode == 0
     for expected in ("Mira", "halfling", "Gold", "Nothing was recalled", "Section", "total", "Turn 2 again"):
         assert expected in out
-    assert all(name in out for name in COMMANDS)
+    assert all(name in out for name in DUNGEON_MASTER.commands)
     assert "\x1b" not in out
     assert "> " not in out
     assert not any(line.endswith(" ") for line in out.splitlines())
@@ -153,7 +153,7 @@ def test_help_tells_every_flag_and_every_command(tmp_path, capsys):
     assert main(["play", "--help"]) == 0
     told = top + capsys.readouterr().out
     assert [flag for flag in FLAGS if flag not in told] == []
-    assert [name for name in COMMANDS if name not in told] == []
+    assert [name for name in DUNGEON_MASTER.commands if name not in told] == []
     assert [name for name in ("QUESTBOOK_MODEL", "QUESTBOOK_HOME", "OPENAI_BASE_URL") if name not in told] == []
     assert main([]) == 0
     assert "questbook play" in capsys.readouterr().out or "play" in top

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from questbook.graphs.events import DiceRoll, NodeEnd, Notice, ReplyPiece
-from questbook.graphs.terminal.screen import Screen, dice_line, split_paragraphs
-from questbook.graphs.terminal.text import cleaned, one_line, quoted
+from questbook.graphs.terminal.screen import Screen, cleaned, dice_line, one_line, quoted, split_paragraphs
 
 ROLL = {
     "expression": "1d20+3",

@@ -15,201 +15,202 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.history.tree import PlayedTurn, stretches
 from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.commands import run_command
-from questbook.graphs.terminal.roads import draw_roads
+from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.table import Ask, Play, Table, Then
+from questbook.graphs.terminal.sitting import Ask, Play, Sitting, Then
+from questbook.graphs.terminal.travel import draw_tree
 
 TRAVEL = ("/undo", "/retry", "/edit new", "/branch x", "/branches", "/go 2", "/diff 1 2", "/recap")
 
 
 @pytest.fixture
-async def table(model):
+async def sitting(model):
     async with open_game(Context.of(None, model="scripted", campaign="isle", seed=1)) as game:
-        yield Table(game, Screen(live=False))
+        yield Sitting(game, Screen(live=False), DUNGEON_MASTER)
 
 
-async def tell(table, events):
+async def tell(sitting, events):
     async for event in events:
-        table.keep(event)
+        sitting.keep(event)
 
 
-async def story(table, model, turns=3):
+async def story(sitting, model, turns=3):
     model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
     model.queue("update", say("", call("StateNotebook", scene="An inn.", secrets={"Oda": "is the thief"})))
-    await tell(table, table.game.send("I'm Mira."))
+    await tell(sitting, sitting.game.send("I'm Mira."))
     for turn in range(2, turns + 1):
         model.queue("quest", say(f"Reply {turn}."))
         model.queue("update", say("", call("StateNotebook", gold=turn)))
-        await tell(table, table.game.send(f"Deed {turn}"))
+        await tell(sitting, sitting.game.send(f"Deed {turn}"))
 
 
-async def answer(table, line, capsys):
+async def answer(sitting, line, capsys):
     capsys.readouterr()
-    then = await run_command(table, line)
+    then = await run_command(sitting, line)
     if isinstance(then, Play):
-        await tell(table, then.events)
+        await tell(sitting, then.events)
     out, err = capsys.readouterr()
     return out + err
 
 
-async def reply(table):
-    return (await table.game.saved_game()).last_reply
+async def reply(sitting):
+    return (await sitting.game.saved_game()).last_reply
 
 
-async def test_before_the_first_turn_every_command_says_so_in_one_line(table, capsys):
+async def test_before_the_first_turn_every_command_says_so_in_one_line(sitting, capsys):
     for command in TRAVEL:
-        assert await run_command(table, command) is Then.PROMPT
+        assert await run_command(sitting, command) is Then.PROMPT
         assert len("".join(capsys.readouterr()).splitlines()) == 1, command
 
 
-async def test_what_cannot_be_read_is_one_line_that_says_what_can(table, model, capsys):
-    await story(table, model)
+async def test_what_cannot_be_read_is_one_line_that_says_what_can(sitting, model, capsys):
+    await story(sitting, model)
     for command in ("/undo x", "/undo 0", "/undo 99", "/retry foo", "/branch", "/go", "/go nowhere", "/diff", "/edit"):
-        said = await answer(table, command, capsys)
+        said = await answer(sitting, command, capsys)
         assert len(said.splitlines()) == 1, said
-    assert (await table.game.saved_game()).turn == 3
+    assert (await sitting.game.saved_game()).turn == 3
 
 
 @pytest.mark.parametrize("command", ["/undo", "/go 2"])
-async def test_what_a_turn_taken_back_was_told_is_shown_no_more(table, model, capsys, command):
-    await story(table, model, turns=4)
-    assert "What the model saw last" in await answer(table, "/prompt", capsys)
-    assert "none was" not in await answer(table, "/memories", capsys)
-    await answer(table, command, capsys)
-    assert "No turn has been played since you came here" in await answer(table, "/prompt", capsys)
-    assert "none was" in await answer(table, "/memories", capsys)
+async def test_what_a_turn_taken_back_was_told_is_shown_no_more(sitting, model, capsys, command):
+    await story(sitting, model, turns=4)
+    assert "What the model saw last" in await answer(sitting, "/prompt", capsys)
+    assert "there is none" not in await answer(sitting, "/memories", capsys)
+    await answer(sitting, command, capsys)
+    assert "You have not played a turn here yet" in await answer(sitting, "/prompt", capsys)
+    assert "there is none" in await answer(sitting, "/memories", capsys)
 
 
-async def test_undo_says_where_one_is_and_shows_the_last_reply(table, model, capsys):
-    await story(table, model, 4)
-    assert await answer(table, "/undo", capsys) == "Back at the end of turn 3. “Deed 3”\n\nReply 3.\n\n"
-    assert "turn 1. “I'm Mira.”" in await answer(table, "/undo 2", capsys)
-    assert "/edit replaces" in await answer(table, "/undo", capsys)
-    assert "Back at the end of turn 4." in await answer(table, "/go main", capsys)
+async def test_undo_says_where_one_is_and_shows_the_last_reply(sitting, model, capsys):
+    await story(sitting, model, 4)
+    assert await answer(sitting, "/undo", capsys) == "Back at the end of turn 3. “Deed 3”\n\nReply 3.\n\n"
+    assert "turn 1. “I'm Mira.”" in await answer(sitting, "/undo 2", capsys)
+    assert "/edit replaces" in await answer(sitting, "/undo", capsys)
+    assert "Back at the end of turn 4." in await answer(sitting, "/go main", capsys)
 
 
-async def test_retry_tells_again_with_the_same_dice_or_rolls(table, model, capsys):
-    await story(table, model, 2)
+async def test_retry_tells_again_with_the_same_dice_or_rolls(sitting, model, capsys):
+    await story(sitting, model, 2)
     roll = call("roll_dice", expression="100d100", reason="luck")
     model.queue("quest", say("", roll), say("You fall."))
-    await tell(table, table.game.send("I jump"))
-    fell = (await table.game.saved_game()).values["rolls"]
+    await tell(sitting, sitting.game.send("I jump"))
+    fell = (await sitting.game.saved_game()).values["rolls"]
     model.queue("quest", say("You plummet."))
-    assert await answer(table, "/retry", capsys) == "Turn 3 again, in other words; the dice stand.\n"
-    assert await reply(table) == "You plummet."
-    assert (await table.game.saved_game()).values["rolls"] == fell
+    assert await answer(sitting, "/retry", capsys) == "Turn 3 again, in other words, with the same dice.\n"
+    assert await reply(sitting) == "You plummet."
+    assert (await sitting.game.saved_game()).values["rolls"] == fell
     model.queue("quest", say("", roll), say("You land."))
-    await answer(table, "/retry dice", capsys)
-    assert await reply(table) == "You land."
-    assert (await table.game.saved_game()).values["rolls"] != fell
+    await answer(sitting, "/retry dice", capsys)
+    assert await reply(sitting) == "You land."
+    assert (await sitting.game.saved_game()).values["rolls"] != fell
 
 
-async def test_retry_goes_on_with_a_turn_that_has_no_reply(table, model, capsys):
-    await story(table, model)
+async def test_retry_goes_on_with_a_turn_that_has_no_reply(sitting, model, capsys):
+    await story(sitting, model)
     model.queue("quest", ModelError("Busy."))
     with pytest.raises(ModelError):
-        await tell(table, table.game.send("look"))
+        await tell(sitting, sitting.game.send("look"))
     model.queue("quest", say("You look."))
-    assert await answer(table, "/retry", capsys) == "Turn 4 goes on.\n"
-    assert await reply(table) == "You look."
+    assert await answer(sitting, "/retry", capsys) == "Turn 4 goes on.\n"
+    assert await reply(sitting) == "You look."
 
 
-async def test_edit_sends_other_words_at_once_or_asks_for_them(table, model, capsys):
-    await story(table, model)
+async def test_edit_sends_other_words_at_once_or_asks_for_them(sitting, model, capsys):
+    await story(sitting, model)
     model.queue("quest", say("Wiser."))
-    assert await answer(table, "/edit Deed 3, but wiser", capsys) == "Turn 3 again, with your new words.\n"
-    assert await reply(table) == "Wiser."
+    assert await answer(sitting, "/edit Deed 3, but wiser", capsys) == "Turn 3 again, with your new words.\n"
+    assert await reply(sitting) == "Wiser."
     assert "Deed 3\n" not in str(model.asked("quest")[-1])
-    assert "at most" in await answer(table, "/edit " + "x" * 10_000, capsys)
-    table.screen = Screen(live=True)
-    asked = await run_command(table, "/edit")
+    assert "at most" in await answer(sitting, "/edit " + "x" * 10_000, capsys)
+    sitting.screen = Screen(live=True)
+    asked = await run_command(sitting, "/edit")
     assert isinstance(asked, Ask)
     assert asked.words == "Deed 3, but wiser"
     assert await asked.answered("") is Then.PROMPT
-    assert await reply(table) == "Wiser."
+    assert await reply(sitting) == "Wiser."
 
 
-async def test_lines_are_named_shown_gone_to_and_compared(table, model, capsys):
-    await story(table, model, 4)
-    await answer(table, "/undo 2", capsys)
-    assert "What follows turn 2 is the line “the low road”" in await answer(table, "/branch the low road", capsys)
-    assert "/go the low road goes there" in await answer(table, "/branch the low road", capsys)
-    drawn = await answer(table, "/branches", capsys)
+async def test_lines_are_named_shown_gone_to_and_compared(sitting, model, capsys):
+    await story(sitting, model, 4)
+    await answer(sitting, "/undo 2", capsys)
+    assert "What follows turn 2 is the line “the low road”" in await answer(sitting, "/branch the low road", capsys)
+    assert "/go the low road goes there" in await answer(sitting, "/branch the low road", capsys)
+    drawn = await answer(sitting, "/branches", capsys)
     assert "● you are here at turn 2" in drawn
     assert "“the low road” begins after turn 2" in drawn
     model.queue("quest", say("It is dark."))
     model.queue("update", say("", call("StateNotebook", gold=9, secrets={"Pell": "is a ghost"})))
-    await tell(table, table.game.send("Into the dark"))
-    drawn = await answer(table, "/branches", capsys)
+    await tell(sitting, sitting.game.send("Into the dark"))
+    drawn = await answer(sitting, "/branches", capsys)
     assert "turns 1–3 · main, the low road from turn 3 · ● you are here · “It is dark.”" in drawn
     assert "    └── turns 3–4 · main · “Reply 4.”" in drawn
-    compared = await answer(table, "/diff main the low road", capsys)
+    compared = await answer(sitting, "/diff main the low road", capsys)
     assert "Gold  4 → 9" in compared
     assert all(words in compared for words in ("Deed 3", "Deed 4", "Into the dark"))
     assert "ghost" not in compared
     assert "thief" not in compared
-    assert "Gold  4 → 9" in await answer(table, "/diff main", capsys)
-    assert "agree" in await answer(table, "/diff 'the low road'", capsys)
-    gone = await answer(table, "/go main", capsys)
+    assert "Gold  4 → 9" in await answer(sitting, "/diff main", capsys)
+    assert "agree" in await answer(sitting, "/diff 'the low road'", capsys)
+    gone = await answer(sitting, "/go main", capsys)
     assert gone.startswith("Back at the end of turn 4. “Deed 4”\n\nReply 4.")
-    assert "turn 3 on the line “the low road”" in await answer(table, "/go the low road", capsys)
-    assert "at turn 3" not in await answer(table, "/branches", capsys)
+    assert "turn 3 on the line “the low road”" in await answer(sitting, "/go the low road", capsys)
+    assert "at turn 3" not in await answer(sitting, "/branches", capsys)
 
 
-async def test_who_has_gone_back_into_the_interview_is_shown_where_they_are(table, model, capsys):
+async def test_who_has_gone_back_into_the_interview_is_shown_where_they_are(sitting, model, capsys):
     model.queue("interview", say("Who are you?"))
-    await tell(table, table.game.send("Hello?"))
-    assert "No branches yet" in await answer(table, "/branches", capsys)
-    await story(table, model, 1)
-    assert "● you are here · “" in await answer(table, "/branches", capsys)
-    await answer(table, "/undo", capsys)
-    assert "turns 1–2 · main · ● you are here at turn 1" in await answer(table, "/branches", capsys)
+    await tell(sitting, sitting.game.send("Hello?"))
+    assert "No branches yet" in await answer(sitting, "/branches", capsys)
+    await story(sitting, model, 1)
+    assert "● you are here · “" in await answer(sitting, "/branches", capsys)
+    await answer(sitting, "/undo", capsys)
+    assert "turns 1–2 · main · ● you are here at turn 1" in await answer(sitting, "/branches", capsys)
     model.queue("interview", say("And what do you want?"))
-    await tell(table, table.game.send("I'm nobody"))
-    assert "you are here" not in await answer(table, "/branches", capsys), "that turn is not remembered yet"
+    await tell(sitting, sitting.game.send("I'm nobody"))
+    assert "you are here" not in await answer(sitting, "/branches", capsys), "that turn is not remembered yet"
 
 
-async def test_every_road_in_the_tree_has_a_name_that_leads_there(table, model, capsys):
-    await story(table, model, 2)
+async def test_every_road_in_the_tree_has_a_name_that_leads_there(sitting, model, capsys):
+    await story(sitting, model, 2)
     for number in range(3):
         model.queue("quest", say(f"Other {number}."))
-        await answer(table, "/retry", capsys)
-    drawn = await answer(table, "/branches", capsys)
+        await answer(sitting, "/retry", capsys)
+    drawn = await answer(sitting, "/branches", capsys)
     names = [line.split("(")[1].split(")")[0] for line in drawn.splitlines() if "main (" in line]
     assert len(names) == 3
-    said = {(await answer(table, f"/go {name}", capsys)).splitlines()[2] for name in names}
+    said = {(await answer(sitting, f"/go {name}", capsys)).splitlines()[2] for name in names}
     assert said == {"Reply 2.", "Other 0.", "Other 1."}
-    assert "Other 2." in await answer(table, "/go main", capsys)
+    assert "Other 2." in await answer(sitting, "/go main", capsys)
 
 
-async def test_recap_holds_no_secret(table, model, capsys):
-    await story(table, model)
-    told = await answer(table, "/recap", capsys)
+async def test_recap_holds_no_secret(sitting, model, capsys):
+    await story(sitting, model)
+    told = await answer(sitting, "/recap", capsys)
     assert "An inn." in told
     assert "thief" not in told
 
 
-async def test_what_studio_does_is_seen_here_and_what_is_done_here_is_seen_in_studio(table, model, capsys):
-    await story(table, model, 3)
-    thread = {"configurable": {"thread_id": table.game.thread_id}}
+async def test_what_studio_does_is_seen_here_and_what_is_done_here_is_seen_in_studio(sitting, model, capsys):
+    await story(sitting, model, 3)
+    thread = {"configurable": {"thread_id": sitting.game.thread_id}}
     context = {"model": "scripted", "campaign": "isle"}
     async with open_checkpointer() as saver, open_store() as store:
         studio = build_graph().compile(checkpointer=saver, store=store)
         await studio.aupdate_state(thread, {"quest": {"gold": 55}}, as_node="remember")
-        assert "55" in await answer(table, "/quest", capsys)
+        assert "55" in await answer(sitting, "/quest", capsys)
         second = [s async for s in studio.aget_state_history(thread) if not s.next and s.values.get("turn") == 2][-1]
         model.queue("quest", say("A third way."))
         said = {"messages": [{"role": "user", "content": "Elsewhere"}]}
         await studio.ainvoke(said, second.config, context=context, durability="sync")
-        drawn = await answer(table, "/branches", capsys)
+        drawn = await answer(sitting, "/branches", capsys)
         assert "A third way." in drawn
         assert "turn 3 · main (" in drawn
-        assert "Gold" not in await answer(table, "/diff main", capsys)
+        assert "Gold" not in await answer(sitting, "/diff main", capsys)
         name = drawn.split("main (")[1].split(")")[0]
-        assert "Gold" in await answer(table, f"/diff {name} main", capsys)
-        await answer(table, f"/go {name}", capsys)
-        assert "55" in await answer(table, "/quest", capsys), "with what was edited in Studio"
-        await answer(table, "/undo", capsys)
+        assert "Gold" in await answer(sitting, f"/diff {name} main", capsys)
+        await answer(sitting, f"/go {name}", capsys)
+        assert "55" in await answer(sitting, "/quest", capsys), "with what was edited in Studio"
+        await answer(sitting, "/undo", capsys)
         state = await studio.aget_state(thread)
         assert state.values["turn"] == 2
         assert state.metadata["source"] == "fork"
@@ -269,7 +270,7 @@ def test_a_hundred_branches_and_two_thousand_turns_are_a_screenful_a_person_can_
     assert len(places) == 2000
     began = time.perf_counter()
     roads = stretches(places, ("b050", 660))
-    Screen(live=False).draw(draw_roads("isle", places, ("b050", 660), {}, "here"))
+    Screen(live=False).draw(draw_tree("isle", places, ("b050", 660), {}, "here"))
     assert time.perf_counter() - began < 2
     drawn = capsys.readouterr().out.splitlines()
     assert len(roads) == 1
@@ -281,7 +282,7 @@ def test_a_hundred_branches_and_two_thousand_turns_are_a_screenful_a_person_can_
 
 def test_a_tree_with_holes_and_other_threads_is_still_drawn(capsys):
     places = [place("a", 1, None), place("a", 3, "a"), place("z", 1, None, thread="elsewhere")]
-    Screen(live=False).draw(draw_roads("isle", places, ("a", 9), {"gone": ("q", 4)}, "here"))
+    Screen(live=False).draw(draw_tree("isle", places, ("a", 9), {"gone": ("q", 4)}, "here"))
     drawn = capsys.readouterr().out
     assert drawn.count("turn") == 3
     assert "on thread elsewhere" in drawn

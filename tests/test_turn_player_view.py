@@ -14,9 +14,10 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.terminal.commands import COMMANDS, run_command
+from questbook.graphs.terminal.commands import run_command
+from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.table import Table
+from questbook.graphs.terminal.sitting import Sitting
 from questbook.graphs.turn.player_view import PlayerView, is_secret, shown_fields, shown_memories
 from questbook.graphs.turn.state import TurnInput
 
@@ -91,10 +92,10 @@ async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secre
     facts = [{"kind": "secret", "text": SECRET.capitalize() + ".", "importance": 9}]
     model.queue("update", say("", call("StateNotebook", **PAGE, gold=3), call("Facts", facts=facts)))
     async with open_game(Context(model="scripted", seed=7), Home.find()) as game:
-        table = Table(game, Screen(live=False))
+        sitting = Sitting(game, Screen(live=False), DUNGEON_MASTER)
         for words in ("I'm Mira.", "I sit down.", "I wait."):
             async for event in game.send(words):
-                table.keep(event)
+                sitting.keep(event)
         stored = await (await game.load()).store.asearch(("adventurer", "default", "facts"), limit=9)
         assert [item.value["kind"] for item in stored] == ["secret"], "else this test shows nothing"
         lines = ["/sheet", "/quest", "/memories", "/recap", "/diff 2 3", "/diff 1", "/branches", "/campaigns", "/help"]
@@ -107,8 +108,10 @@ async def test_no_command_of_the_terminal_but_the_one_that_says_so_shows_a_secre
             "/why innkeeper",
         ]
         lines += ["/forget murdered", "/retract 1", "/undo", "/go 1"]
-        assert {line.split()[0] for line in lines} | {"/quit", "/prompt", "/edit", "/retry", "/branch"} >= set(COMMANDS)
+        assert {line.split()[0] for line in lines} | {"/quit", "/prompt", "/edit", "/retry", "/branch"} >= set(
+            DUNGEON_MASTER.commands
+        )
         for line in lines:
-            await run_command(table, line)
+            await run_command(sitting, line)
             shown = "".join(capsys.readouterr()).replace(line.partition(" ")[2] or line, "")
             assert not {"king", "wolf", "murdered", "innkeeper"} & set(re.findall(r"\w+", shown)), line

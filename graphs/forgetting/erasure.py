@@ -1,7 +1,7 @@
-"""Erasure: taking things out of checkpoints that SQLite keeps, so that no byte of them stays in the file.
+"""`Erasure`: taking things out of the checkpoints that SQLite keeps, so that no byte of them stays in the file.
 
-A checkpointer only adds. What is to be forgotten is therefore cut out of the rows themselves: decoded and encoded with
-the saver's own serializer, with ids and structure as they were, so that every thread plays on.
+A checkpointer only adds checkpoints. What is to be forgotten is therefore cut out of its rows: each is decoded and
+encoded again with the saver's own serializer. Ids and structure stay, so every thread can go on.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from questbook.graphs.embedded.databases import uncompressed
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 
-_BLOCK, _OVERLAP = 1 << 22, 1 << 14  # bytes of a file that are looked through at a time
-_AT_ONCE = 200  # rows in one transaction
+BLOCK = 1 << 22
+"""Bytes of a file that are looked through at a time."""
+_OVERLAP = 1 << 14  # bytes that two blocks share, so that a phrase on their border is found
+_ROWS_AT_ONCE = 200  # in one transaction
 _TABLES = ("checkpoints", "writes")
 _READ = {
     "checkpoints": "SELECT rowid, '', type, checkpoint, metadata FROM checkpoints "
@@ -41,7 +43,7 @@ _COMPRESSED = {
     "writes": "SELECT type, value FROM writes WHERE type LIKE '%+%'",
 }
 _SQLITE = b"SQLite format 3\x00"
-_OF_PLAYER = (
+_OF_USER = (
     "SELECT DISTINCT thread_id, json_extract(CAST(metadata AS TEXT), '$.campaign') FROM checkpoints "
     "WHERE metadata IS NOT NULL AND json_valid(CAST(metadata AS TEXT)) "
     "AND json_extract(CAST(metadata AS TEXT), '$.user') = ?"
@@ -49,14 +51,14 @@ _OF_PLAYER = (
 
 
 class Row(NamedTuple):
-    """A value as a saver keeps it.
+    """One row of a saver's table.
 
     Attributes:
-        id: Its number in its table.
-        channel: Name of the channel, for a pending write.
-        type: Name of the encoding.
+        id: Its row id.
+        channel: Name of the channel, if it is a pending write; else "".
+        type: Name of the value's encoding.
         value: The encoded value.
-        metadata: JSON, for a checkpoint.
+        metadata: JSON, if it is a checkpoint.
     """
 
     id: int
@@ -73,7 +75,7 @@ class Erasure:
         saver: The checkpointer.
 
     Raises:
-        ForgettingError: The checkpointer is none whose rows can be read and written here.
+        ForgettingError: It is no AsyncSqliteSaver.
     """
 
     def __init__(self, saver: Any) -> None:
@@ -85,18 +87,18 @@ class Erasure:
         self._saver = saver
 
     async def threads_of(self, user: str) -> dict[str, str]:
-        """Return the campaign of each thread that was run for a user, by thread, as the checkpoints' metadata say."""
+        """Return the threads that were run for a user, each with its campaign, as the checkpoints' metadata say."""
         await self._saver.setup()
-        async with self._saver.lock, self._explained(), self._saver.conn.execute(_OF_PLAYER, (user,)) as cursor:
+        async with self._saver.lock, self._explained(), self._saver.conn.execute(_OF_USER, (user,)) as cursor:
             return {str(thread): str(campaign or "") for thread, campaign in await cursor.fetchall()}
 
-    async def nothing_left(self) -> bool:
-        """Whether there is no checkpoint of anything."""
+    async def is_empty(self) -> bool:
+        """Whether there is no checkpoint at all."""
         await self._saver.setup()
         async with self._saver.lock, self._explained():
             return not list(await self._saver.conn.execute_fetchall("SELECT 1 FROM checkpoints LIMIT 1"))
 
-    async def holding(self, threads: Iterable[str], phrase: Phrase) -> int:
+    async def count(self, threads: Iterable[str], phrase: Phrase) -> int:
         """Count the checkpoints and pending writes of threads that hold a phrase. Nothing is changed.
 
         Raises:
@@ -107,7 +109,7 @@ class Erasure:
     async def cut(self, threads: Iterable[str], phrase: Phrase) -> int:
         """Cut a phrase out of every checkpoint and pending write of threads; return how many held it.
 
-        Stopped in the middle, it is done for some; done again, it goes on with the rest.
+        If it is stopped, some rows are done; a second call does the rest.
 
         Raises:
             ForgettingError: It cannot be cut out of one of them.
@@ -115,7 +117,7 @@ class Erasure:
         return await self._each(threads, phrase, write=True)
 
     async def compact(self) -> None:
-        """Write the file anew and empty its -wal, so that no byte of what was cut or deleted is left in either.
+        """Write the file again and empty its -wal, so that neither holds a byte of what was cut or deleted.
 
         Raises:
             ForgettingError: Another program holds the file.
@@ -124,31 +126,33 @@ class Erasure:
         await self._saver.setup()
         async with self._saver.lock, self._explained():
             await connection.commit()
-            await connection.execute_fetchall("PRAGMA secure_delete = ON")  # pages taken anew hold no old bytes either
+            await connection.execute_fetchall(
+                "PRAGMA secure_delete = ON"
+            )  # pages that are used again hold no old bytes either
             await connection.execute_fetchall("VACUUM")
             [(busy, *_)] = await connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
         if busy:
             raise ForgettingError(
-                "Another program reads the checkpoints, so old bytes may still stand in their file. Close it "
-                "(another terminal, Studio) and forget once more."
+                "Another program reads the checkpoints, so old bytes may still be in their file. Close it "
+                "(another terminal, Studio) and forget again."
             )
 
     async def _each(self, threads: Iterable[str], phrase: Phrase, *, write: bool) -> int:
         await self._saver.setup()
-        found = 0
-        wanted = json.dumps(sorted(set(threads)))
+        count = 0
+        thread_list = json.dumps(sorted(set(threads)))
         for table in _TABLES:
             async with self._saver.lock, self._explained():
-                ids = [row[0] for row in await self._saver.conn.execute_fetchall(_ROWS[table], (wanted,))]
-            for start in range(0, len(ids), _AT_ONCE):
-                chosen = json.dumps(ids[start : start + _AT_ONCE])
+                ids = [row[0] for row in await self._saver.conn.execute_fetchall(_ROWS[table], (thread_list,))]
+            for start in range(0, len(ids), _ROWS_AT_ONCE):
+                chosen = json.dumps(ids[start : start + _ROWS_AT_ONCE])
                 async with self._saver.lock, self._transaction() if write else self._explained():
                     rows = [Row(*row) for row in await self._saver.conn.execute_fetchall(_READ[table], (chosen,))]
                     changed = await asyncio.to_thread(self._changed, rows, phrase)
-                    found += len(changed)
+                    count += len(changed)
                     if write and changed:
                         await self._saver.conn.executemany(_WRITE[table], changed)
-        return found
+        return count
 
     def _changed(self, rows: Sequence[Row], phrase: Phrase) -> list[tuple[Any, ...]]:
         """Return the new columns of the rows that hold the phrase."""
@@ -156,12 +160,12 @@ class Erasure:
         for row in rows:
             kind, value, metadata = row.type, row.value, row.metadata
             if value is not None and kind is not None and _may_hold(kind, value, phrase):
-                known = self._saver.serde.loads_typed((kind, value))
-                if (cut := phrase.cut(known, row.channel)) is not known:
+                decoded = self._saver.serde.loads_typed((kind, value))
+                if (cut := phrase.cut(decoded, row.channel)) is not decoded:
                     kind, value = self._saver.serde.dumps_typed(cut)
             if metadata is not None:
-                told = json.loads(metadata)
-                if (cut := phrase.cut(told)) is not told and cut != told:
+                fields = json.loads(metadata)
+                if (cut := phrase.cut(fields)) is not fields and cut != fields:
                     metadata = json.dumps(cut, ensure_ascii=False).encode("utf-8", "ignore")
             if (kind, value, metadata) != (row.type, row.value, row.metadata):
                 changed.append((kind, value, metadata, row.id))
@@ -185,8 +189,8 @@ class Erasure:
             yield
         except sqlite3.Error as error:
             raise ForgettingError(
-                f"The checkpoints cannot be read or written: {error}. What is forgotten so far is; mend that and "
-                "forget once more, which does the rest."
+                f"The checkpoints cannot be read or written: {error}. What was forgotten so far is gone; fix that and "
+                "forget again, which does the rest."
             ) from error
 
 
@@ -196,37 +200,39 @@ async def delete_threads(saver: Any, threads: Iterable[str]) -> int:
     Raises:
         ForgettingError: The checkpointer cannot delete threads.
     """
-    found = 0
+    count = 0
     for thread in sorted(set(threads)):
-        found += await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}) is not None
+        count += await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}}) is not None
         try:
             await saver.adelete_thread(thread)
         except NotImplementedError as error:
             raise ForgettingError(
                 f"{type(saver).__name__} cannot delete threads: delete {', '.join(sorted(set(threads)))} by its own "
-                "means. Memories and all else of the campaign were left as they were."
+                "means. Memories and everything else of the campaign were not changed."
             ) from error
-    return found
+    return count
 
 
 def files_with(directory: Path, phrase: Phrase) -> list[str]:
-    """Name the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint."""
+    """Return the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint."""
     files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
-    return [str(path.relative_to(directory)) for path in files if _says(path, phrase) or _keeps(path, phrase)]
+    return [
+        str(path.relative_to(directory)) for path in files if _in_text(path, phrase) or _in_checkpoints(path, phrase)
+    ]
 
 
-def _says(path: Path, phrase: Phrase) -> bool:
+def _in_text(path: Path, phrase: Phrase) -> bool:
     with path.open("rb") as file:
         before = b""
-        while block := file.read(_BLOCK):
+        while block := file.read(BLOCK):
             if phrase.may_be_in(before + block):
                 return True
             before = block[-_OVERLAP:]
     return False
 
 
-def _keeps(path: Path, phrase: Phrase) -> bool:
-    """Whether a database of checkpoints holds a phrase in a compressed value."""
+def _in_checkpoints(path: Path, phrase: Phrase) -> bool:
+    """Whether a file is a database of checkpoints that holds a phrase in a compressed value."""
     with path.open("rb") as file:
         if file.read(len(_SQLITE)) != _SQLITE:
             return False
@@ -241,9 +247,10 @@ def _keeps(path: Path, phrase: Phrase) -> bool:
 
 
 def _may_hold(kind: str, value: bytes, phrase: Phrase) -> bool:
-    """Whether a saved value can hold a phrase; one that only its serializer can open always can."""
+    """Whether a saved value may hold a phrase; True if only its serializer can open it."""
     try:
         texts = uncompressed(kind, value)
     except ValueError as error:
-        raise ForgettingError(f"A checkpoint cannot be read: {error} What is forgotten so far is.") from error
+        problem = f"A checkpoint cannot be read: {error} What was forgotten so far is gone."
+        raise ForgettingError(problem) from error
     return texts is None or phrase.may_be_in(texts)

@@ -1,9 +1,9 @@
-"""Phrase: words that are to be forgotten, found and cut out of any value, however they were spelled or encoded.
+"""`Phrase`: words to forget, found and cut out of any value, however they are spelled or encoded.
 
-A phrase is found in any case, in composed and decomposed Unicode (NFC and NFD), with any white space between its words,
-with straight or curly quotes, and escaped as JSON or as markup, because a message holds the arguments of a tool call as
-JSON text. It is found inside of longer words too. What it is not found in: other spellings, other forms of a word,
-numbers that are no text.
+A phrase is found in upper and lower case, in composed and decomposed Unicode (NFC and NFD), with any white space
+between its words, with straight or curly quotes, and escaped as JSON or as markup, because a message holds the
+arguments of a tool call as JSON text. It is found inside longer words too. Not found are other spellings, other forms
+of a word, and numbers that are no text.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from questbook.graphs.errors import ForgettingError
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.notebooks import CharacterNotebook, Entry, StateNotebook
 
-_SHORT = "…"  # in its place, where there is no room
-_ROOM = 70  # characters that every field of the character's page takes
+_SHORT_MARK = "…"  # the same, where there is no room
+_ROOM = 70  # characters that fit in every field of the character's page
 _SHORTEST = 3  # bytes of letters and digits: with fewer, half of all words would go
 _ALIKE = {"'": "'’‘", '"': '"“”', "-": "-‐‑–"}
 _MARKUP = {"'": "&#39;|&#x27;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _ID = re.compile(r"[\W_\d]*|(?=.*\d)[\w.:-]{8,}")
 
-# Values under these keys are the machinery's own: names of nodes and branches, ids, types. They are never cut.
+# Values under these keys are technical: names of nodes and branches, ids, types. They are never cut.
 _OWN = frozenset(
     {"id", "ts", "v", "version", "type", "status", "kind", "node", "tool_call_id"}
     | {"branch", "after", "thread", "checkpoint", "said_at", "opened_by", "owner", "timeline"}
     | {"channel_versions", "versions_seen", "updated_channels"}
 )
-_OWN_BESIDE = {
+_OWN_WITH = {
     "content": frozenset({"role", "name"}),  # a message as a dict
     "args": frozenset({"name"}),  # a tool call
     "branch": frozenset({"messages"}),  # a record: the ids of its messages
@@ -44,7 +44,7 @@ _OWN_BESIDE = {
 
 
 class Phrase:
-    """Words that are to be forgotten.
+    """Words to forget.
 
     Args:
         words: The words; case and white space do not count.
@@ -53,7 +53,7 @@ class Phrase:
         words: The words, on one line.
 
     Raises:
-        ForgettingError: There is hardly anything to look for.
+        ForgettingError: They have fewer than three letters and digits.
     """
 
     def __init__(self, words: str) -> None:
@@ -64,49 +64,49 @@ class Phrase:
                 "give at least three letters."
             )
         self._pattern = re.compile("".join(map(_spellings, self.words)), re.IGNORECASE)
-        self._mark = _SHORT if self._pattern.search(FORGOTTEN) else FORGOTTEN
+        self._mark = _SHORT_MARK if self._pattern.search(FORGOTTEN) else FORGOTTEN
 
     def is_in(self, text: str) -> bool:
         """Whether a text holds the phrase."""
         return self._pattern.search(text) is not None
 
     def may_be_in(self, encoded: bytes) -> bool:
-        """Whether an encoded value can hold the phrase: cheap, and never wrongly no where strings are kept as UTF-8."""
+        """Whether an encoded value may hold the phrase: a quick look. False is certain if strings are in UTF-8."""
         return self.is_in(encoded.decode("utf-8", "ignore"))
 
     def cut_text(self, text: str, *, tight: bool = False) -> str:
-        """Return the text with a mark where the phrase stood.
+        """Return the text with a mark in place of the phrase.
 
         Args:
             text: Any text.
-            tight: The text may not grow much.
+            tight: Use a shorter mark if the text would grow too long for its field.
         """
         cut = self._pattern.sub(self._mark, text)
-        return self._pattern.sub(_SHORT, text) if tight and len(cut) > max(len(text), _ROOM) else cut
+        return self._pattern.sub(_SHORT_MARK, text) if tight and len(cut) > max(len(text), _ROOM) else cut
 
     def cut(self, value: Any, key: str = "") -> Any:
         """Return the value without the phrase; the very same value if it does not hold it.
 
-        Text gets a mark where the phrase stood; of what people gave names (entries of a page), an entry that is called
-        so goes as a whole. Structure, ids and types stay.
+        Texts get a mark in place of the phrase. An entry of a page whose name holds it is removed as a whole.
+        Structure, ids and types stay.
 
         Args:
-            value: What a checkpoint or a store holds: JSON, messages, models, and what LangGraph puts around them.
-            key: What the value is called in its place, such as the name of its channel.
+            value: What a checkpoint or a store holds: JSON, messages, models, and LangGraph's types around them.
+            key: The key that holds the value, such as the name of its channel.
 
         Raises:
-            ForgettingError: The phrase is a word of the machinery too, or stands in something that cannot be cut.
+            ForgettingError: The phrase is part of a technical name too, or in a type that cannot be cut.
         """
         return self._cut(value, key, tight=key == "character")
 
     def check_own(self, value: Any) -> None:
-        """See that no word of the machinery holds the phrase: names of fields, nodes, types.
+        """Check that the phrase is not part of a technical name: of a field, a node, a type.
 
         Raises:
-            ForgettingError: One does.
+            ForgettingError: It is.
         """
         if isinstance(value, str):
-            # An id holds any short word by chance, and says nothing.
+            # An id may hold a short word by chance, and says nothing.
             if self.is_in(value) and not _ID.fullmatch(value):
                 raise ForgettingError(
                     f"“{self.words}” cannot be forgotten: it is part of {value!r}, which the game itself is built on "
@@ -120,18 +120,18 @@ class Phrase:
             for part in value:
                 self.check_own(part)
 
-    def places(self, value: Any, path: str) -> list[str]:
-        """List the dotted paths of the texts and names in a JSON value that hold the phrase."""
+    def paths(self, value: Any, path: str) -> list[str]:
+        """Return the dotted paths of the texts and names in a JSON value that hold the phrase."""
         if isinstance(value, str):
             return [path] if self.is_in(value) else []
         if isinstance(value, Mapping):
             named = [f"{path}.{key}" for key in value if self.is_in(str(key))]
             return named + [
-                found for key, part in value.items() if f"{path}.{key}" not in named
-                for found in self.places(part, f"{path}.{key}")
+                inner for key, part in value.items() if f"{path}.{key}" not in named
+                for inner in self.paths(part, f"{path}.{key}")
             ]  # fmt: skip
         if isinstance(value, list):
-            return list(dict.fromkeys(found for part in value for found in self.places(part, path)))
+            return list(dict.fromkeys(inner for part in value for inner in self.paths(part, path)))
         return []
 
     def _cut(self, value: Any, key: str, *, tight: bool) -> Any:
@@ -162,13 +162,13 @@ class Phrase:
             return dataclasses.replace(value, **changed) if changed else value
         if self.may_be_in(value) if isinstance(value, bytes) else self.is_in(repr(value)):
             raise ForgettingError(
-                f"“{self.words}” stands in a {type(value).__name__}, which cannot be read. Nothing was changed there."
+                f"“{self.words}” is in a {type(value).__name__}, which cannot be read. Nothing was changed there."
             )
         return value
 
     def _cut_dict(self, value: dict[Any, Any], key: str, *, tight: bool) -> dict[Any, Any]:
         named = key in _COLLECTIONS
-        own = frozenset[str]() if named else _OWN.union(*(keys for mark, keys in _OWN_BESIDE.items() if mark in value))
+        own = frozenset[str]() if named else _OWN.union(*(keys for mark, keys in _OWN_WITH.items() if mark in value))
         if not (changed := self._changed(value, own, named=named, tight=tight)):
             return value
         return {k: changed.get(k, part) for k, part in value.items() if changed.get(k, part) is not _GONE}
@@ -193,7 +193,7 @@ _GONE = object()
 
 
 def _spellings(character: str) -> str:
-    """Return the pattern of one character in every spelling and encoding that it may stand in."""
+    """Return the pattern of one character in every spelling and encoding."""
     if character == " ":
         return r"(?:\s|\\+[nrt]|\\+u00a0)+"
     forms = set[str]()
@@ -209,7 +209,7 @@ def _spellings(character: str) -> str:
 
 
 def _escapable(character: str) -> str:
-    """Return the pattern of a code point as it is or, unless it never needs that, escaped as JSON escapes it."""
+    """Return the pattern of a code point, as it is or as JSON escapes it; JSON never escapes letters and digits."""
     if character.isascii() and character.isalnum():
         return character
     units = character.encode("utf-16-be", "surrogatepass")
@@ -218,14 +218,14 @@ def _escapable(character: str) -> str:
 
 
 def _collections(model: type[BaseModel]) -> set[str]:
-    """Name the fields of a page whose keys people chose."""
-    found = set[str]()
+    """Return the fields of a page whose keys people choose."""
+    names = set[str]()
     for name, field in model.model_fields.items():
         if get_origin(field.annotation) is dict:
-            found.add(field.alias or name)
+            names.add(field.alias or name)
         elif isinstance(field.annotation, type) and issubclass(field.annotation, Entry):
-            found |= _collections(field.annotation)
-    return found
+            names |= _collections(field.annotation)
+    return names
 
 
 _COLLECTIONS = frozenset(_collections(CharacterNotebook) | _collections(StateNotebook))

@@ -1,1 +1,9 @@
-"""The terminal door: the game at a prompt, or scripted through a pipe."""
+"""The terminal: `questbook play`, `chat` and the other commands. Nothing imports this room.
+
+- `cli`: the command line; it loads the rest when it is needed. Read this first, then `play`.
+- `play`: the loop of a game: a line of the player, a turn of the graph, and again. `chat`: with the companion.
+- `sitting`: what slash commands work on. `commands` holds those that show something, `travel` those that go back and
+  forth in the story, `forget` those about what is kept.
+- `lore`, `memories`, `campaigns`: commands of the shell on files, on memories, and the list and locks of campaigns.
+- `screen`, `pages`, `input`: everything that is shown, pages as rows, and where the player's lines come from.
+"""

@@ -1,6 +1,6 @@
-"""Campaigns: which there are, and that one terminal plays one of them at a time.
+"""The list of campaigns, and the locks by which only one terminal plays a campaign at a time.
 
-The list is read from the checkpoints themselves, so that it cannot differ from what there is to play.
+The list is read from the checkpoints themselves, so that it cannot differ from what can be played.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ class CampaignBusyError(QuestbookError):
 
 
 async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str) -> list[SavedGame]:
-    """Return the last checkpoint of each of the user's campaigns, the last played first.
+    """Return the user's campaigns as they were saved last, the last played first.
 
-    It is that of the campaign's own thread, on which the terminal plays; if there is none yet, the last of the others,
+    If a campaign has a thread of the terminal, that thread counts; otherwise the last played of its other threads,
     which were begun in Studio.
     """
     campaigns: dict[str, SavedGame] = {}
     for saved in await last_of_threads(checkpointer):
-        # Before its first turn a thread says nothing of its graph, and an agent's never does.
+        # Before its first turn a thread does not say which graph it belongs to, and an agent's thread never does.
         playable = saved.machine == "dungeon_master" or (saved.on_own_thread and saved.machine == "")
         if not playable or not saved.campaign or saved.user != user:
             continue
-        known = campaigns.get(saved.campaign)
-        if known is None or (saved.on_own_thread, saved.played) > (known.on_own_thread, known.played):
+        other = campaigns.get(saved.campaign)
+        if other is None or (saved.on_own_thread, saved.played) > (other.on_own_thread, other.played):
             campaigns[saved.campaign] = saved
     return sorted(campaigns.values(), key=lambda saved: saved.played, reverse=True)
 
@@ -59,14 +59,14 @@ def hold(path: Path, busy: str, wait: float = 0.0) -> Iterator[None]:
 
     Args:
         path: The file.
-        busy: What to say if another process holds it.
+        busy: The message if another process holds it.
         wait: Seconds to wait for that one.
 
     Raises:
         CampaignBusyError: Another process holds it.
         HomeError: The lock cannot be written.
     """
-    from filelock import FileLock, Timeout  # `questbook --help` needs it not
+    from filelock import FileLock, Timeout  # only when something is locked
 
     lock = FileLock(path, timeout=wait, mode=0o600)
     try:
@@ -74,7 +74,9 @@ def hold(path: Path, busy: str, wait: float = 0.0) -> Iterator[None]:
     except Timeout as error:
         raise CampaignBusyError(busy) from error
     except OSError as error:
-        raise HomeError(f"Cannot use {path}: {error.strerror or error}. Mend its permissions, or move it.") from error
+        raise HomeError(
+            f"Cannot use {path}: {error.strerror or error}. Correct its permissions, or move it."
+        ) from error
     try:
         yield
     finally:

@@ -1,29 +1,34 @@
-"""`questbook chat`: the companion in the terminal."""
+"""`questbook chat`: the companion in the terminal, and `/core`, which shows and edits its core memory."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import difflib
+import re
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from questbook.graphs.terminal.commands import LOOK_AGAIN, REST
-from questbook.graphs.terminal.core import CORE
-from questbook.graphs.terminal.door import Door
-from questbook.graphs.terminal.keeping import KEEPING
-from questbook.graphs.terminal.table import Command
-from questbook.graphs.terminal.text import one_line
+from questbook.graphs.terminal.commands import LAST_TURN, REST
+from questbook.graphs.terminal.forget import FORGET
+from questbook.graphs.terminal.screen import one_line
+from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Partner, Sitting, Then
 from questbook.graphs.terminal.travel import TRAVEL
 
 if TYPE_CHECKING:
-    from questbook.graphs.companion.context import Context as Companion
+    from questbook.graphs.companion.context import Context
     from questbook.graphs.embedded.saved_game import SavedGame
     from questbook.graphs.settings import Settings
     from questbook.graphs.terminal.screen import Screen
+    from questbook.notebooks import CoreNotebook
+
+_ARROW = "=>"
+_ESCAPE = re.compile(r"\\(n|\\)")
 
 
-async def hint(context: Companion) -> str:
-    """Return what a person should know of the settings of the character's memory; "" if nothing.
+async def ltm_hint(context: Context) -> str:
+    """Return a note on a setting of `ltm_config` that hardly ever recalls anything; "" if there is none.
 
     Raises:
-        LtmConfigError: They are wrong; that is told at once, not with the first message.
+        LtmConfigError: The settings are wrong; so the person learns it at once, not with the first message.
     """
     if context.ltm_config == "":
         return ""
@@ -53,21 +58,133 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
 
     from questbook.memory.recall.age import phrase_age
 
-    away = phrase_age(saved.played, datetime.now().astimezone())
-    screen.heading(f"{name}, turn {saved.turn}. You last talked {away}.")
+    screen.heading(
+        f"{name}, turn {saved.turn}. You last talked {phrase_age(saved.played, datetime.now().astimezone())}."
+    )
     if saved.last_reply:
         screen.say(one_line(saved.last_reply, 200))
 
 
-_MOVES = {name: command for name, command in TRAVEL.items() if name != "/recap"}
-COMPANION_COMMANDS: dict[str, Command] = CORE | LOOK_AGAIN | _MOVES | {"/forget": KEEPING["/forget"]} | REST
-CHAT = Door(
+class _Edit(NamedTuple):
+    """An edit of core memory, as its tool takes it: the tool's name, and its arguments without the section."""
+
+    tool: str
+    arguments: dict[str, str]
+
+
+async def _core(sitting: Sitting, rest: str) -> Outcome:
+    from questbook.graphs.companion.edits import core_of  # the graph, which the first prompt does not wait for
+
+    screen, game = sitting.screen, sitting.game
+    page = await core_of(await game.load(), game.config, game.context)
+    if not rest:
+        return _show(sitting, page, page.labels)
+    label, request = _split_label(page, rest)
+    if label is None:
+        near = difflib.get_close_matches(rest.split()[0].casefold(), page.labels, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        screen.complain(f"There is no section {one_line(rest, 40)}; there are {', '.join(page.labels)}.{hint}")
+        return Then.PROMPT
+    verb, _, text = request.partition(" ")
+    text = text.strip()
+    if not verb:
+        return _show(sitting, page, [label])
+    if verb.lower() == "edit" and not text and screen.live:
+        before = page.sections[label].value
+        return Ask(_escape(before), partial(_replace_section, sitting, label, before))
+    edit = _read_edit(verb.lower(), text)
+    if edit is None:
+        screen.complain(
+            f"/core {label} add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT or clear"
+            f"{', or edit' if screen.live else ''}; got {one_line(request, 40)}."
+        )
+        return Then.PROMPT
+    return await _apply(sitting, label, edit)
+
+
+def _show(sitting: Sitting, page: CoreNotebook, labels: list[str]) -> Outcome:
+    rows = []
+    for label in labels:
+        section = page.sections[label]
+        notes = [f"{section.used:,}/{section.limit:,}", *(["read-only"] if section.read_only else [])]
+        notes += [f"shared as {section.shared}"] if section.shared else []
+        rows.append((label, ", ".join(notes), section.value or "–"))
+    sitting.screen.table("Core memory", ("Section", "Used", "Says"), rows)
+    return Then.PROMPT
+
+
+def _split_label(page: CoreNotebook, text: str) -> tuple[str | None, str]:
+    """Split a line into the label of a section, which may hold blanks, and the rest; None if it names no section."""
+    for label in sorted(page.labels, key=len, reverse=True):
+        typed, rest = text[: len(label)], text[len(label) :]
+        if typed.casefold() == label.casefold() and (not rest or rest[0].isspace()):
+            return label, rest.strip()
+    return None, ""
+
+
+def _read_edit(verb: str, text: str) -> _Edit | None:
+    if verb == "clear" and not text:
+        return _Edit("core_memory_rethink", {"new_content": ""})
+    if verb == "replace" and _ARROW in text:
+        old, _, new = text.partition(_ARROW)
+        return _Edit("core_memory_replace", {"old_content": old.strip(), "new_content": new.strip()})
+    tools = {"add": ("append", "content"), "set": ("rethink", "new_content"), "remove": ("remove", "content")}
+    if verb not in tools or not text:
+        return None
+    tool, argument = tools[verb]
+    return _Edit(f"core_memory_{tool}", {argument: text})
+
+
+async def _apply(sitting: Sitting, label: str, edit: _Edit) -> Outcome:
+    from questbook.graphs.companion.edits import edit_by_hand
+    from questbook.notebooks import EditError
+
+    game, screen = sitting.game, sitting.screen
+    saved = await game.saved_game()
+    if saved is None or not saved.turn:
+        screen.complain("Core memory begins with your first message; the setting core says how. Say something.")
+        return Then.PROMPT
+    arguments = {"label": label, **edit.arguments}
+    try:
+        answer = await edit_by_hand(await game.load(), game.config, game.context, edit.tool, arguments)
+    except EditError as error:
+        screen.complain(one_line(str(error)))
+    else:
+        screen.answer(answer)
+    return Then.PROMPT
+
+
+async def _replace_section(sitting: Sitting, label: str, before: str, line: str) -> Outcome:
+    if (text := _unescape(line)) in ("", before):
+        sitting.screen.say("The section was not changed.")
+        return Then.PROMPT
+    return await _apply(sitting, label, _Edit("core_memory_rethink", {"new_content": text}))
+
+
+def _escape(value: str) -> str:
+    """Put a value on one line: a line break as a backslash and n, a backslash as two."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _unescape(line: str) -> str:
+    return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else "\\", line)
+
+
+_CORE = {
+    "/core": Command(
+        "[SECTION [EDIT]]",
+        f"core memory and its limits; to edit: add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT, clear, edit",
+        _core,
+        ("persona", "human", "scratchpad"),
+    )
+}
+COMPANION = Partner(
     machine="companion",
-    who="the companion",
-    commands=COMPANION_COMMANDS,
+    name="the companion",
+    commands=_CORE | LAST_TURN | TRAVEL | FORGET | REST,
     blank="Say something, or /help.",
     offline=(
-        "The built-in offline assistant answers, which is made of a few rules. "
+        "The built-in offline assistant answers, which follows a few rules. "
         "For a language model: questbook chat --model openai:gpt-4.1-mini, with OPENAI_API_KEY set."
     ),
     goodbye="Everything is kept. Until next time!",

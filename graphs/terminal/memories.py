@@ -1,111 +1,187 @@
-"""`questbook memories list|search|add|edit|delete`: what is remembered, looked through and changed by hand."""
+"""`questbook memories`, `import ltm` and `export csv`: memories listed, changed, imported and exported by hand."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
 
 from langgraph.store.base import Item
 
 from questbook.graphs.companion.context import own_campaign
 from questbook.graphs.embedded.databases import open_store
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings
-from questbook.graphs.terminal.forget import UNSAID, ask
-from questbook.graphs.terminal.text import one_line
+from questbook.graphs.terminal.forget import HIDDEN, ask
+from questbook.graphs.terminal.screen import one_line
 from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.facts.validity import FactGroups, group_facts
 from questbook.memory.ltm import curation
-from questbook.memory.ltm.memories import MEMORIES
+from questbook.memory.ltm.memories import EVERYONE, MEMORIES
+from questbook.memory.ltm.extension_files import write_csv
+from questbook.memory.ltm.migration import MODEL, Imported, import_ltm, read_known_vectors
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.timeline.namespaces import campaign_namespace, character_namespace, player_namespace
+from questbook.memory.timeline.namespaces import (
+    campaign_namespace,
+    character_name,
+    character_namespace,
+    player_namespace,
+)
 from questbook.memory.timeline.timeline import Segment
 
 _FACTS, _ARCHIVE = "facts", "archive"
+_REASONS_SHOWN = 10  # of one source; of more, their number
 _WIDTH = 200
+_LONG = 300
 
 
-async def memories(context: Settings, asked: argparse.Namespace) -> bool:
+async def memories(context: Settings, flags: argparse.Namespace) -> bool:
     """Do what `questbook memories` asks for; return whether it was done.
 
     Args:
         context: The settings: user and embedder.
-        asked: The action and its flags, as `memory_flags` names them.
+        flags: The action and its flags, as `cli` names them.
 
     Raises:
         SettingsError: It is not clear whose memories, or they cannot be changed in this way.
         HomeError: The data directory cannot be used.
         StoreError: There is no such memory, or the store failed.
     """
-    home, user = await asyncio.to_thread(Home.find), None if asked.shared else context.user
-    campaign, player = getattr(asked, "campaign", None), getattr(asked, "player", False)
-    assistant = getattr(asked, "assistant", None)
+    home, user = await asyncio.to_thread(Home.find), None if flags.shared else context.user
+    campaign, player = getattr(flags, "campaign", None), getattr(flags, "player", False)
+    assistant = getattr(flags, "assistant", None)
     async with open_store(home.memory, context.embeddings) as store:
-        if asked.character is not None:
-            place = character_namespace(asked.character, MEMORIES, user=user)
+        if flags.character is not None:
+            namespace = character_namespace(flags.character, MEMORIES, user=user)
         elif campaign is not None:
-            place = campaign_namespace(context.user, campaign, _FACTS)
+            namespace = campaign_namespace(context.user, campaign, _FACTS)
         elif assistant is not None:
-            place = campaign_namespace(context.user, own_campaign(assistant), _ARCHIVE)
+            namespace = campaign_namespace(context.user, own_campaign(assistant), _ARCHIVE)
         elif player:
-            place = player_namespace(context.user, _FACTS)
-        elif asked.action == "list":
-            return _characters(await curation.list_characters(store, user))
+            namespace = player_namespace(context.user, _FACTS)
+        elif flags.action == "list":
+            return _show_characters(await curation.list_characters(store, user))
         else:
             raise SettingsError(
-                "Whose memories? Give --character NAME or --assistant NAME; `questbook memories list` tells which."
+                "Whose memories? Give --character NAME or --assistant NAME; `questbook memories list` shows the names."
             )
-        if asked.action == "list" and place[-1] == _FACTS:
-            return _facts(await group_facts(store, place, await _timeline(store, context.user, campaign)))
-        if asked.action == "list":
-            return _list(await curation.list_memories(store, place))
-        if asked.action == "search":
-            found = [
-                one
-                for one in await curation.search_memories(store, place, asked.words)
-                if not is_secret_record(one.value)
+        if flags.action == "list" and namespace[-1] == _FACTS:
+            return _show_facts(await group_facts(store, namespace, await _timeline(store, context.user, campaign)))
+        if flags.action == "list":
+            return _show(await curation.list_memories(store, namespace))
+        if flags.action == "search":
+            matches = [
+                item
+                for item in await curation.search_memories(store, namespace, flags.words)
+                if not is_secret_record(item.value)
             ]
-            return _list(found, {item.key: item.score for item in found})
-        if asked.action == "delete":
-            return await _delete(store, place, asked, user)
-        if asked.action == "edit":
-            key = await curation.edit_memory(store, place, asked.key, asked.text)
+            return _show(matches, {item.key: item.score for item in matches})
+        if flags.action == "delete":
+            return await _delete(store, namespace, flags, user)
+        if flags.action == "edit":
+            key = await curation.edit_memory(store, namespace, flags.key, flags.text)
             await asyncio.to_thread(store.compact)
             _say(f"Changed: {key}")
             return True
-        key = await curation.add_memory(
-            store, asked.character, asked.text, speaker=asked.speaker or context.user, user=user
-        )
+        speaker = flags.speaker or context.user
+        key = await curation.add_memory(store, flags.character, flags.text, speaker=speaker, user=user)
         _say(f"Added: {key}")
         return True
 
 
-async def _delete(store: FaissStore, place: tuple[str, ...], asked: argparse.Namespace, user: str | None) -> bool:
-    if bool(asked.keys) == asked.all:
+async def bring_ltm(context: Settings, directory: str, *, character: str | None, shared: bool) -> bool:
+    """Do `questbook import ltm`: import what the LTM extension remembered. Return whether anything could be read.
+
+    Args:
+        context: The settings: user and embedder.
+        directory: The extension's directory, or one of its memories.
+        character: Whose memories they are; None: as the folders are called.
+        shared: For all users, as in the extension.
+
+    Raises:
+        HomeError: The data directory cannot be used.
+        StoreError: There is nothing to import, or the store failed.
+    """
+    home, source = await asyncio.to_thread(Home.find), Path(directory)
+    vectors: Mapping[str, list[float]] = {}
+    problems: list[str] = []
+    if MODEL in context.embeddings:
+        vectors, problems = await asyncio.to_thread(read_known_vectors, source)
+    async with open_store(home.memory, context.embeddings, known=vectors) as store:
+        sources = await import_ltm(store, source, user=None if shared else context.user, character=character)
+    for one in sources:
+        _show_source(one)
+    for problem in problems:
+        _say(f"Vectors were computed again: {problem}", _LONG)
+    if vectors:
+        _say(f"{len(vectors):,} vectors of {MODEL} were taken over.")
+    added, known = sum(one.added for one in sources), sum(one.known for one in sources)
+    skipped = sum(len(one.skipped) for one in sources)
+    _say(f"Imported: {added:,} memories; there already: {known:,}; skipped (see above): {skipped:,}.")
+    return any(one.added or one.known or not one.skipped for one in sources)
+
+
+async def export_csv(context: Settings, directory: str, *, character: str | None, shared: bool) -> bool:
+    """Do `questbook export csv`: write what characters remember to CSV files. Return whether there was anything.
+
+    Raises:
+        SettingsError: The character remembers nothing.
+        HomeError: The data directory or the export's cannot be used.
+        StoreError: The store failed.
+    """
+    home, user = await asyncio.to_thread(Home.find), None if shared else context.user
+    async with open_store(home.memory, context.embeddings) as store:
+        characters = await curation.list_characters(store, user)
+        names = list(characters) if character is None else [character_name(character)]
+        if missing := [name for name in names if name not in characters]:
+            others = ", ".join(characters) or "nobody"
+            raise SettingsError(f"Character {missing[0]!r} remembers nothing. There are memories of: {others}.")
+        exports = {
+            name: [item.value for item in await curation.list_memories(store, character_namespace(name, MEMORIES, user=user))]
+            for name in names
+        }
+    if not exports:
+        _say("No character remembers anything: nothing was written.")
+    now = datetime.now(UTC)
+    for name, values in exports.items():
+        try:
+            path = await asyncio.to_thread(write_csv, Path(directory), name, values, now)
+        except OSError as error:
+            raise HomeError(f"Cannot write to {directory}: {error.strerror or error}.") from error
+        _say(f"{path}: {len(values):,} memories of {_character(name)}", _LONG)
+    return bool(exports)
+
+
+async def _delete(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Namespace, user: str | None) -> bool:
+    if bool(flags.keys) == flags.all:
         raise SettingsError("Delete which? Give keys, as `questbook memories list` shows them, or --all: one of them.")
-    if not asked.all:
-        gone = await curation.delete_memories(store, place, asked.keys)
+    if not flags.all:
+        deleted = await curation.delete_memories(store, namespace, flags.keys)
         await asyncio.to_thread(store.compact)
-        _list(gone, deleted=True)
-        return True
-    if asked.character is None:
+        return _show(deleted, prefix="deleted: ")
+    if flags.character is None:
         raise SettingsError("--all is for characters. For a campaign, assistant or player there is `questbook forget`.")
-    count = len(await curation.list_memories(store, place))
-    if not asked.yes and not await ask([f"Everything that {asked.character!r} remembers: {count:,} memories."]):
+    count = len(await curation.list_memories(store, namespace))
+    if not flags.yes and not await ask([f"Everything that {flags.character!r} remembers: {count:,} memories."]):
         _say("Nothing was deleted.")
         return False
-    await curation.delete_character(store, asked.character, user)
+    await curation.delete_character(store, flags.character, user)
     await asyncio.to_thread(store.compact)
-    _say(f"Deleted: {count:,} memories of {asked.character!r}.")
+    _say(f"Deleted: {count:,} memories of {flags.character!r}.")
     return True
 
 
-def _characters(counts: dict[str, int]) -> bool:
+async def _timeline(store: FaissStore, user: str, campaign: str | None) -> list[Segment] | None:
+    """Return the timeline of a campaign's head; None if it has none."""
+    head = await store.aget(campaign_namespace(user, campaign, "head"), "head") if campaign is not None else None
+    return [(branch, turn) for branch, turn in head.value["timeline"]] if head is not None else None
+
+
+def _show_characters(counts: dict[str, int]) -> bool:
     if not counts:
         _say("No character remembers anything yet. questbook import ltm DIR, or questbook memories add TEXT.")
     for name, count in counts.items():
@@ -113,35 +189,43 @@ def _characters(counts: dict[str, int]) -> bool:
     return True
 
 
-async def _timeline(store: FaissStore, user: str, campaign: str | None) -> list[Segment] | None:
-    """Return the timeline of where a campaign stands; None if there is no such place."""
-    head = await store.aget(campaign_namespace(user, campaign, "head"), "head") if campaign is not None else None
-    return [(branch, turn) for branch, turn in head.value["timeline"]] if head is not None else None
-
-
-def _facts(found: FactGroups) -> bool:
-    for heading, items in zip(("Facts", "Insights", "Hold no more", "On other branches"), found, strict=True):
+def _show_facts(groups: FactGroups) -> bool:
+    for heading, items in zip(("Facts", "Insights", "No longer true", "On other branches"), groups, strict=True):
         if items:
             _say(f"{heading}: {len(items):,}")
-            _list(items)
-    return any(found) or _list([])
+            _show(items)
+    return any(groups) or _show([])
 
 
-def _list(items: Iterable[Item], scores: dict[str, Any] | None = None, *, deleted: bool = False) -> bool:
-    found, now = list(items), datetime.now(UTC).astimezone()
-    if not found:
+def _show(items: Iterable[Item], scores: Mapping[str, float | None] | None = None, prefix: str = "") -> bool:
+    items, now = list(items), datetime.now(UTC).astimezone()
+    if not items:
         _say("Nothing is remembered there.")
-    for item in found:
-        score = (scores or {}).get(item.key)
+    for item in items:
+        value, score = item.value, (scores or {}).get(item.key)
         distance = f" (distance {1 - score:.2f})" if score is not None else ""
-        secret = is_secret_record(item.value)
-        who = item.value.get("speaker") or item.value.get("subject") or item.value.get("kind") or ""
-        age = phrase_age(str(item.value.get("said_at") or item.value.get("real_time") or ""), now)
-        text = UNSAID if secret else one_line(str(item.value.get("text", "")))
-        told = "secret" if secret else one_line(str(who), 40)
-        _say(f"{'deleted: ' if deleted else ''}{item.key} {age}, {told}{distance}: {text}")
+        who = value.get("speaker") or value.get("subject") or value.get("kind") or ""
+        who, text = one_line(str(who), 40), one_line(str(value.get("text", "")))
+        if is_secret_record(value):
+            who, text = "secret", HIDDEN
+        age = phrase_age(str(value.get("said_at") or value.get("real_time") or ""), now)
+        _say(f"{prefix}{item.key} {age}, {who}{distance}: {text}")
     return True
 
 
-def _say(text: str) -> None:
-    print(one_line(text, _WIDTH))  # noqa: T201
+def _show_source(one: Imported) -> None:
+    _say(f"{one.path}, {_character(one.character)}: {one.added:,} imported, {one.known:,} there already", _LONG)
+    for what, reasons in (("skipped", one.skipped), ("note", one.notes)):
+        for reason in reasons[:_REASONS_SHOWN]:
+            _say(f"  {what}: {reason}", _LONG)
+        if len(reasons) > _REASONS_SHOWN:
+            _say(f"  {what}: … and {len(reasons) - _REASONS_SHOWN:,} more", _LONG)
+
+
+def _character(name: str) -> str:
+    return "all characters" if name == EVERYONE else f"character {name!r}"
+
+
+def _say(text: str, width: int = _WIDTH) -> None:
+    indent = text[: len(text) - len(text.lstrip())]
+    print(indent + one_line(text, width))  # noqa: T201

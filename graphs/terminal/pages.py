@@ -1,4 +1,4 @@
-"""Pages as rows for a person: label and text, empty ones left out."""
+"""Pages as rows of label and text for a person; empty fields are left out."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 Rows = list[tuple[str, str]]
 
 
-def sheet_rows(seen: PlayerView) -> Rows:
+def sheet_rows(view: PlayerView) -> Rows:
     """Return the character sheet."""
-    page = seen.character
-    view = page.player_view()
-    scores: Mapping[str, int] = view.pop("abilities", {})
-    kit: Mapping[str, int] = view.pop("kit", {})
-    rows = [(_label(field), str(value)) for field, value in view.items()]
+    page = view.character
+    fields = page.player_view()
+    scores: Mapping[str, int] = fields.pop("abilities", {})
+    kit: Mapping[str, int] = fields.pop("kit", {})
+    rows = [(_label(field), str(value)) for field, value in fields.items()]
     if scores:
         rows.append(
             ("Abilities", "  ".join(f"{name[:3].upper()} {n} ({modifier(n):+d})" for name, n in scores.items()))
@@ -28,22 +28,22 @@ def sheet_rows(seen: PlayerView) -> Rows:
     if kit:
         rows.append(("Kit", _items(kit)))
     if page.missing:
-        rows.append(("Still to tell", ", ".join(page.missing)))
+        rows.append(("Still missing", ", ".join(page.missing)))
     return rows
 
 
-def quest_rows(seen: PlayerView) -> Rows:
+def quest_rows(view: PlayerView) -> Rows:
     """Return what the player knows of the quest."""
     rows: Rows = []
-    for field, value in seen.quest.items():
-        said = _SAID.get(field, _plain)(value)
-        if said:
-            rows.append((_label(field), said))
+    for field, value in view.quest.items():
+        text = _FORMATS.get(field, _plain)(value)
+        if text:
+            rows.append((_label(field), text))
     return rows
 
 
 def difference_rows(changes: Iterable[Changed]) -> Rows:
-    """Return what differs between two places, before and after."""
+    """Return what differs between two turns: before → after."""
     return [
         (": ".join((_label(change.path[0]), *change.path[1:])), f"{_either(change.before)} → {_either(change.after)}")
         for change in changes
@@ -84,12 +84,12 @@ def _quests(value: Mapping[str, Mapping[str, str]]) -> str:
 def _people(value: Mapping[str, Mapping[str, Any]]) -> str:
     lines = []
     for name, person in value.items():
-        said = [str(person[part]) for part in ("role", "attitude") if person.get(part)]
+        parts = [str(person[part]) for part in ("role", "attitude") if person.get(part)]
         if person.get("last_seen"):
-            said.append(f"last seen {person['last_seen']}")
+            parts.append(f"last seen {person['last_seen']}")
         if not person.get("alive", True):
-            said.append(f"dead: {person['fate']}" if person.get("fate") else "dead")
-        lines.append(f"{name}: {', '.join(said)}" if said else name)
+            parts.append(f"dead: {person['fate']}" if person.get("fate") else "dead")
+        lines.append(f"{name}: {', '.join(parts)}" if parts else name)
     return "\n".join(lines)
 
 
@@ -107,7 +107,7 @@ def _clock(value: Mapping[str, Any]) -> str:
     return f"day {value['day']}" + (f", {value['time']}" if value.get("time") else "")
 
 
-_SAID: dict[str, Callable[[Any], str]] = {
+_FORMATS: dict[str, Callable[[Any], str]] = {
     "quests": _quests,
     "people": _people,
     "inventory": _items,

@@ -1,4 +1,4 @@
-"""The loop of the game: a line from the player, a turn of the graph, and again."""
+"""The loop of a game: a line from the player, a turn of the graph, and again. `play` runs it."""
 
 from __future__ import annotations
 
@@ -7,70 +7,71 @@ import signal
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
 from questbook.graphs.events import Event
 from questbook.graphs.settings import OFFLINE, Settings
 from questbook.graphs.terminal.campaigns import hold_campaign
-from questbook.graphs.terminal.commands import COMMANDS, run_command
-from questbook.graphs.terminal.door import Door
+from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN, REST, run_command
+from questbook.graphs.terminal.forget import FORGET, PROVENANCE
 from questbook.graphs.terminal.input import Input, Keyboard, Pipe
-from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.table import Ask, Outcome, Play, Table, Then
-from questbook.graphs.terminal.text import one_line, quoted
+from questbook.graphs.terminal.screen import Screen, one_line, quoted
+from questbook.graphs.terminal.sitting import Ask, Outcome, Partner, Play, Sitting, Then
+from questbook.graphs.terminal.travel import RECAP, TRAVEL
 
-_SCENE_SHOWN = 200
+if TYPE_CHECKING:
+    from questbook.graphs.embedded.saved_game import SavedGame
+
+_SCENE_WIDTH = 200
 
 
-async def play(context: Settings, *, live: bool, door: Door | None = None) -> None:
+async def play(context: Settings, *, live: bool, partner: Partner | None = None) -> None:
     """Play a campaign until the player leaves or the input ends.
 
     Args:
         context: The settings.
-        live: A person sits at a terminal; otherwise the game is scripted.
-        door: What is played; the default is the game with the dungeon master.
+        live: Whether a person sits at a terminal; otherwise the lines come from a pipe.
+        partner: Whom the player talks with; None: the dungeon master.
 
     Raises:
-        QuestbookError: The game cannot go on; what was played, and the player's last message, are kept.
-        StoreError: The same, for the memories.
+        QuestbookError: The game cannot go on. What was played is kept, and so is the player's last message.
+        StoreError: The same, because of the memories.
     """
-    home, door = Home.find(), door or GAME
+    home, partner = Home.find(), partner or DUNGEON_MASTER
     with hold_campaign(home, context.user, context.campaign):
-        async with open_game(context, home, door.machine) as game:
-            words = {name: command.words for name, command in door.commands.items()}
+        async with open_game(context, home, partner.machine) as game:
+            words = {name: command.words for name, command in partner.commands.items()}
             source: Input = Keyboard(home, words) if live else Pipe()
-            screen = Screen(live=live, who=door.who)
-            table = Table(game, screen, commands=door.commands, who=door.who, again=door.again)
-            await Session(table, source, door).run()
+            screen = Screen(live=live, name=partner.name)
+            await GameLoop(Sitting(game, screen, partner), source).run()
 
 
-class Session:
-    """One sitting.
+class GameLoop:
+    """Plays turn after turn.
 
     Args:
-        table: The game and the screen.
-        source: Where the player's words come from.
-        door: The words that are different for each graph.
+        sitting: The game and the screen.
+        source: Where the player's lines come from.
     """
 
-    def __init__(self, table: Table, source: Input, door: Door) -> None:
-        self._table, self._source, self._door = table, source, door
-        self._game, self._screen = table.game, table.screen
+    def __init__(self, sitting: Sitting, source: Input) -> None:
+        self._sitting, self._source, self._partner = sitting, source, sitting.partner
+        self._game, self._screen = sitting.game, sitting.screen
         self._reply: asyncio.Task[None] | None = None
-        self._begun = False  # something of the turn has happened
+        self._has_begun = False  # whether anything of the turn has happened
 
     async def run(self) -> None:
-        """Greet, answer what was left unanswered, and play."""
+        """Greet, answer a message that was left without a reply, and play."""
         async with self._interruptible(), self._loaded_ahead():
             saved = await self._game.saved_game()
             if entered := saved is None and await self._game.enter():
                 saved = await self._game.saved_game()
             self._greet(saved)
-            if entered and "/recap" in self._table.commands:
-                await self._follow(await run_command(self._table, "/recap"))
+            if entered and "/recap" in self._partner.commands:
+                await self._follow(await run_command(self._sitting, "/recap"))
             if saved and saved.unanswered is not None:
                 self._screen.say(f"Your last message has no reply yet: {quoted(saved.unanswered, 80)}")
                 await self._turn(self._game.resume())
@@ -90,21 +91,21 @@ class Session:
                 if not await self._take(line):
                     break
             if self._source.live:
-                self._screen.say(self._door.goodbye)
+                self._screen.say(self._partner.goodbye)
 
     async def _take(self, line: str) -> bool:
-        """Do what one line asks for; False ends the sitting."""
+        """Do what a line asks for; return False to end the program."""
         if not line.strip():
             if self._source.live:
-                self._screen.say(self._door.blank)
+                self._screen.say(self._partner.blank)
         elif line.lstrip().startswith("/"):
-            return await self._follow(await run_command(self._table, line))
-        elif not self._table.too_long(line):
+            return await self._follow(await run_command(self._sitting, line))
+        elif not self._sitting.is_too_long(line):
             await self._turn(self._game.send(line))
         return True
 
     async def _follow(self, then: Outcome) -> bool:
-        """Do what follows a command; False ends the sitting."""
+        """Do what follows a command; return False to end the program."""
         while isinstance(then, Ask):
             try:
                 line = await self._source.line(then.words)
@@ -117,15 +118,15 @@ class Session:
 
     async def _turn(self, events: AsyncGenerator[Event]) -> None:
         self._screen.blank()
-        self._table.clear()
-        self._begun = False
+        self._sitting.clear()
+        self._has_begun = False
         self._reply = asyncio.create_task(self._show(events))
         try:
             with self._source.silenced():
                 await self._reply
         except asyncio.CancelledError:
             if self._reply.cancelled() and not _is_cancelling():
-                await self._say_what_stands()
+                await self._say_what_is_kept()
                 return
             raise
         except (InputError, HistoryError) as error:
@@ -140,33 +141,33 @@ class Session:
     async def _show(self, events: AsyncGenerator[Event]) -> None:
         reply = self._screen.reply()
         try:
-            async with aclosing(events) as happening:
-                async for event in happening:
-                    self._begun = True
-                    self._table.keep(event)
+            async with aclosing(events) as stream:
+                async for event in stream:
+                    self._has_begun = True
+                    self._sitting.keep(event)
                     reply.show(event)
         finally:
             reply.close()
 
-    async def _say_what_stands(self) -> None:
+    async def _say_what_is_kept(self) -> None:
         saved = await self._game.saved_game()
         if saved and saved.unanswered is not None:
             self._screen.say("Stopped. Your message is kept; /retry answers it, or say something else.")
-        elif not self._begun:
+        elif not self._has_begun:
             self._screen.say("Stopped before anything was sent; the up arrow brings your words back.")
         else:
-            self._screen.say("Stopped. The reply stands; the notes on it catch up with the next turn.")
+            self._screen.say("Stopped. The reply is kept; the notes on it are made with the next turn.")
 
     def _greet(self, saved: SavedGame | None) -> None:
         context = self._game.context
         if context.model.strip().lower() == OFFLINE:
-            self._screen.say(self._door.offline)
+            self._screen.say(self._partner.offline)
         if self._source.live:
-            self._door.greet(saved, context, self._screen)
+            self._partner.greet(saved, context, self._screen)
 
     @asynccontextmanager
     async def _interruptible(self) -> AsyncIterator[None]:
-        """Let Ctrl-C stop the reply that is coming, and nothing else, for as long as a person plays."""
+        """While a person plays, let Ctrl-C stop the reply that is coming, and nothing else."""
         if not self._source.live:
             yield
             return
@@ -196,7 +197,7 @@ class Session:
             task.cancel()
             await asyncio.wait([task])
             if not task.cancelled():
-                task.exception()  # the first turn has met the same problem, and told of it
+                task.exception()  # the first turn has the same problem, and reports it
 
 
 async def _load(game: Game) -> None:
@@ -218,24 +219,24 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
             "from and what they want. /help lists the commands."
         )
         return
-    name = saved.character.name or "somebody yet to be described"
+    name = saved.character.name or "someone without a name yet"
     screen.heading(f"{one_line(context.campaign, 60)}, turn {saved.turn}: you are {one_line(name, 60)}.")
-    where = [one_line(part, _SCENE_SHOWN) for part in (saved.quest.location, saved.quest.scene) if part]
-    if not where:  # still in the interview: it stopped at a question
-        where = [one_line(saved.last_reply, _SCENE_SHOWN)]
-    screen.say(" – ".join(filter(None, where)) or "The adventure is about to open.")
+    where = [one_line(part, _SCENE_WIDTH) for part in (saved.quest.location, saved.quest.scene) if part]
+    if not where:  # still in the interview: show its last question
+        where = [one_line(saved.last_reply, _SCENE_WIDTH)]
+    screen.say(" – ".join(filter(None, where)) or "The adventure is about to begin.")
 
 
-GAME = Door(
+DUNGEON_MASTER = Partner(
     machine="dungeon_master",
-    who="the dungeon master",
-    commands=COMMANDS,
+    name="the dungeon master",
+    commands=GAME_PAGES | LAST_TURN | CAMPAIGNS | TRAVEL | RECAP | FORGET | PROVENANCE | REST,
     blank="Say what your character does, or /help.",
     offline=(
         "The built-in offline storyteller leads the game. "
         "For a language model: questbook play --model openai:gpt-4.1-mini, with OPENAI_API_KEY set."
     ),
     goodbye="The campaign is kept. Until next time!",
-    again="in other words; the dice stand.",
+    again="in other words, with the same dice.",
     greet=_greet,
 )

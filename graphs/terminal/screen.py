@@ -1,21 +1,55 @@
-"""Everything that the terminal shows: in colour where a person looks, plain where a program reads."""
+"""Everything that the terminal shows: in colour for a person, plain for a program.
+
+Text of a person or a model is made harmless for the terminal here (`cleaned`, `one_line`, `quoted`).
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from questbook.graphs.events import DiceRoll, Event, NodeEnd, Notice, ReplyPiece
-from questbook.graphs.terminal.text import cleaned, one_line
+from questbook.types import JSON
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
 _PLAIN_WIDTH = 100
-_READABLE = 100
+_MOST_READABLE = 100
+# Whole control sequences first (CSI, OSC, DCS and the like), so that no "[31m" stays behind.
+_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-Zc-~]"
+)
+_LINE_ENDS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
+# Characters that change the reading direction can make a line look different from what it holds.
+_OVERRIDES = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+_WITHIN = str.maketrans('“”"', "‘’'")
+
+
+def cleaned(text: str) -> str:
+    """Drop terminal control sequences, control characters and lone surrogates; line ends become line feeds."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text))
+    return "".join(c for c in text if c in "\n\t" or not (unicodedata.category(c) in ("Cc", "Cs") or c in _OVERRIDES))
+
+
+def one_line(text: str, width: int = 0) -> str:
+    """Return the text on one line, cleaned, and cut with "…" where it passes `width` characters (0: not cut)."""
+    line = " ".join(cleaned(text).split())
+    return line if not width or len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+def quoted(text: str, width: int = 0) -> str:
+    """Return the text as `one_line` does, between quotation marks; those within it become single ones."""
+    return f"“{one_line(text, width).translate(_WITHIN)}”"
 
 
 class Reply(Protocol):
@@ -25,26 +59,26 @@ class Reply(Protocol):
         """Show what happened."""
 
     def close(self) -> None:
-        """Put down whatever is not on the screen yet, and stop the spinner."""
+        """Show what is not on the screen yet, and stop the spinner."""
 
 
 class Screen:
     """The terminal.
 
     Args:
-        live: A person looks: colours, a spinner, text that is drawn while it comes. Otherwise replies, dice and
-            what commands answer go to standard output, and everything else to standard error.
-        who: Who answers.
+        live: A person looks: colours, a spinner, text that is drawn while it comes. Otherwise replies, dice and the
+            answers of commands go to standard output, and everything else to standard error.
+        name: Who answers.
     """
 
-    def __init__(self, *, live: bool, who: str = "the dungeon master") -> None:
+    def __init__(self, *, live: bool, name: str = "the dungeon master") -> None:
         self.live = live
-        self.who = who
+        self.name = name
         self._console: Console | None = None
 
     @property
     def console(self) -> Console:
-        """The rich console; made when it is first needed, since a piped game needs none."""
+        """The rich console, made when it is first needed; a piped game needs none."""
         if self._console is None:
             from rich.console import Console
 
@@ -62,7 +96,7 @@ class Screen:
             self._aside(text)
 
     def say(self, text: str) -> None:
-        """Show something about the game that is no part of it."""
+        """Show a note about the game."""
         if self.live:
             self.console.print(cleaned(text), style="dim")
         else:
@@ -83,7 +117,7 @@ class Screen:
             _write(cleaned(text) + "\n")
 
     def blank(self) -> None:
-        """Leave a line free, where a person looks."""
+        """Leave a line free for a person."""
         if self.live:
             self.console.print()
 
@@ -122,7 +156,7 @@ class Screen:
         self.draw(table)
 
     def draw(self, picture: RenderableType) -> None:
-        """Show something that rich draws; where a program reads, without colours and without blanks at line ends."""
+        """Show something that rich draws; for a program, without colours and without blanks at line ends."""
         if self.live:
             self.console.print(picture)
             self.console.print()
@@ -134,7 +168,7 @@ class Screen:
     def reply(self) -> Reply:
         """Begin to show a turn."""
         return (
-            LiveReply(self.console, self.who) if self.live and not self.console.is_dumb_terminal else PlainReply(self)
+            LiveReply(self.console, self.name) if self.live and not self.console.is_dumb_terminal else PlainReply(self)
         )
 
     def _aside(self, text: str) -> None:
@@ -144,29 +178,29 @@ class Screen:
 
 
 class PlainReply:
-    """A turn as text: tokens as they come, dice and notices on lines of their own."""
+    """A turn as plain text: tokens as they come, dice and notices on lines of their own."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._message: str | None = None
         self._open = False  # the last line has text and no end yet
-        self._said = False
+        self._has_text = False
 
     def show(self, event: Event) -> None:
         """Show what happened."""
         if isinstance(event, ReplyPiece):
-            if event.message != self._message and self._said:
+            if event.message != self._message and self._has_text:
                 self._end_line()
                 _write("\n")
             self._message = event.message
             text = cleaned(event.text) if self._open else cleaned(event.text).lstrip("\n")
             if text:
                 _write(text)
-                self._open, self._said = not text.endswith("\n"), True
+                self._open, self._has_text = not text.endswith("\n"), True
         elif isinstance(event, DiceRoll):
             self._end_line()
             _write(f"[dice] {dice_line(event.roll)}\n")
-            self._said = True
+            self._has_text = True
         elif isinstance(event, Notice):
             self._end_line()
             self._screen.say(str(event.notice.get("text", "")))
@@ -174,7 +208,7 @@ class PlainReply:
     def close(self) -> None:
         """End the last line, and leave one free below the turn."""
         self._end_line()
-        if self._said:
+        if self._has_text:
             _write("\n")
         sys.stdout.flush()
 
@@ -185,23 +219,23 @@ class PlainReply:
 
 
 class LiveReply:
-    """A turn in colour: whole paragraphs are put down as markdown, the one that is coming is drawn live below them."""
+    """A turn in colour: finished paragraphs as markdown, and below them the one that is still coming."""
 
-    def __init__(self, console: Console, who: str) -> None:
+    def __init__(self, console: Console, name: str) -> None:
         from rich.live import Live
 
         self._console = console
         self._message: str | None = None
         self._text = ""
         self._live: Live = Live(console=console, transient=True, refresh_per_second=12)
-        self._wait(f"{who[:1].upper()}{who[1:]} thinks…")
+        self._wait(f"{name[:1].upper()}{name[1:]} thinks…")
         self._live.start()
 
     def show(self, event: Event) -> None:
         """Show what happened."""
         if isinstance(event, ReplyPiece):
             if event.message != self._message:
-                self._put_down()
+                self._finish_paragraph()
                 self._message = event.message
             self._text += event.text
             whole, self._text = split_paragraphs(self._text)
@@ -209,29 +243,29 @@ class LiveReply:
             if self._text.strip():
                 self._live.update(_Tail(markdown(self._text)))
         elif isinstance(event, DiceRoll):
-            self._put_down()
+            self._finish_paragraph()
             self._console.print(f"⚅ {dice_line(event.roll)}", style=_dice_style(event.roll))
             self._console.print()
             self._wait("The dice have fallen…")
         elif isinstance(event, Notice):
-            self._put_down()
+            self._finish_paragraph()
             self._console.print(one_line(str(event.notice.get("text", ""))), style="dim")
         elif isinstance(event, NodeEnd) and event.spoke:
-            self._put_down()
+            self._finish_paragraph()
             self._wait("Taking notes…")
 
     def close(self) -> None:
-        """Put down what is left."""
-        self._put_down()
+        """Show the rest."""
+        self._finish_paragraph()
         self._live.stop()
 
-    def _put_down(self) -> None:
+    def _finish_paragraph(self) -> None:
         self._print(self._text)
         self._text = ""
 
     def _print(self, text: str) -> None:
         if text.strip():
-            self._live.update("", refresh=True)  # what is put down now must not stand there twice
+            self._live.update("", refresh=True)  # or the paragraph would be there twice
             self._console.print(markdown(text), width=_measure(self._console))
             self._console.print()
 
@@ -242,7 +276,7 @@ class LiveReply:
 
 
 class _Tail:
-    """The end of something that may be higher than the terminal."""
+    """The last lines of something that may be higher than the terminal."""
 
     def __init__(self, inner: RenderableType) -> None:
         self._inner = inner
@@ -257,35 +291,34 @@ class _Tail:
 
 
 def _measure(console: Console) -> int:
-    """Width of the story: readable, and with room for the "^C" that a terminal writes where the cursor stands."""
-    return max(20, min(console.width - 4, _READABLE))
+    """Return the width of the story: readable, and with room for the "^C" that a terminal writes at the cursor."""
+    return max(20, min(console.width - 4, _MOST_READABLE))
 
 
 def markdown(text: str) -> RenderableType:
-    """Render what a model wrote. Links show where they lead, and nothing in the text can steer the terminal."""
+    """Render what a model wrote. Links show their address, and nothing in the text can control the terminal."""
     from rich.markdown import Markdown
 
     return Markdown(cleaned(text).strip(), hyperlinks=False)
 
 
 def split_paragraphs(text: str) -> tuple[str, str]:
-    """Split off the paragraphs that are whole: returns them, and the one that is still coming."""
+    """Return the finished paragraphs, and the one that is still coming."""
     end = text.rfind("\n\n")
     if end < 0 or text[:end].count("```") % 2:  # within a block of code
         return "", text
     return text[:end], text[end:]
 
 
-def dice_line(roll: dict[str, Any]) -> str:
-    """Say on one line what was rolled and what for."""
+def dice_line(roll: JSON) -> str:
+    """Return one line on what was rolled, and for what."""
     reason = one_line(str(roll.get("reason") or ""))
-    said = one_line(str(roll.get("text") or f"{roll.get('expression', '')} = {roll.get('total', '')}")).replace(
-        "~~", "~"
-    )
-    return f"{reason}: {said}" if reason else said
+    result = str(roll.get("text") or f"{roll.get('expression', '')} = {roll.get('total', '')}")
+    result = one_line(result).replace("~~", "~")
+    return f"{reason}: {result}" if reason else result
 
 
-def _dice_style(roll: dict[str, Any]) -> str:
+def _dice_style(roll: JSON) -> str:
     return {True: "bold green", False: "bold red"}.get(roll.get("success"), "bold yellow")  # type: ignore[arg-type]
 
 

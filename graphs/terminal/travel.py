@@ -1,212 +1,304 @@
-"""Slash commands that move about in the story: back, again, another road; and those that show the roads."""
+"""Slash commands that go back, try again, and go to other lines; the tree of what was played; `questbook rewind`."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from questbook.graphs.embedded.game import open_game
+from questbook.graphs.embedded.home import Home
 from questbook.graphs.events import ReplyPiece
-from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.table import Ask, Command, Outcome, Play, Table, Then
-from questbook.graphs.terminal.text import one_line, quoted
+from questbook.graphs.terminal.campaigns import hold_campaign
+from questbook.graphs.terminal.screen import Screen, one_line, quoted
+from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Play, Sitting, Then
 
-# The history comes with the graph, which the first prompt does not wait for: it is imported where it is used.
+# The history and the tree come with the graph, which the first prompt does not wait for: imported where they are used.
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
+    from rich.text import Text
+    from rich.tree import Tree
 
     from questbook.graphs.history.history import History
-    from questbook.graphs.history.tree import PlayedTurn
+    from questbook.graphs.history.tree import PlayedTurn, Stretch
+    from questbook.graphs.settings import Settings
+    from questbook.memory.timeline.timeline import Segment
 
-_WORDS_SHOWN = 80
-_MEMORIES_SHOWN = 6
+_TEXT_WIDTH = 80
+_TREE_TEXT_WIDTH = 60
+_NAME_WIDTH = 40
+_TURNS_SHOWN = 6
 
 
-async def _undo(table: Table, rest: str) -> Outcome:
+async def rewind(context: Settings, turn: int, *, live: bool) -> None:
+    """Do `questbook rewind`: take a campaign back to the end of a turn, and show what was said there last.
+
+    Args:
+        context: Names the campaign.
+        turn: The turn.
+        live: Whether a person looks.
+
+    Raises:
+        HistoryError: There is no such turn on the line of the campaign.
+        QuestbookError: The campaign is being played, or its data cannot be read.
+    """
+    home = Home.find()
+    with hold_campaign(home, context.user, context.campaign):
+        async with open_game(context, home) as game:
+            await game.enter()
+            _show_position(Screen(live=live), await (await game.history()).rewind(turn))
+
+
+async def _undo(sitting: Sitting, rest: str) -> Outcome:
     if rest and not rest.isdecimal():
-        table.screen.complain(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
+        sitting.screen.complain(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
         return Then.PROMPT
-    history = await table.game.history()
-    return _arrive(table, await history.undo(int(rest or 1)))
+    history = await sitting.game.history()
+    return _arrive(sitting, await history.undo(int(rest or 1)))
 
 
-async def _retry(table: Table, rest: str) -> Outcome:
+async def _retry(sitting: Sitting, rest: str) -> Outcome:
     if rest not in ("", "dice"):
-        table.screen.complain(
-            f"/retry tells the last turn again, /retry dice also rolls again; got {one_line(rest, 40)}."
+        sitting.screen.complain(
+            f"/retry plays the last turn again, /retry dice also rolls again; got {one_line(rest, 40)}."
         )
         return Then.PROMPT
-    turn = await _turn(table)
-    if await table.game.has_unfinished_turn():
-        table.screen.say(f"Turn {turn} goes on.")
-        return Play(table.game.resume())
-    table.screen.answer(f"Turn {turn} again, " + ("and the dice too." if rest else table.again))
-    return Play(table.game.retry(dice=bool(rest)))
+    turn = await _turn_number(sitting)
+    if await sitting.game.has_unfinished_turn():
+        sitting.screen.say(f"Turn {turn} goes on.")
+        return Play(sitting.game.resume())
+    sitting.screen.answer(f"Turn {turn} again, " + ("with new dice." if rest else sitting.partner.again))
+    return Play(sitting.game.retry(dice=bool(rest)))
 
 
-async def _edit(table: Table, rest: str) -> Outcome:
+async def _edit(sitting: Sitting, rest: str) -> Outcome:
     from questbook.graphs.history.checkpoints import position_of
 
     if rest:
-        return await _rewrite(table, rest)
-    state = await (await table.game.history()).current_state()
-    if not table.screen.live:
-        table.screen.complain("/edit NEW WORDS plays the last turn again with these in place of yours.")
+        return await _replace_message(sitting, rest)
+    state = await (await sitting.game.history()).current_state()
+    if not sitting.screen.live:
+        sitting.screen.complain("/edit NEW WORDS plays the last turn again with these in place of yours.")
         return Then.PROMPT
-    return Ask(one_line(position_of(state).player), partial(_rewrite, table))
+    return Ask(one_line(position_of(state).player), partial(_replace_message, sitting))
 
 
-async def _rewrite(table: Table, words: str) -> Outcome:
+async def _replace_message(sitting: Sitting, words: str) -> Outcome:
     if not words:
-        table.screen.say("Your message stands as it was.")
-    elif not table.too_long(words):
-        table.screen.answer(f"Turn {await _turn(table)} again, with your new words.")
-        return Play(table.game.edit(words))
+        sitting.screen.say("Your message was not changed.")
+    elif not sitting.is_too_long(words):
+        sitting.screen.answer(f"Turn {await _turn_number(sitting)} again, with your new words.")
+        return Play(sitting.game.edit(words))
     return Then.PROMPT
 
 
-async def _branch(table: Table, rest: str) -> Outcome:
+async def _branch(sitting: Sitting, rest: str) -> Outcome:
     from questbook.graphs.history.checkpoints import position_of
 
     if not rest:
-        table.screen.complain("/branch NAME gives the line from here on a name.")
+        sitting.screen.complain("/branch NAME gives the line from here on a name.")
         return Then.PROMPT
-    history = await table.game.history()
-    spot = position_of(await history.current_state())
+    history = await sitting.game.history()
+    position = position_of(await history.current_state())
     await history.name_line(rest)
-    name = one_line(rest)
-    table.screen.answer(f"What follows turn {spot.turn} is the line “{name}”; /go {spot.line} goes back to that one.")
+    sitting.screen.answer(
+        f"What follows turn {position.turn} is the line “{one_line(rest)}”; /go {position.line} goes back to that one."
+    )
     return Then.PROMPT
 
 
-async def _branches(table: Table, rest: str) -> Outcome:  # noqa: ARG001
+async def _branches(sitting: Sitting, rest: str) -> Outcome:  # noqa: ARG001
     from questbook.graphs.companion.context import assistant_name
-    from questbook.graphs.terminal.roads import draw_roads
 
-    history = await table.game.history()
-    places = await history.turns()
-    if not places:
-        table.screen.answer("No branches yet: they begin with the first turn that is remembered.")
+    history = await sitting.game.history()
+    turns = await history.turns()
+    if not turns:
+        sitting.screen.answer("No branches yet: they begin with the first turn that is remembered.")
         return Then.PROMPT
-    branches = len({place.branch for place in places})
-    count = f"{_count(len(places), 'turn')} on {_count(branches, 'branch', 'branches')}"
-    name = one_line(assistant_name(table.game.context.campaign), 60)
+    branches = len({turn.branch for turn in turns})
+    count = f"{_count(len(turns), 'turn')} on {_count(branches, 'branch', 'branches')}"
+    name = one_line(assistant_name(sitting.game.context.campaign), 60)
     title = f"{name}: {count} (/go NAME goes to a line, a branch or a turn)"
-    here = await history.current_turn()
-    table.screen.draw(draw_roads(title, places, here, await history.line_names(), table.game.thread_id))
+    current, names = await history.current_turn(), await history.line_names()
+    sitting.screen.draw(draw_tree(title, turns, current, names, sitting.game.thread_id))
     return Then.PROMPT
 
 
-async def _go(table: Table, rest: str) -> Outcome:
+async def _go(sitting: Sitting, rest: str) -> Outcome:
     if not rest:
-        table.screen.complain("/go NAME goes to the end of a line, a branch or a turn; /branches shows them.")
+        sitting.screen.complain("/go NAME goes to the end of a line, a branch or a turn; /branches shows them.")
         return Then.PROMPT
-    history = await table.game.history()
-    return _arrive(table, await history.go(rest))
+    history = await sitting.game.history()
+    return _arrive(sitting, await history.go(rest))
 
 
-async def _diff(table: Table, rest: str) -> Outcome:
+async def _diff(sitting: Sitting, rest: str) -> Outcome:
     from questbook.graphs.terminal.pages import difference_rows
 
-    history = await table.game.history()
-    if not (named := await _two(history, rest)):
-        table.screen.complain(
-            "/diff A B compares two lines, branches or turns; /diff A compares one with where you are."
-        )
+    screen, history = sitting.screen, await sitting.game.history()
+    if not (names := await _one_or_two_names(history, rest)):
+        screen.complain("/diff A B compares two lines, branches or turns; /diff A compares one with where you are.")
         return Then.PROMPT
-    one, other = named
-    found = await history.difference(one, other)
-    labels = [_said(one), _said(other) if other else "here"]
-    if not any(found):
-        table.screen.answer(f"{labels[0]} and {labels[1]} agree: the same pages, the same memories.")
-    if found.pages:
-        table.screen.table(f"Pages, {labels[0]} → {labels[1]}", ("", ""), difference_rows(found.pages))
-    for label, places in zip(labels, (found.only_before, found.only_after), strict=True):
-        if places:
+    one, other = names
+    difference = await history.difference(one, other)
+    labels = [_label_of(one), _label_of(other) if other else "here"]
+    if not any(difference):
+        screen.answer(f"{labels[0]} and {labels[1]} agree: the same pages, the same memories.")
+    if difference.pages:
+        screen.table(f"Pages, {labels[0]} → {labels[1]}", ("", ""), difference_rows(difference.pages))
+    for label, turns in zip(labels, (difference.only_before, difference.only_after), strict=True):
+        if turns:
             where = "here" if label == "here" else f"at {label}"
-            _remembered(table.screen, f"Remembered only {where}: {_count(len(places), 'turn')}", places)
+            _show_turns(screen, f"Remembered only {where}: {_count(len(turns), 'turn')}", turns)
     return Then.PROMPT
 
 
-async def _recap(table: Table, rest: str) -> Outcome:  # noqa: ARG001
-    saved = await table.game.saved_game()
+async def _recap(sitting: Sitting, rest: str) -> Outcome:  # noqa: ARG001
+    saved = await sitting.game.saved_game()
     if saved is None or not saved.character.complete:
-        table.screen.answer("Nothing to tell yet: the story begins once your character is complete.")
+        sitting.screen.answer("Nothing to tell yet: the story begins when your character is complete.")
     else:
-        _tell(table.screen, saved.view.recap())
+        _show_reply(sitting.screen, saved.view.recap())
     return Then.PROMPT
 
 
-def _arrive(table: Table, state: StateSnapshot) -> Then:
-    table.clear()  # what the turn that was left was told is not the last turn's
-    arrived(table.screen, state)
+def _arrive(sitting: Sitting, state: StateSnapshot) -> Then:
+    sitting.clear()  # the memories and the prompt of the turn that was left are not those of the last turn here
+    _show_position(sitting.screen, state)
     return Then.PROMPT
 
 
-def arrived(screen: Screen, state: StateSnapshot) -> None:
-    """Say where the player has come to, and what was said there last."""
+def _show_position(screen: Screen, state: StateSnapshot) -> None:
+    """Show at which turn the player is now, and what was said there last."""
     from questbook.graphs.history.checkpoints import position_of
 
-    spot = position_of(state)
-    line = "" if spot.line == "main" else f" on the line {quoted(spot.line)}"
-    screen.answer(f"Back at the end of turn {spot.turn}{line}. {quoted(spot.player, _WORDS_SHOWN)}")
+    position = position_of(state)
+    line = "" if position.line == "main" else f" on the line {quoted(position.line)}"
+    screen.answer(f"Back at the end of turn {position.turn}{line}. {quoted(position.player, _TEXT_WIDTH)}")
     screen.answer("")
-    _tell(screen, spot.reply)
+    _show_reply(screen, position.reply)
 
 
-def _tell(screen: Screen, text: str) -> None:
+def _show_reply(screen: Screen, text: str) -> None:
     reply = screen.reply()
     reply.show(ReplyPiece(text, ""))
     reply.close()
 
 
-async def _turn(table: Table) -> int:
+def _show_turns(screen: Screen, title: str, turns: Sequence[PlayedTurn]) -> None:
+    rows = [
+        (str(turn.turn), one_line(turn.player, _TEXT_WIDTH), one_line(turn.reply, _TEXT_WIDTH))
+        for turn in turns[-_TURNS_SHOWN:]
+    ]
+    title = title if len(turns) == len(rows) else f"{title}; the last {len(rows)}"
+    screen.table(title, ("Turn", "You said", "Reply"), rows, right="Turn")
+
+
+async def _turn_number(sitting: Sitting) -> int:
     from questbook.graphs.history.checkpoints import position_of
 
-    return position_of(await (await table.game.history()).current_state()).turn
+    return position_of(await (await sitting.game.history()).current_state()).turn
 
 
-async def _two(history: History, rest: str) -> tuple[str, str] | None:
-    """Read one or two places; names of several words are found with and without quotes."""
+async def _one_or_two_names(history: History, text: str) -> tuple[str, str] | None:
+    """Read one or two names of lines, branches or turns; names of several words may be written without quotes."""
     try:
-        words = shlex.split(rest)
+        words = shlex.split(text)
     except ValueError:  # a lone quote or apostrophe
-        words = rest.split()
+        words = text.split()
     if len(words) <= 2:
         return (words[0], words[1] if len(words) == 2 else "") if words else None
-    places = await history.turns()
-    known = {*await history.line_names(), *(name for place in places for name in (place.line, place.branch))}
+    names = {
+        *await history.line_names(),
+        *(name for turn in await history.turns() for name in (turn.line, turn.branch)),
+    }
     pairs = ((" ".join(words[:cut]), " ".join(words[cut:])) for cut in range(len(words), 0, -1))
-    return next((pair for pair in pairs if all(not name or name in known or name.isdecimal() for name in pair)), None)
+    return next((pair for pair in pairs if all(not name or name in names or name.isdecimal() for name in pair)), None)
 
 
-def _remembered(screen: Screen, title: str, places: Sequence[PlayedTurn]) -> None:
-    rows = [
-        (str(place.turn), one_line(place.player, _WORDS_SHOWN), one_line(place.reply, _WORDS_SHOWN))
-        for place in places[-_MEMORIES_SHOWN:]
-    ]
-    left = len(places) - len(rows)
-    screen.table(f"{title}; the last {len(rows)}" if left else title, ("Turn", "You said", "Reply"), rows, right="Turn")
+def _label_of(name: str) -> str:
+    return f"turn {name}" if name.isdecimal() else quoted(name, 60)
 
 
-def _said(where: str) -> str:
-    return f"turn {where}" if where.isdecimal() else quoted(where, 60)
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _count(number: int, one: str, more: str = "") -> str:
-    return f"{number:,} {one if number == 1 else more or one + 's'}"
+def draw_tree(
+    title: str,
+    turns: Sequence[PlayedTurn],
+    current: Segment | None,
+    line_names: Mapping[str, Segment],
+    thread: str,
+) -> Tree:
+    """Draw all that was played as a tree of stretches.
+
+    Args:
+        title: Stands at the root.
+        turns: All finished turns.
+        current: Branch and number of the turn where the player is.
+        line_names: Lines that a person has named, each with branch and turn from which the name holds.
+        thread: The thread that is being played; turns of other threads are marked.
+    """
+    from rich.tree import Tree
+
+    from questbook.graphs.history.tree import last_of_lines, stretches
+
+    played = last_of_lines(turns)
+    unplayed = {at: name for name, at in line_names.items() if name not in played}
+    tree = Tree(_tree_text(title, style="bold"), guide_style="dim")
+    stack = [(tree, stretch) for stretch in reversed(stretches(turns, current))]
+    while stack:
+        above, stretch = stack.pop()
+        node = above.add(_stretch_text(stretch, current, unplayed, thread))
+        stack += [(node, fork) for fork in reversed(stretch.forks)]
+    return tree
 
 
-TRAVEL: dict[str, Command] = {
+def _stretch_text(stretch: Stretch, current: Segment | None, unplayed: Mapping[Segment, str], thread: str) -> Text:
+    first, last = stretch.turns[0], stretch.turns[-1]
+    numbers = f"turn {first.turn}" if first == last else f"turns {first.turn}–{last.turn}"
+    text = _tree_text(f"{numbers} · ", style="cyan")
+    text.append(_line_names(stretch), style="bold")
+    keys = {turn.key for turn in stretch.turns}
+    if current in keys:
+        turn = "" if current == last.key else f" at turn {current[1]}"
+        text.append(f" · ● you are here{turn}", style="bold green")
+    for at, name in unplayed.items():
+        if at in keys:
+            text.append(f" · {quoted(name, _NAME_WIDTH)} begins after turn {at[1]}")
+    if last.thread != thread:
+        text.append(f" · on thread {one_line(last.thread, _NAME_WIDTH)}")
+    text.append(f" · {quoted(last.reply, _TREE_TEXT_WIDTH)}", style="dim")
+    return text
+
+
+def _line_names(stretch: Stretch) -> str:
+    """Return the lines of a stretch, and its branch if no line's name leads to its end."""
+    (first, _), *more = stretch.lines.items()
+    names = one_line(first, _NAME_WIDTH)
+    if more:
+        (last, turn), between = more[-1], ", …" if len(more) > 1 else ""
+        names += f"{between}, {one_line(last, _NAME_WIDTH)} from turn {turn}"
+    return names if stretch.handle in stretch.lines else f"{names} ({stretch.handle})"
+
+
+def _tree_text(text: str, style: str) -> Text:
+    from rich.text import Text
+
+    return Text(one_line(text) + (" " if text.endswith(" ") else ""), style=style, no_wrap=True, overflow="ellipsis")
+
+
+TRAVEL = {
     "/undo": Command("[N]", "go back a turn, or N turns", _undo),
     "/retry": Command(
-        "[dice]", "tell the last turn again in other words; with dice, roll again too", _retry, ("dice",)
+        "[dice]", "play the last turn again in other words; with dice, roll again too", _retry, ("dice",)
     ),
     "/edit": Command("[NEW WORDS]", "play the last turn again with another message of yours", _edit),
     "/branch": Command("NAME", "give the line from here on a name", _branch),
     "/branches": Command("", "all that was played, as a tree, and where you are", _branches),
     "/go": Command("NAME", "go to the end of a line, a branch or a turn", _go),
-    "/diff": Command("A [B]", "what the pages and memories of two places differ in", _diff),
-    "/recap": Command("", "previously on…", _recap),
+    "/diff": Command("A [B]", "what differs between two turns: pages and memories", _diff),
 }
+RECAP = {"/recap": Command("", "previously on…", _recap)}

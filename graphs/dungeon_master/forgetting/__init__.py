@@ -2,5 +2,4 @@
 
 - `provenance.why`: which message set a field of the quest's page, or left a memory. Read first.
 - `retract.retract`: undo what was derived from one turn, and nothing else.
-- `forget.Forgetting`: remove words, a campaign or a player from everything that is kept.
 """

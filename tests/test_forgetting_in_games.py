@@ -3,16 +3,17 @@
 import sqlite3
 
 import pytest
+from forgetting_of import agree, forgetting_of
 from scripted import call, say
 from stored_bytes import contents, files_saying
 from stored_bytes import opened as unpacked
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.history.history import History
+from questbook.graphs.terminal.forget import forget_campaign, forget_player, forget_words
 from questbook.graphs.turn.turn import FORGOTTEN
 
 SECRET = "Silver Heron"
@@ -65,7 +66,7 @@ def opened(model, home):
 
 
 async def forgetting(game):
-    return Forgetting(await game.load(), game.config, game.context, game.home)
+    return forgetting_of(await game.load(), game.config, game.context)
 
 
 LONG = "The tide comes in and goes out again, and nobody says a word about it for a long while. " * 8
@@ -100,11 +101,11 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
         assert {"quest.people.Silver Heron", "quest.people.Bo.role", "quest.objective", "summary", "line"} <= set(
             found.fields
         )
-        assert found.typed_lines == 1
         assert found.checkpoints > 20
 
-        done = await forget.forget(SECRET)
-        assert done.files == []
+        told = await forget_words(game, SECRET, agree)
+        assert "1 typed line." in told
+        assert "can still be read" not in told
         assert files_saying(home.path, SECRET) == []
         assert files_saying(home.path, "heron") == []
         saved = await game.saved_game()
@@ -142,8 +143,8 @@ async def test_everything_else_stays_byte_for_byte(sit, opened, home):
         state = (await game.saved_game()).values
         theirs = game.thread_id
     async with opened() as game:
-        done = await (await forgetting(game)).forget(SECRET)
-    assert set(done.files) == {"checkpoints.db", "memory.db"}, "the other campaign says it still"
+        told = await forget_words(game, SECRET, agree)
+    assert "These words can still be read in checkpoints.db, memory.db: another campaign has them" in told
     assert len(kept) > 5
     assert set(kept) <= rows(home.path, "checkpoints.db", "checkpoints")
     assert others <= rows(home.path, "memory.db", "items")
@@ -160,15 +161,15 @@ async def test_forgetting_twice_and_what_is_not_there(sit, opened, home):
     await sit(*STORY[:1])
     async with opened() as game:
         forget = await forgetting(game)
-        assert (await forget.find("no such thing")).is_empty
-        assert (await forget.forget("no such thing")).is_empty
-        assert not (await forget.forget(SECRET)).is_empty
-        assert (await forget.forget(SECRET)).is_empty
+        assert not await forget.find("no such thing")
+        assert not await forget.forget("no such thing")
+        assert await forget.forget(SECRET)
+        assert not await forget.forget(SECRET)
 
 
 STEPS = (
-    "questbook.graphs.dungeon_master.forgetting.forget.Forgetting._write",
-    "questbook.graphs.dungeon_master.forgetting.forget.remove_entries",
+    "questbook.graphs.forgetting.forget.put_all",
+    "questbook.graphs.terminal.forget.remove_typed",
     "questbook.memory.store.faiss_store.FaissStore.compact",
     "questbook.graphs.forgetting.erasure.Erasure.compact",
 )
@@ -183,14 +184,13 @@ async def test_stopped_at_any_step_the_next_run_completes_it(sit, opened, home, 
         raise KeyboardInterrupt
 
     async with opened() as game:
-        forget = await forgetting(game)
         with monkeypatch.context() as patch:
             patch.setattr(step, stop)
             with pytest.raises(KeyboardInterrupt):
-                await forget.forget(SECRET)
+                await forget_words(game, SECRET, agree)
         # Before the file is made anew, what is left of checkpoints is compressed, on pages that are free.
         assert files_saying(home.path, SECRET) or step.endswith("Erasure.compact")
-        await forget.forget(SECRET)
+        await forget_words(game, SECRET, agree)
         assert files_saying(home.path, SECRET) == []
 
 
@@ -226,8 +226,9 @@ async def test_a_campaign_goes_without_its_neighbours(sit, opened, home):
     async with opened() as game:
         thread = game.thread_id
         home.lock_of(thread).touch()
-        removed = await (await forgetting(game)).forget_campaign()
-        assert (removed.campaigns, removed.threads, removed.typed_lines) == (["isle"], 1, 1)
+        told = await forget_campaign(game, agree)
+        assert told.startswith("Forgotten: campaign 'isle'. Threads, with all their checkpoints: 1; ")
+        assert told.endswith("; typed lines: 1.")
         assert await game.saved_game() is None
     for words in (SECRET, "isle", thread, "I sleep"):
         assert files_saying(home.path, words) == [], words
@@ -247,11 +248,10 @@ async def test_a_player_goes_with_all_campaigns(sit, opened, home):
             pass
     async with opened() as game:
         forget = await forgetting(game)
-        await forget.graph.store.aput(("ann", "player"), "likes", {"text": "herons"})
+        await forget.store.aput(("ann", "player"), "likes", {"text": "herons"})
         assert await forget.campaigns() == ["Aarhus cove", "Bergen bay"]
-        removed = await forget.forget_player()
-        assert removed.campaigns == ["Aarhus cove", "Bergen bay"]
-        assert removed.threads == 2
+        told = await forget_player(game, agree)
+        assert told.startswith("Forgotten: player 'ann'. Threads, with all their checkpoints: 2; ")
     assert home.prompt_history.read_text("utf-8") == "\n# 2\n+elsewhere\n", "somebody else plays here"
     for words in ("heron", "Aarhus", "Bergen", "Mira", '"ann"', "ann."):
         assert files_saying(home.path, words) == [], words
@@ -261,7 +261,7 @@ async def test_a_player_goes_with_all_campaigns(sit, opened, home):
 async def test_another_checkpointer_is_never_cleaned_in_silence(game):
     await game.begin()
     await game.play(f"I see the {SECRET}")
-    forget = Forgetting(game.app, game.config, Context.of(game.settings))
+    forget = forgetting_of(game.app, game.config, Context.of(game.settings))
     says = r"was removed from the store \(1 items\), but the checkpoints of InMemorySaver"
     with pytest.raises(ForgettingError, match=says):
         await forget.forget(SECRET)
@@ -273,19 +273,16 @@ async def test_another_checkpointer_is_never_cleaned_in_silence(game):
 
 
 async def test_a_forgotten_turn_is_still_a_place_in_the_story(game):
-    from questbook.graphs.dungeon_master.forgetting.forget import Forgetting
-    from questbook.graphs.history.history import History
-
     await game.begin()
     for words in ("I whisper swordfish", "I go on"):
         game.model.queue("quest", say(f"You did: {words}."))
         await game.play(words)
     context = Context.of(game.settings)
     with pytest.raises(ForgettingError, match="checkpoints"):  # those in RAM are none of ours; the store is cleaned
-        await Forgetting(game.app, game.config, context).forget("swordfish")
+        await forgetting_of(game.app, game.config, context).forget("swordfish")
     history = History(game.app, game.config, context)
     assert [(place.turn, place.player) for place in await history.turns()][1] == (2, "[forgotten]")
     assert (await history.find("2")).turn == 2
     await history.rewind(2)
     assert game.values["turn"] == 2
-    assert "swordfish" not in str([item.value async for item in Forgetting(game.app, game.config, context)._items()])
+    assert "swordfish" not in str(game.store.search((), limit=1000))

@@ -13,7 +13,7 @@ from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, delete_threads, files_with
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.forgetting.prompt_history import entries_that, remove_entries
+from questbook.graphs.terminal.input import count_typed, remove_typed
 from questbook.graphs.turn.turn import FORGOTTEN
 
 SECRET = "the Silver Heron"
@@ -45,10 +45,10 @@ async def test_words_leave_checkpoints_and_writes_of_the_named_threads_alone(tmp
         everything = sqlite3.connect(file).execute("SELECT * FROM checkpoints").fetchall()
         untouched = {row for row in everything if b"Heron" not in opened(row[4], row[5])}
         erasure = Erasure(saver)
-        assert await erasure.holding(["mine"], PHRASE) == 300 + 600
+        assert await erasure.count(["mine"], PHRASE) == 300 + 600
         assert await erasure.cut(["mine"], PHRASE) == 900
-        assert await erasure.holding(["mine"], PHRASE) == 0
-        assert await erasure.holding(["theirs"], PHRASE) == 3
+        assert await erasure.count(["mine"], PHRASE) == 0
+        assert await erasure.count(["theirs"], PHRASE) == 3
         found = await saver.aget_tuple(config)
         assert found.checkpoint["channel_values"]["messages"][0].text == f"I saw {FORGOTTEN} 449"
         assert found.checkpoint["channel_values"]["messages"][0].id == "m"
@@ -163,20 +163,20 @@ def test_snapshots_are_removed_with_what_they_were_made_of(tmp_path, monkeypatch
 
 def test_the_prompts_history_loses_whole_entries(tmp_path):
     file = tmp_path / "history"
-    assert remove_entries(file, PHRASE.is_in) == 0
+    assert remove_typed(file, PHRASE.is_in) == 0
     kept = "\n# 2026-01-01 10:00:00\n+look around\n"
     file.write_text(
         f"{kept}\n# 2026-01-01 10:01:00\n+I call\n+The Silver\n+Heron\n\n# 2026-01-01 10:02:00\n+go on\n", "utf-8"
     )
-    assert entries_that(file, PHRASE.is_in) == 1
-    assert remove_entries(file, PHRASE.is_in) == 1
+    assert count_typed(file, PHRASE.is_in) == 1
+    assert remove_typed(file, PHRASE.is_in) == 1
     assert file.read_text("utf-8") == f"{kept}\n# 2026-01-01 10:02:00\n+go on\n"
     assert file.stat().st_mode & 0o777 == 0o600
-    assert remove_entries(file, PHRASE.is_in) == 0
+    assert remove_typed(file, PHRASE.is_in) == 0
 
 
 def test_files_are_looked_through_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("questbook.graphs.forgetting.erasure._BLOCK", 64)
+    monkeypatch.setattr("questbook.graphs.forgetting.erasure.BLOCK", 64)
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a").write_bytes(b"x" * 60 + SECRET.upper().encode() + b"y" * 200)
     (tmp_path / "b").write_bytes(b"nothing" * 40)

@@ -1,0 +1,391 @@
+"""Forgetting words, a campaign or a user: in the store and in the checkpoints, on every branch.
+
+Records that say the words are removed, with their vectors, and so are the insights that cite them. Checkpoints,
+pages, summaries and the campaign's head get "[forgotten]" in place of the words; ids and structure stay, so every
+thread can go on. Then the databases are written again, so that no deleted byte stays in a file. Each step can be
+repeated: if a run is stopped, the next one completes it.
+
+Out of reach is what others keep: a model's provider, backups, logs, freed blocks of the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore, Item, PutOp
+from langgraph.store.memory import InMemoryStore
+
+from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.errors import ForgettingError
+from questbook.graphs.forgetting.erasure import Erasure, delete_threads
+from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.turn.sessions import PASTS
+from questbook.graphs.turn.turn import FORGOTTEN
+from questbook.memory.facts.sources import SOURCES, Dependents, find_dependents
+from questbook.memory.store.any_store import items_under, put_all
+from questbook.memory.store.faiss_store import FaissStore
+from questbook.memory.timeline.namespaces import (
+    campaign_namespace,
+    characters_namespace,
+    player_namespace,
+    unescape_label,
+)
+from questbook.types import JSON
+
+_PAGE = 500
+_FACTS = "facts"
+_LINES = "lines"  # the last label of the namespace whose keys are names that people gave
+_CHANNELS = ("character", "quest", "core", "archived", "summary", "notices", "rolls", "line")
+
+
+class Matches(NamedTuple):
+    """What holds some words.
+
+    Attributes:
+        words: The words.
+        records: Records that say them, on every branch: they are removed as a whole.
+        insights: Insights that cite such a record, or another such insight: removed too, whatever their words are.
+        items: How many other items of the store hold them, such as the campaign's head: the words are cut out.
+        fields: Dotted paths of the fields of the last state that hold them: the words are cut out.
+        checkpoints: How many checkpoints and pending writes hold them: the words are cut out.
+    """
+
+    words: str
+    records: list[JSON]
+    insights: list[JSON]
+    items: int
+    fields: list[str]
+    checkpoints: int
+
+    def __bool__(self) -> bool:
+        """Whether anything holds the words."""
+        return bool(self.records or self.items or self.fields or self.checkpoints)
+
+
+class Removal(NamedTuple):
+    """What was removed or changed.
+
+    Attributes:
+        campaigns: Names of the campaigns that were looked through.
+        threads: How many threads were deleted, with all their checkpoints.
+        items: How many items of the store were removed or had words cut out.
+        checkpoints: How many checkpoints and pending writes had words cut out.
+    """
+
+    campaigns: list[str]
+    threads: int = 0
+    items: int = 0
+    checkpoints: int = 0
+
+
+async def forget(
+    store: BaseStore,
+    user: str,
+    campaign: str | None = None,
+    *,
+    words: str | None = None,
+    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    threads: Iterable[str] = (),
+) -> Removal:
+    """Forget words, a campaign, or everything of a user, for good.
+
+    Nobody may run these threads meanwhile; the caller sees to that. If the call is stopped, call it again.
+
+        await forget(store, "ann", "isle", words="the silver heron", checkpointer=saver)  # words, in one campaign
+        await forget(store, "ann", words="the silver heron", checkpointer=saver)          # words, in all campaigns
+        await forget(store, "ann", "isle", checkpointer=saver)                            # the whole campaign
+        await forget(store, "ann", checkpointer=saver)                                    # everything of the user
+
+    In the store, this looks through the namespaces of `campaign_namespace(user, campaign, …)`, of
+    `player_namespace(user, …)` and of the user's characters; it changes no other namespace. Of the checkpoints, it
+    finds the threads that the records name (`thread`), those with `user` and `campaign` in their metadata, and
+    `threads`.
+
+    What it can do depends on what it is given:
+
+    - `FaissStore`: everything; the file holds no byte of it afterwards. `InMemoryStore`: everything. Other stores: the
+      items are removed, but rows may stay in the database's files until it is vacuumed.
+    - `AsyncSqliteSaver`: everything; the file holds no byte of it afterwards. If your app has the synchronous
+      `SqliteSaver`, open the same file with `AsyncSqliteSaver` for this call. Other checkpointers: threads are deleted,
+      but words cannot be cut out of checkpoints.
+
+    What could not be done is not passed over: the call does the rest, and then raises an error that says so.
+
+    Args:
+        store: The store.
+        user: Whose memories.
+        campaign: The campaign, or whatever your app calls the second label of its namespaces; None: all of the user's.
+        words: The words; case and white space do not count. None: everything.
+        checkpointer: The checkpointer; None: only the store is looked through.
+        threads: Further threads. They need `campaign`.
+
+    Returns:
+        What was removed or changed.
+
+    Raises:
+        ForgettingError: The words are too short or part of a name that is needed (nothing was changed), or they could
+            not be forgotten everywhere (the message says where).
+        ValueError: Threads were given without a campaign.
+    """
+    threads = list(threads)
+    if threads and campaign is None:
+        raise ValueError("To forget in threads, say of which campaign they are.")
+    forgetting = Forgetting(store, checkpointer, user, campaign or "", threads)
+    if words is None:
+        return await (forgetting.forget_campaign() if campaign is not None else forgetting.forget_user())
+    names = [campaign] if campaign is not None else await forgetting.campaigns() or [""]
+    items, checkpoints = 0, 0
+    for name in names:
+        matches = await forgetting.of_campaign(name).forget(words)
+        items += len(matches.records) + len(matches.insights) + matches.items
+        checkpoints += matches.checkpoints
+    return Removal(names, 0, items, checkpoints)
+
+
+class Forgetting:
+    """Forgets in one campaign, or everything of its user. Nobody may run its threads meanwhile.
+
+    Args:
+        store: The store.
+        checkpointer: The checkpointer; None: only the store is looked through.
+        user: Whose memories.
+        campaign: Name of the campaign.
+        threads: Further threads of the campaign, beside those that the store and the checkpoints name.
+    """
+
+    def __init__(
+        self,
+        store: BaseStore,
+        checkpointer: BaseCheckpointSaver[Any] | None,
+        user: str,
+        campaign: str,
+        threads: Iterable[str] = (),
+    ) -> None:
+        self.store, self.checkpointer, self.user, self.campaign = store, checkpointer, user, campaign
+        self._further_threads = set(threads)
+        try:
+            self._erasure = None if checkpointer is None else Erasure(checkpointer)
+        except ForgettingError:  # reported at the end, with what could be done
+            self._erasure = None
+
+    def of_campaign(self, campaign: str) -> Forgetting:
+        """Return the same for another campaign of the user."""
+        return self if campaign == self.campaign else Forgetting(self.store, self.checkpointer, self.user, campaign)
+
+    async def find(self, words: str) -> Matches:
+        """Find everything of the campaign that holds words, on every branch. Nothing is changed.
+
+        Raises:
+            ForgettingError: The words cannot be forgotten: they are too short, or part of a name that is needed.
+        """
+        phrase = Phrase(words)
+        items = [item async for item in self._items()]
+        for item in items:
+            phrase.check_own(list(item.namespace))
+        records = [item for item in items if _says(item, phrase)]
+        drawn = self._drawn_from(records, items).items
+        insights = [item for item in drawn if item.namespace[-1] != SOURCES]
+        removed = {(item.namespace, item.key) for item in (*records, *drawn)}
+        cut = [item for item in items if (item.namespace, item.key) not in removed and _cut(item, phrase)]
+        threads = await self.threads()
+        fields = [path for thread in sorted(threads) for path in await self._fields(thread, phrase)]
+        return Matches(
+            words=phrase.words,
+            records=_by_turn(records),
+            insights=_by_turn(insights),
+            items=len(cut) + len(drawn) - len(insights),
+            fields=list(dict.fromkeys(fields)),
+            checkpoints=await self._erasure.count(threads, phrase) if self._erasure else 0,
+        )
+
+    async def forget(self, words: str) -> Matches:
+        """Forget words, on every branch; return what held them.
+
+        Repeated, or after it was stopped, it does what is left to do. The files are written again even if nothing
+        holds the words any more.
+
+        Raises:
+            ForgettingError: The words cannot be forgotten, or not everywhere; the message says what was done.
+        """
+        matches, phrase = await self.find(words), Phrase(words)
+        threads = await self.threads()  # before the records go that name them
+        if self._erasure is not None:
+            await self._erasure.cut(threads, phrase)
+        items = [item async for item in self._items()]
+        drawn = self._drawn_from([item for item in items if _says(item, phrase)], items)
+        # First, because without the cited records nothing tells what was drawn from them.
+        await self._write([*drawn.replacements, *(PutOp(item.namespace, item.key, None) for item in drawn.items)])
+        changes = [writes async for item in self._items() if (writes := self._without(item, phrase))]
+        await self._write([write for writes in changes for write in writes])
+        await self._compact(f"“{phrase.words}” was removed from the store ({len(changes)} items)", cut=True)
+        return matches
+
+    async def forget_campaign(self) -> Removal:
+        """Remove everything of the campaign: threads, records, head, lines.
+
+        Also what a character of the user remembers of the campaign's threads (`ltm_config`).
+
+        Raises:
+            ForgettingError: The checkpointer cannot delete threads; the message says what was done.
+        """
+        removal = await self._remove([self.campaign])
+        await self._compact(f"Campaign {self.campaign!r} was removed")
+        return removal
+
+    async def forget_user(self) -> Removal:
+        """Remove everything of the user: all campaigns, and what is known of the user across them.
+
+        Raises:
+            ForgettingError: The checkpointer cannot delete threads; the message says what was done.
+        """
+        removal = await self._remove(await self.campaigns())
+        spaces = (player_namespace(self.user), characters_namespace(self.user))
+        items = [item for space in spaces async for item in items_under(self.store, space)]
+        await self._write([PutOp(item.namespace, item.key, None) for item in items])
+        await self._compact(f"Everything of {self.user!r} was removed")
+        return removal._replace(items=removal.items + len(items))
+
+    async def campaigns(self) -> list[str]:
+        """Return the names of the user's campaigns, as the store and the checkpoints know them."""
+        (user, player), (_, characters) = player_namespace(self.user), characters_namespace(self.user)
+        spaces: list[tuple[str, ...]] = []
+        while page := await self.store.alist_namespaces(prefix=(user,), limit=_PAGE, offset=len(spaces)):
+            spaces += page
+        in_store = {unescape_label(space[1]) for space in spaces if space[1:2] not in ((), (player,), (characters,))}
+        in_checkpoints = set((await self._erasure.threads_of(self.user)).values()) if self._erasure else set[str]()
+        return sorted(in_store | in_checkpoints)
+
+    async def threads(self) -> set[str]:
+        """Return the campaign's threads: those that its records name, and those whose checkpoints name the campaign."""
+        items = items_under(self.store, campaign_namespace(self.user, self.campaign))
+        threads = {str(item.value["thread"]) async for item in items if item.value.get("thread")}
+        threads |= {thread_id_of(self.user, self.campaign), *self._further_threads}
+        # A thread that is still in its interview has left no record, but it has looked for a past.
+        pasts = campaign_namespace(self.user, self.campaign, PASTS)
+        threads |= {item.key async for item in items_under(self.store, pasts)}
+        if self._erasure is not None:
+            of_user = await self._erasure.threads_of(self.user)
+            threads |= {thread for thread, campaign in of_user.items() if campaign == self.campaign}
+        return threads
+
+    async def messages(self) -> set[str]:
+        """Return what the user said in the campaign, as records and the threads' last states have it."""
+        items = items_under(self.store, campaign_namespace(self.user, self.campaign))
+        texts = {str(item.value.get("player", "")) async for item in items}
+        for thread in await self.threads():
+            messages = (await self._values(thread)).get("messages", [])
+            texts |= {message.text for message in messages if isinstance(message, HumanMessage)}
+        return texts
+
+    async def _remove(self, campaigns: Sequence[str]) -> Removal:
+        threads, removed = 0, 0
+        of_characters = [item async for item in items_under(self.store, characters_namespace(self.user))]
+        for campaign in campaigns:
+            namespace = campaign_namespace(self.user, campaign)
+            own_threads = await self.of_campaign(campaign).threads()
+            items = [item async for item in items_under(self.store, namespace)]
+            # What a character remembers of these threads; what was imported or written by hand names no thread.
+            remembered = [item for item in of_characters if item.value.get("thread") in own_threads]
+            # In this order, because the campaign's items name its threads: a stopped run can be repeated.
+            await self._write([PutOp(item.namespace, item.key, None) for item in remembered])
+            if self.checkpointer is not None:
+                threads += await delete_threads(self.checkpointer, own_threads)
+            await self._write([PutOp(item.namespace, item.key, None) for item in items])
+            removed += len(items) + len(remembered)
+        return Removal(list(campaigns), threads, removed)
+
+    def _without(self, item: Item, phrase: Phrase) -> list[PutOp]:
+        """Return the writes that take a phrase out of an item; none if it does not hold it."""
+        if _says(item, phrase):
+            return [PutOp(item.namespace, item.key, None), *self._gap(item, phrase)]
+        if (cut := _cut(item, phrase)) is None:
+            return []
+        key, value = cut
+        moved = [PutOp(item.namespace, item.key, None)] if key != item.key else []
+        index: Literal[False] | None = None if isinstance(value.get("text"), str) else False
+        return [*moved, PutOp(item.namespace, key, value, index=index)]
+
+    def _gap(self, item: Item, phrase: Phrase) -> list[PutOp]:
+        """Return the write that says, without a word of it, that a turn was played: the tree of turns needs it."""
+        if item.namespace != campaign_namespace(self.user, self.campaign, "exchanges"):
+            return []
+        names = ("branch", "turn", "after", "line", "thread", "checkpoint", "said_at", "location")
+        record = phrase.cut({name: item.value.get(name) for name in names})
+        gap = record | {"player": FORGOTTEN, "reply": FORGOTTEN}
+        return [PutOp(campaign_namespace(self.user, self.campaign, "gaps"), item.key, gap, index=False)]
+
+    def _drawn_from(self, records: Sequence[Item], items: Sequence[Item]) -> Dependents:
+        """Return what was drawn from records, whatever words it has."""
+        return find_dependents(
+            campaign_namespace(self.user, self.campaign, _FACTS), {item.key for item in records}, items
+        )
+
+    async def _fields(self, thread: str, phrase: Phrase) -> list[str]:
+        values = await self._values(thread)
+        return [path for name in _CHANNELS if name in values for path in phrase.paths(values[name], name)]
+
+    async def _values(self, thread: str) -> JSON:
+        """Return the channels of a thread's last state."""
+        if self.checkpointer is None:
+            return {}
+        saved = await self.checkpointer.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+        return {} if saved is None else saved.checkpoint["channel_values"]
+
+    async def _items(self) -> AsyncIterator[Item]:
+        """Yield all items of the campaign, of the player and of the player's characters."""
+        spaces = (
+            campaign_namespace(self.user, self.campaign),
+            player_namespace(self.user),
+            characters_namespace(self.user),
+        )
+        for space in spaces:
+            async for item in items_under(self.store, space):
+                yield item
+
+    async def _write(self, writes: Sequence[PutOp]) -> None:
+        for start in range(0, len(writes), _PAGE):
+            await put_all(self.store, writes[start : start + _PAGE])
+
+    async def _compact(self, done: str, *, cut: bool = False) -> None:
+        """Write the databases again. Raise an error that says what was done and what cannot be done here."""
+        problems: list[str] = []
+        if isinstance(self.store, FaissStore):
+            await asyncio.to_thread(self.store.compact)
+        elif not isinstance(self.store, InMemoryStore):
+            problems.append(
+                f"{type(self.store).__name__} may keep deleted rows in its files until it is vacuumed by its own means"
+            )
+        if self._erasure is not None:
+            await self._erasure.compact()
+        elif cut and self.checkpointer is not None:
+            problems.append(
+                f"the checkpoints of {type(self.checkpointer).__name__} were not changed and may still hold it: "
+                "only those of AsyncSqliteSaver can be changed; delete the threads there"
+            )
+        if problems:
+            raise ForgettingError(f"{done}, but {'; '.join(problems)}.")
+
+
+def _says(item: Item, phrase: Phrase) -> bool:
+    """Whether an item is a record that says the phrase; a phrase beside its text is only cut out."""
+    texts = [item.value.get(name) for name in ("text", "player", "reply")]
+    return isinstance(texts[0], str) and any(isinstance(text, str) and phrase.is_in(text) for text in texts)
+
+
+def _cut(item: Item, phrase: Phrase) -> tuple[str, JSON] | None:
+    """Return key and value without the phrase; None if the item does not hold it."""
+    value, key = phrase.cut(item.value), item.key
+    if item.namespace[-1] == _LINES:
+        key = phrase.cut_text(key)
+    else:
+        phrase.check_own(key)
+    return None if value is item.value and key == item.key else (key, value)
+
+
+def _by_turn(items: Iterable[Item]) -> list[JSON]:
+    values = [item.value for item in items]
+    return sorted(values, key=lambda value: (value.get("turn", 0), str(value.get("said_at", ""))))
