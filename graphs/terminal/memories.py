@@ -20,8 +20,8 @@ from questbook.graphs.terminal.screen import one_line
 from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.facts.validity import FactGroups, group_facts
 from questbook.memory.ltm import curation
-from questbook.memory.ltm.memories import EVERYONE, MEMORIES
 from questbook.memory.ltm.extension_files import write_csv
+from questbook.memory.ltm.memories import EVERYONE, MEMORIES
 from questbook.memory.ltm.migration import MODEL, Imported, import_ltm, read_known_vectors
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.store.faiss_store import FaissStore
@@ -141,7 +141,10 @@ async def export_csv(context: Settings, directory: str, *, character: str | None
             others = ", ".join(characters) or "nobody"
             raise SettingsError(f"Character {missing[0]!r} remembers nothing. There are memories of: {others}.")
         exports = {
-            name: [item.value for item in await curation.list_memories(store, character_namespace(name, MEMORIES, user=user))]
+            name: [
+                item.value
+                for item in await curation.list_memories(store, character_namespace(name, MEMORIES, user=user))
+            ]
             for name in names
         }
     if not exports:
