@@ -9,12 +9,16 @@ from langgraph.store.memory import InMemoryStore
 
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import (
+    as_of,
     branch_name,
     branch_of,
     claim,
+    extend,
     filter_through,
     fork,
+    list_visible,
     record_key,
+    sees,
     visible_filters,
 )
 
@@ -100,3 +104,45 @@ async def test_sixty_four_at_once_never_share_a_branch():
         store = Slow()
         timelines = await asyncio.gather(*(claim(store, PLACE, [("a", 5)], 5, f"r{n}") for n in range(64)))
         assert len({timeline[-1][0] for timeline in timelines}) == 64
+
+
+def test_a_timeline_as_of_a_turn_keeps_nothing_of_later_turns():
+    timeline = [("a", 4), ("b", 9)]
+    assert [as_of(timeline, turn) for turn in (0, 1, 4, 5, 99)] == [
+        [],
+        [("a", 1)],
+        [("a", 4)],
+        [("a", 4), ("b", 5)],
+        timeline,
+    ]
+
+
+def test_a_timeline_is_extended_on_its_last_branch():
+    assert extend([], 3) == [("main", 3)]
+    assert extend([], 3, "root") == [("root", 3)]
+    assert extend([("a", 4), ("b", 9)], 10) == [("a", 4), ("b", 10)]
+
+
+def test_a_timeline_sees_its_branches_up_to_their_turns():
+    timeline = [("a", 4), ("b", 9)]
+    seen = [(branch, turn) for branch in "abc" for turn in (4, 5, 9, 10) if sees(timeline, branch, turn)]
+    assert seen == [("a", 4), ("b", 4), ("b", 5), ("b", 9)]
+
+
+async def test_all_that_a_timeline_sees_is_listed_by_turn_and_then_by_its_place_in_the_turn():
+    store = InMemoryStore()
+    for branch, turn, ordinal in [("a", 2, 10), ("a", 2, 9), ("a", 1, 0), ("b", 3, 0), ("b", 2, 0), ("c", 1, 0)]:
+        stamp = Stamp(branch, turn)
+        await store.aput(PLACE, record_key(branch, turn, "fact", ordinal), {"text": "x"} | stamp.to_json())
+    listed = await list_visible(store, PLACE, [("a", 2), ("b", 3)])
+    assert [item.key for item in listed] == ["a-1-fact-0", "b-2-fact-0", "a-2-fact-9", "a-2-fact-10", "b-3-fact-0"]
+    assert [item.key for item in await list_visible(store, PLACE, [("a", 2), ("b", 3)], before=2)] == ["a-1-fact-0"]
+
+
+async def test_claims_of_sixty_four_turns_share_a_namespace():
+    store = InMemoryStore()
+    for turn in (1, 63, 64):
+        await claim(store, PLACE, [("a", turn)], turn, "r")
+    assert sorted(store.list_namespaces()) == [(*PLACE, "a-0"), (*PLACE, "a-1")]
+    kept = await store.aget((*PLACE, "a-0"), "1-r")
+    assert kept.value == {"turn": 1, "owner": "r", "kept": True}

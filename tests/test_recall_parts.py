@@ -1,0 +1,255 @@
+"""Each part of recall's order by itself: of two records that are alike in all else, it alone decides which comes first.
+
+The record "b" has what the part looks for; where the part is turned off, "a" comes first, by its key.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from langchain_core.embeddings import Embeddings
+from langgraph.store.memory import InMemoryStore
+
+from questbook.memory.recall.query import Present, Query, WeightedText, Weights
+from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.remember import remember
+
+FACTS, HERE = ("u", "c", "facts"), ("u", "c", "exchanges")
+NOW = datetime(2026, 3, 10, 15, tzinfo=UTC)
+
+
+class Meaning(Embeddings):
+    """A text means what is told of one of its words; all other texts mean the same."""
+
+    def __init__(self, **vectors):
+        self.vectors = vectors
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text):
+        return next((vector for word, vector in self.vectors.items() if word in text), [1.0, 0.0])
+
+
+def store_with(**vectors):
+    return InMemoryStore(index={"dims": 2, "embed": Meaning(**vectors), "fields": ["text"]})
+
+
+async def keys(store, query, namespace=FACTS, **settings):
+    return [found.key for found in await recall(store, namespace, Query(query, present=Present(NOW), **settings))]
+
+
+PARTS = {
+    "words": ("lamp", {"text": "A boat comes in."}, {"text": "The lamp is lit."}),
+    "named": ("What of Oda?", {"text": "A mill.", "subject": "Goran"}, {"text": "A boat.", "subject": "Oda"}),
+    "phrase": ("The Quiet Anvil?", {"text": "A quiet road, an anvil."}, {"text": "A road, a quiet anvil."}),
+    "time": (
+        "What was it yesterday?",
+        {"text": "A mill.", "said_at": "2026-03-10T12:00:00"},
+        {"text": "A boat.", "said_at": "2026-03-09T12:00:00"},
+    ),
+    "answers": ("lamp", {"text": "Is the lamp lit?", "speaker": "Oda"}, {"text": "A lamp is lit.", "speaker": "Oda"}),
+    "importance": ("Well?", {"text": "A mill.", "importance": 8}, {"text": "A boat.", "importance": 9}),
+    "recency": (
+        "Well?",
+        {"text": "A mill.", "said_at": "2026-03-09T12:00:00"},
+        {"text": "A boat.", "said_at": "2026-03-09T13:00:00"},
+    ),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_one_part_of_the_order_decides_where_all_else_is_alike(part):
+    question, first, second = PARTS[part]
+    store = store_with()
+    await store.aput(FACTS, "a", first)
+    await store.aput(FACTS, "b", second)
+    assert await keys(store, question) == ["b", "a"]
+    assert await keys(store, question, weights=Weights().without(part)) == ["a", "b"]
+    both = await recall(store, FACTS, Query(question, present=Present(NOW)))
+    off = await recall(store, FACTS, Query(question, present=Present(NOW), weights=Weights().without(part)))
+    gained = {one.key: one.weight for one in both}["b"] - {one.key: one.weight for one in off}["b"]
+    worth = {"importance": 0.09, "answers": 0.0}.get(part, getattr(Weights(), part))
+    assert gained == pytest.approx(worth), "the whole weight of the part"
+
+
+async def test_meaning_alone_decides_where_no_word_is_shared():
+    store = store_with(vessel=[0.0, 1.0], boat=[0.1, 0.995], mill=[0.9, 0.436])
+    await store.aput(FACTS, "a", {"text": "A mill."})
+    await store.aput(FACTS, "b", {"text": "A boat."})
+    assert await keys(store, "vessel") == ["b", "a"]
+    assert await keys(store, "vessel", weights=Weights(meaning=0)) == ["a", "b"]
+    best, second = await recall(store, FACTS, "vessel")
+    assert (best.reason.by_meaning, second.reason.by_meaning) == (1, 2)
+    assert (best.reason.by_words, second.reason.by_words) == (None, None)
+    assert best.weight - second.weight == pytest.approx(1.5 * (1 - second.score / best.score)), "1.5 times the cosine"
+
+
+async def test_a_record_takes_a_share_of_its_neighbours_meaning():
+    store = store_with(vessel=[0.0, 1.0], boat=[0.1, 0.995])
+    said = ["Rain.", "Fog.", "A boat.", "Snow.", "Wind.", "Hail."]
+    await remember(store, HERE, said)
+    query = Query("vessel", timeline=[("main", 6)], weights=Weights(recency=0))
+    weights = {found.value["turn"]: found.weight for found in await recall(store, HERE, query)}
+    assert weights[3] > weights[2] == pytest.approx(weights[4])
+    assert weights[2] > weights[1] == pytest.approx(weights[5])
+    assert weights[1] > weights[6]
+
+
+async def test_a_word_counts_less_in_a_neighbour_and_more_in_the_one_before_than_in_the_one_after():
+    store = store_with()
+    said = [f"Rain falls {n}." for n in range(1, 12)]
+    said[5] = "Swordfish falls six."
+    await remember(store, HERE, said)
+    off = Weights(meaning=0, recency=0)
+    found = await recall(store, HERE, Query("swordfish", timeline=[("main", 11)], weights=off))
+    assert [one.value["turn"] for one in found][:5] == [6, 7, 5, 4, 8]
+    assert {one.value["turn"] for one in found if one.weight > 0} == {4, 5, 6, 7, 8}
+
+
+def test_the_default_weights_are_those_that_were_measured():
+    assert Weights().model_dump() == {
+        "scoring": "sum", "words": 1.0, "neighbours": (0.6, 0.5, 0.3, 0.3), "meaning": None, "spread": (0.2, 0.1),
+        "named": 0.3, "phrase": 0.3, "time": 1.0, "answers": 0.1, "importance": 0.1, "recency": 0.02,
+    }  # fmt: skip
+    assert (Weights().of_meaning(0.25), Weights(meaning=0.7).of_meaning(0.25)) == (0.375, 0.7)
+    assert Weights.model_validate('{"time": 2}').time == 2
+
+
+async def test_what_names_a_time_goes_up_only_when_the_question_asks_when():
+    store = store_with()
+    await store.aput(FACTS, "a", {"text": "The ship left."})
+    await store.aput(FACTS, "b", {"text": "The ship yesterday."})
+    assert await keys(store, "When did the ship leave?", weights=Weights(words=0)) == ["b", "a"]
+    assert await keys(store, "Did the ship leave?", weights=Weights(words=0)) == ["a", "b"]
+
+
+async def test_another_speaker_alone_counts_against_and_two_named_speakers_count_for_nobody():
+    store = store_with()
+    await store.aput(FACTS, "a", {"text": "A mill.", "speaker": "Caroline"})
+    await store.aput(FACTS, "b", {"text": "A boat.", "speaker": "Melanie"})
+    await store.aput(FACTS, "c", {"text": "A tower."})
+    assert await keys(store, "What did Mel like?") == ["b", "c", "a"]
+    assert await keys(store, "What did Mel and Caroline like?") == ["a", "b", "c"]
+
+
+async def test_a_hint_counts_as_much_as_its_weight_says():
+    store = store_with()
+    await store.aput(FACTS, "a", {"text": "The mill is red."})
+    await store.aput(FACTS, "b", {"text": "The boat is red."})
+    assert await keys(store, "mill", hints=[WeightedText("boat", 0.3)]) == ["a", "b"]
+    assert await keys(store, "mill", hints=[WeightedText("boat", 1.3)]) == ["b", "a"]
+    assert await keys(store, "red", hints=[WeightedText("boat", 0.3)]) == ["b", "a"]
+    assert await keys(store, "  ", hints=[WeightedText("boat", 0.3)]) == ["b", "a"], "the hint is the question"
+    assert await keys(store, " ", hints=[WeightedText(" ", 1.0)]) == []
+
+
+CROWD = 200
+
+
+@pytest.mark.parametrize(
+    ("question", "fields", "others"),
+    [
+        ("What did we eat in May 2025?", {"month": "202505"}, {"month": "202601"}),
+        ("What did we eat on 3 May 2025?", {"date": "20250503"}, {"date": "20260101"}),
+        ("What did we eat on day 7?", {"day": 7}, {"day": 8}),
+        ("What did we eat in session 2?", {"session": 2}, {"session": 9}),
+    ],
+)
+async def test_records_of_the_time_asked_for_are_proposed_however_many_others_fit_as_well(question, fields, others):
+    store = store_with(eat=[0.0, 1.0], bread=[0.1, 0.995])
+    for n in range(CROWD):
+        await store.aput(FACTS, f"n{n:03}", {"text": f"We eat bread, night {n}."} | others)
+    await store.aput(FACTS, "x", {"text": "Some soup, no more."} | fields | _said(fields))
+    assert (await keys(store, question, weights=Weights(words=0, meaning=0, recency=0)))[0] == "x"
+
+
+def _said(fields):
+    day = fields.get("date") or f"{fields.get('month', '200001')}15"
+    return {"said_at": f"{day[:4]}-{day[4:6]}-{day[6:]}T12:00:00"}
+
+
+async def test_as_many_as_the_limit_and_duplicates_do_not_count():
+    store = store_with()
+    for n in range(9):
+        await store.aput(FACTS, f"k{n}", {"text": f"The lamp number {n // 3} burns in the tower of the town."})
+    found = await recall(store, FACTS, Query("lamp", limit=2))
+    assert [len(one.folded) for one in found] == [2, 2]
+    by_others = [{"text": "The lamp burns.", "speaker": who} for who in ("Oda", "Mira")]
+    for n, value in enumerate(by_others):
+        await store.aput(("u", "d"), f"k{n}", value)
+    assert len(await recall(store, ("u", "d"), "lamp")) == 2, "two who say the same are two"
+
+
+async def test_a_budget_is_filled_with_what_fits_to_the_last_token():
+    store = store_with()
+    for key in "abc":
+        await store.aput(FACTS, key, {"text": f"The lamp of {key}.", "cost": {"a": 5, "b": 6, "c": 2}[key]})
+
+    async def chosen(budget, **more):
+        return await keys(store, "lamp", budget=budget, cost=lambda record: record.value["cost"], **more)
+
+    assert await chosen(13) == ["a", "b", "c"]
+    assert await chosen(12) == ["a", "b"]
+    assert await chosen(7) == ["a", "c"], "what does not fit is passed over"
+    assert await chosen(6) == ["a"]
+    assert await chosen(1) == []
+    assert await chosen(13, limit=2) == ["a", "b"]
+
+
+@pytest.mark.parametrize("distance", [-0.1, 2.1])
+def test_a_distance_that_no_cosine_has_is_refused(distance):
+    with pytest.raises(ValueError, match="between 0 and 2"):
+        Query("lamp", max_cosine_distance=distance)
+    assert Query("lamp", max_cosine_distance=2).max_cosine_distance == 2
+
+
+async def test_the_cosine_distance_cuts_where_it_says():
+    store = store_with(vessel=[0.0, 1.0], boat=[0.6, 0.8], mill=[0.8, 0.6])
+    await store.aput(FACTS, "boat", {"text": "A boat."})
+    await store.aput(FACTS, "mill", {"text": "A mill."})
+    assert await keys(store, "vessel", max_cosine_distance=0.21) == ["boat"]
+    assert set(await keys(store, "vessel", max_cosine_distance=0.41)) == {"boat", "mill"}
+
+
+async def test_a_search_with_the_other_name_is_made_only_where_it_is_asked_for():
+    store = store_with()
+    naming = {"text": "People call Goran the Heron.", "subject": "Goran", "attribute": "nickname", "value": "the Heron"}
+    await store.aput(FACTS, "a", {"text": "A far away mill."})
+    await store.aput(FACTS, "b", naming)
+    await store.aput(FACTS, "c", {"text": "Goran mends nets."})
+    assert await keys(store, "What does the Heron do?") == ["b", "a", "c"]
+    assert await keys(store, "What does the Heron do?", aliases=True) == ["b", "c", "a"]
+
+    async def nothing(records):
+        return []
+
+    assert await keys(store, "What does the Heron do?", aliases=True, refine=nothing) == []
+
+
+async def test_before_leaves_out_its_own_turn_and_later_ones_with_and_without_a_timeline():
+    store = store_with()
+    for turn in (1, 2, 3):
+        await store.aput(FACTS, f"k{turn}", {"text": f"lamp {turn}"} | Stamp("a", turn).to_json())
+    assert sorted(await keys(store, "lamp", before=3)) == ["k1", "k2"]
+    assert sorted(await keys(store, "lamp", before=3, timeline=[("a", 9)])) == ["k1", "k2"]
+
+
+async def test_a_question_that_is_recalled_itself_is_not_added_to_its_answer():
+    store = store_with()
+    await remember(store, HERE, ["Who rang the bell?", "The ferryman.", "It rains."])
+    found = await recall(store, HERE, Query("Who rang it, the ferryman?", timeline=[("main", 3)], limit=1))
+    assert [(one.text, one.question and one.question["text"]) for one in found] == [
+        ("The ferryman.", "Who rang the bell?")
+    ]
+    both = await recall(store, HERE, Query("Who rang it, the ferryman?", timeline=[("main", 3)], limit=3))
+    assert {one.question for one in both} == {None}
+
+
+async def test_recency_halves_in_about_138_hours():
+    store = store_with()
+    for key, hours in (("a", 0), ("b", 138)):
+        await store.aput(FACTS, key, {"text": f"{key} lamp", "said_at": (NOW - timedelta(hours=hours)).isoformat()})
+    reasons = {one.key: one.reason.recency for one in await recall(store, FACTS, "lamp")}
+    assert reasons["a"] == 1
+    assert reasons["b"] == pytest.approx(0.995**138)
