@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore, Item, PutOp
 from langgraph.store.memory import InMemoryStore
 
@@ -155,6 +156,9 @@ class Forgetting:
         user: Whose memories.
         campaign: Name of the campaign.
         threads: Further threads of the campaign, beside those that the store and the checkpoints name.
+
+    Raises:
+        ForgettingError: The checkpointer is a `SqliteSaver`, which has no asynchronous methods. Nothing was changed.
     """
 
     def __init__(
@@ -167,6 +171,11 @@ class Forgetting:
     ) -> None:
         self.store, self.checkpointer, self.user, self.campaign = store, checkpointer, user, campaign
         self._further_threads = set(threads)
+        if isinstance(checkpointer, SqliteSaver):
+            raise ForgettingError(
+                "SqliteSaver has no asynchronous methods: open its file with AsyncSqliteSaver to forget in it. "
+                "Nothing was changed."
+            )
         try:
             self._erasure = None if checkpointer is None else Erasure(checkpointer)
         except ForgettingError:  # reported at the end, with what could be done

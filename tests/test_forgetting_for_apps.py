@@ -1,0 +1,119 @@
+"""`forget` for an app that embeds the memory: a plain graph, its own store and checkpointer."""
+
+import sqlite3
+from typing import Annotated
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.memory import InMemoryStore
+from stored_bytes import files_saying
+
+from questbook import FaissStore, ForgettingError, campaign_namespace, forget, recall, remember
+
+SECRET = "Silver Heron"
+
+
+class State(MessagesState):
+    recalled: Annotated[list[str], lambda _, new: new]
+
+
+def chat(saver, store, campaign="trip"):
+    """A graph that remembers what is said, and recalls it."""
+    exchanges = campaign_namespace("ann", campaign, "exchanges")
+
+    async def answer(state):
+        text = state["messages"][-1].text
+        memories = await recall(store, exchanges, text)
+        await remember(store, exchanges, text, turn=len(state["messages"]) // 2 + 1)
+        return {"messages": [AIMessage("I see.")], "recalled": [memory.value["text"] for memory in memories]}
+
+    return StateGraph(State).add_node(answer).add_edge(START, "answer").compile(checkpointer=saver, store=store)
+
+
+async def say(app, text, campaign="trip"):
+    metadata = {"user": "ann", "campaign": campaign}
+    config = {"configurable": {"thread_id": f"ann-{campaign}"}, "metadata": metadata}
+    return await app.ainvoke({"messages": [("user", text)]}, config)
+
+
+@pytest.fixture
+async def stored(tmp_path):
+    async with (
+        AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver,
+        FaissStore.open(tmp_path / "memory.db") as store,
+    ):
+        for campaign in ("trip", "work"):
+            app = chat(saver, store, campaign)
+            await say(app, f"I sailed on the {SECRET}", campaign)
+            await say(app, "I like tea", campaign)
+        yield saver, store
+
+
+async def test_words_leave_one_campaign_and_the_graph_plays_on(stored):
+    saver, store = stored
+    removal = await forget(store, "ann", "trip", words=SECRET.lower(), checkpointer=saver)
+    assert (removal.campaigns, removal.items) == (["trip"], 1)
+    assert removal.checkpoints > 0
+    values = (await saver.aget({"configurable": {"thread_id": "ann-trip"}}))["channel_values"]
+    assert [message.text for message in values["messages"][::2]] == ["I sailed on the [forgotten]", "I like tea"]
+    assert SECRET in str((await saver.aget({"configurable": {"thread_id": "ann-work"}}))["channel_values"])
+    assert "I like tea" in (await say(chat(saver, store), "What do I like, tea?"))["recalled"]
+
+
+async def test_words_leave_all_campaigns_of_the_user_and_every_file(stored, tmp_path):
+    saver, store = stored
+    assert (await forget(store, "ann", words=SECRET, checkpointer=saver)).campaigns == ["trip", "work"]
+    assert files_saying(tmp_path, SECRET) == []
+    assert files_saying(tmp_path, "I like tea")
+
+
+async def test_a_campaign_leaves_without_its_neighbour_and_a_user_with_everything(stored, tmp_path):
+    saver, store = stored
+    removal = await forget(store, "ann", "trip", checkpointer=saver)
+    assert (removal.threads, removal.items) == (1, 2)
+    assert await saver.aget({"configurable": {"thread_id": "ann-trip"}}) is None
+    assert len(await store.asearch(("ann", "work"))) == 2
+    await forget(store, "ann", checkpointer=saver)
+    assert files_saying(tmp_path, "tea") == []
+
+
+async def test_threads_without_metadata_are_named(stored):
+    saver, store = stored
+    config = {"configurable": {"thread_id": "aside"}}
+    await chat(saver, store).ainvoke({"messages": [("user", f"The {SECRET} again")]}, config)
+    await forget(store, "ann", "trip", words=SECRET, checkpointer=saver, threads=["aside"])
+    assert SECRET not in str((await saver.aget(config))["channel_values"])
+    with pytest.raises(ValueError, match="of which campaign"):
+        await forget(store, "ann", words=SECRET, threads=["aside"])
+
+
+async def test_what_cannot_be_done_is_an_error_that_says_what_was_done():
+    saver, store = InMemorySaver(), InMemoryStore()
+    app = chat(saver, store)
+    await say(app, f"I sailed on the {SECRET}")
+    with pytest.raises(ForgettingError, match=r"removed from the store .* but the checkpoints of InMemorySaver"):
+        await forget(store, "ann", "trip", words=SECRET, checkpointer=saver)
+    assert SECRET not in str(store.search(("ann",)))
+    await forget(store, "ann", "trip", words=SECRET)  # without a checkpointer, the store is all there is
+    assert (await forget(store, "ann", "trip", checkpointer=saver, threads=["ann-trip"])).threads == 1
+    assert saver.get({"configurable": {"thread_id": "ann-trip"}}) is None
+
+
+async def test_the_file_of_a_synchronous_saver_is_opened_with_the_asynchronous_one(tmp_path):
+    file = tmp_path / "checkpoints.db"
+    with sqlite3.connect(file, check_same_thread=False) as connection:
+        builder = StateGraph(MessagesState).add_node("answer", lambda _: {"messages": [AIMessage("I see.")]})
+        app = builder.add_edge(START, "answer").compile(checkpointer=SqliteSaver(connection))
+        config = {"configurable": {"thread_id": "t"}, "metadata": {"user": "ann", "campaign": "trip"}}
+        app.invoke({"messages": [("user", f"I sailed on the {SECRET}")]}, config)
+        connection.commit()
+        with pytest.raises(ForgettingError, match="SqliteSaver"):
+            await forget(InMemoryStore(), "ann", "trip", words=SECRET, checkpointer=app.checkpointer, threads=["t"])
+    connection.close()
+    async with AsyncSqliteSaver.from_conn_string(str(file)) as saver:
+        await forget(InMemoryStore(), "ann", "trip", words=SECRET, checkpointer=saver)
+    assert files_saying(tmp_path, SECRET) == []
