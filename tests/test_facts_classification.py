@@ -138,3 +138,8 @@ def test_what_is_claimed_already_or_about_the_player_stays_as_it_is():
 def test_a_number_that_the_reply_says_too_is_no_claim():
     gold = fact("Mira found 1000 gold.", value="1000 gold", subject="Mira")
     assert classify_fact(gold, told(player="I find 1000 gold.", reply="You find 1000 gold, indeed.")) == gold
+
+
+def test_a_fact_without_a_word_is_what_the_model_says():
+    dots = fact("…")
+    assert classify_fact(dots, told(player="…", aside="…", reply="…")) == dots

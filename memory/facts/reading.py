@@ -350,8 +350,9 @@ def _is_self_description(fact: Fact, origin: FactOrigin) -> bool:
     )
 
 
-def _share(words: frozenset[str] | set[str], text: str) -> float:
-    return len(words & content_stems(text)) / len(words) if words and text.strip() else 0.0
+def _share(words: frozenset[str], text: str) -> float:
+    """Return how many of the words a text has, from 0 to 1."""
+    return len(words & content_stems(text)) / len(words) if words else 0.0
 
 
 def _is_player(name: str, origin: FactOrigin) -> bool:

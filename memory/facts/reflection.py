@@ -241,7 +241,7 @@ def _read_insight(entry: Any, shown: Sequence[Evidence], odd: Oddities) -> Insig
         return None
     cites = _read_numbers(entry.get("cites"), shown, odd)
     if not cites:
-        odd.add("An insight cited nothing that there is and was left out")
+        odd.add("An insight cited nothing that exists and was left out")
         return None
     insights = {record.key for record in shown if _is_insight(record.value)}
     text = {"text": facts[0].text}
@@ -254,7 +254,7 @@ def _read_insight(entry: Any, shown: Sequence[Evidence], odd: Oddities) -> Insig
         named = _read_numbers([entry["same_as"]], shown, odd)
         same_as = next((key for key in named if key in insights), "")
         if named and not same_as:
-            odd.add("What an insight was to be merged with is none; it stands by itself")
+            odd.add("An insight named a record to merge with that is no insight; it was kept by itself")
     return Insight(facts[0], [key for key in cites if key != same_as] or cites, same_as)
 
 
@@ -268,7 +268,7 @@ def _read_contradiction(entry: Any, shown: Sequence[Evidence], odd: Oddities) ->
         return None
     values = {record.key: record.value for record in shown}
     if not may_end(values[ended[0]], values[holding[0]]):
-        odd.add("What was judged to be contradicted stands: only a fact ends a fact, not a rumour, a secret or a guess")
+        odd.add("A judgement was refused: only a fact ends a fact, not a rumour, a secret or a guess")
         return None
     return ended[0], holding[0]
 

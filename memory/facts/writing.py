@@ -229,7 +229,7 @@ def _checked(fact: Fact | Mapping[str, Any] | str) -> Fact:
 
 
 def _lasting_draft(fact: Fact, fields: JSON, moment: datetime) -> FactDraft:
-    """Make the draft of a fact that does not rewind; it is told from its repetitions by when it was said."""
+    """Make the draft of a fact that does not rewind; its key has the time, so that a repetition has another key."""
     at = f"{max(0.0, moment.timestamp()):018.6f}"
     return FactDraft(f"{at}-{text_digest(normalize(fact.text))}", fact.record() | fields | {"at": at})
 
