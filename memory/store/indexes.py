@@ -31,7 +31,7 @@ _WANTED_RECALL = 0.995  # of their ten nearest
 _TRIAL_DEPTH = 64  # neighbours that the index returns in a trial
 _MARGIN = 2.0  # with it, recall on sentences was 1.000 (docs/store.md)
 _LISTS_FOR_A_PAGE = 2  # times as many vectors as a page asks for must lie in the visited lists
-_OUTGROWN = 3  # an index is trained anew when it holds this many times what it was trained for
+_OUTGROWN = 3  # an index is trained again when it holds this many times what it was trained for
 
 
 class ExactIndex:
