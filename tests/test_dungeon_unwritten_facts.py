@@ -4,11 +4,13 @@ import pytest
 from fact_play import CONTEXT, PLAYER, facts, known, notices, play, stored
 from faulty_stores import Headstrong, Refusing
 from langchain_core.messages import HumanMessage
+from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from noted_facts import home
 
-from questbook.graphs.dungeon_master.facts import _write_player
+from questbook.graphs.dungeon_master.facts import write_waiting_facts
 from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.namespaces import campaign_namespace
 
@@ -119,12 +121,14 @@ async def test_what_the_player_told_in_turns_99_and_100_and_could_not_be_written
                 "subject": "the player",
                 "attribute": "home",
                 "value": town,
+                "of_player": True,
             }
         }
         for turn, town in ((99, "Paris"), (100, "Rome"))
     ]
-    where = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
-    await _write_player(store, CONTEXT, told, where)
+    origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
+    state, runtime = DungeonState(turn=100, facts=told), Runtime(context=CONTEXT, store=store)
+    assert (await write_waiting_facts(state, runtime, [("a", 100)], origin))["facts"] == []
     found = await store.asearch(PLAYER, limit=9)
     assert len(found) == 2
     assert [item.value["value"] for item in await keep_valid(store, found)] == ["Rome"]

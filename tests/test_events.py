@@ -1,0 +1,57 @@
+"""The events of a turn: reply, dice, notices, memories and prompts, read from a graph's stream as it comes."""
+
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+
+from questbook.graphs.events import DiceRoll, Memories, NodeEnd, Notice, PromptReport, ReplyPiece, read_stream
+
+SPEAKS = {"langgraph_node": "run_quest", "speaks": "answers"}
+SILENT = {"langgraph_node": "update_state"}
+
+
+async def events_of(*parts):
+    async def stream():
+        for part in parts:
+            yield part
+
+    return [event async for event in read_stream(stream())]
+
+
+async def test_pieces_of_a_reply_come_once_and_only_from_nodes_that_speak():
+    pieces = [
+        ("messages", (AIMessageChunk("The door ", id="m"), SPEAKS)),
+        ("messages", (AIMessageChunk("opens.", id="m"), SPEAKS)),
+        ("messages", (AIMessage("The door opens.", id="m"), SPEAKS)),
+        ("messages", (AIMessage("Whole.", id="n"), SPEAKS)),
+        ("messages", (AIMessageChunk("no change", id="o"), SILENT)),
+        ("messages", (HumanMessage("I knock.", id="p"), SPEAKS)),
+    ]
+    expected = [ReplyPiece("The door ", "m"), ReplyPiece("opens.", "m"), ReplyPiece("Whole.", "n")]
+    assert await events_of(*pieces) == expected
+
+
+async def test_a_node_that_spoke_says_so_at_its_end():
+    piece = ("messages", (AIMessageChunk("Hm.", id="m"), SPEAKS))
+    ends = await events_of(piece, ("updates", {"run_quest": {}}), ("updates", {"remember": None}))
+    assert ends[1:] == [NodeEnd("run_quest", spoke=True), NodeEnd("remember", spoke=False)]
+
+
+async def test_rolls_and_notices_of_an_update_come_before_the_end_of_its_node():
+    roll, notice = {"total": 7}, {"turn": 1, "node": "roll_dice", "text": "x"}
+    update = [{"rolls": [roll]}, "no mapping", {"notices": [notice]}]
+    assert await events_of(("updates", {"roll_dice": update})) == [DiceRoll(roll), Notice(notice), NodeEnd("roll_dice")]
+
+
+async def test_memories_come_without_secrets_and_internal_fields():
+    memories = [
+        {"kind": "event", "text": "Goran left.", "known_by": ["Oda"], "noted": {}},
+        {"kind": "secret", "text": "Goran lied."},
+    ]
+    found, _ = await events_of(("updates", {"recall": {"recalled": memories}}))
+    assert found == Memories([{"kind": "event", "text": "Goran left."}])
+
+
+async def test_the_prompt_is_reported_with_its_fidelity():
+    report = {"prompt": [{"section": "quest"}], "node": "run_quest", "fidelity": {"turns": 2, "of": 3}}
+    assert await events_of(("custom", report), ("custom", {"prompt": "text"}), ("custom", "x")) == [
+        PromptReport("run_quest", [{"section": "quest"}], {"turns": 2, "of": 3})
+    ]

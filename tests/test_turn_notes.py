@@ -1,0 +1,51 @@
+"""Notes after the reply: what a page has applied, its reducer applies to the same page again."""
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from questbook import NotebookError, StateNotebook, patches
+from questbook.graphs.turn.notes import oldest_within
+
+NAMES = st.sampled_from(["Goran", "goran", "the Goran", "Oda", "silver key", "Silver Keys", "torch", "torches"])
+COUNTS = st.one_of(st.none(), st.integers(-3, 9), st.builds(lambda n: {"$add": n}, st.integers(-3, 3)))
+PERSON = st.one_of(st.none(), st.fixed_dictionaries({}, optional={"role": st.text(max_size=9), "attitude": st.none()}))
+PATCH = st.fixed_dictionaries(
+    {},
+    optional={
+        "scene": st.text(max_size=20),
+        "gold": st.integers(0, 30),
+        "people": st.dictionaries(NAMES, PERSON, max_size=3),
+        "inventory": st.dictionaries(NAMES, COUNTS, max_size=3),
+        "condition": st.fixed_dictionaries({}, optional={"hp": st.integers(-5, 40)}),
+        "clock": st.fixed_dictionaries({}, optional={"day": st.integers(1, 9), "time": st.text(max_size=9)}),
+        "secrets": st.dictionaries(NAMES, st.one_of(st.none(), st.text(max_size=9)), max_size=2),
+    },
+)
+
+
+@given(st.lists(PATCH, max_size=3), st.lists(PATCH, min_size=1, max_size=3))
+def test_the_reducer_takes_every_patch_that_the_notes_make(before, calls):
+    """`update_state` sends what changed on the page without applying it once more: the reducer must not refuse it."""
+    page = StateNotebook.load({"condition": {"max_hp": 12, "hp": 12}})
+    for patch in before:
+        page = _applied(page, patch)
+    noted = page
+    for patch in calls:
+        noted = _applied(noted, patch)
+    assume(noted is not page)
+    reduced = patches(StateNotebook)(page.as_json(), noted.patch_from(page))
+    assert reduced == noted.as_json()
+
+
+def _applied(page, patch):
+    try:
+        return page.apply(patch, by_model=True).page
+    except NotebookError:
+        return page
+
+
+def test_notes_catch_up_in_portions_that_hold_at_least_one_turn():
+    turns = [{"turn": number, "player": "x" * 400, "reply": ""} for number in (1, 2, 3)]
+    assert [turn["turn"] for turn in oldest_within(turns, 250)] == [1, 2]
+    assert [turn["turn"] for turn in oldest_within(turns, 1)] == [1]
+    assert oldest_within([], 250) == []
