@@ -1,0 +1,235 @@
+"""The dungeon master's parts by themselves: what they return at their limits, with and without each argument."""
+
+from types import SimpleNamespace
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.runtime import Runtime
+from langgraph.store.memory import InMemoryStore
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.edges import route_reflected, route_upkeep
+from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts, write_waiting_facts
+from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets, memory_of
+from questbook.graphs.dungeon_master.nodes.reflect import reflection_due
+from questbook.graphs.dungeon_master.nodes.update_state import update_state
+from questbook.graphs.dungeon_master.prompts import memory_line
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.memory.recall.query import Present, Recalled
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.records import Stamp
+from questbook.notebooks import StateNotebook
+
+FACTS = campaign_namespace("adventurer", "default", "facts")
+
+
+def waiting(turn, text="The stone is grey.", **fact):
+    fact = {"text": text, "importance": 3} | fact
+    return {"turns": [turn, turn], "ordinal": 0, "fact": fact, "echoes": "", "messages": ["m"], "said": "m"}
+
+
+def spoken_state(**channels):
+    messages = [HumanMessage("I ask.", id="h1"), AIMessage("Goran nods.", id="a1")]
+    messages += [HumanMessage("I look.", id="h2"), AIMessage("Grey.", id="a2")]
+    return DungeonState(**{"messages": messages, "turn": 2, "timeline": [("a", 2)]} | channels)
+
+
+def runtime(store=None, **settings):
+    return Runtime(context=Context.of(settings), store=store)
+
+
+# The state of a campaign.
+
+
+def test_a_turn_may_leave_once_it_is_noted_and_remembered():
+    assert DungeonState(noted_through=3, remembered_through=5).may_leave == 3
+    assert DungeonState(noted_through=5, remembered_through=3).may_leave == 3
+
+
+def test_a_transcript_has_the_turns_asked_for_with_their_own_rolls():
+    state = spoken_state(rolls=[{"turn": 1, "total": 7}, {"turn": 2, "total": 9}])
+    assert state.transcript(1, 1) == [{"turn": 1, "player": "I ask.", "rolls": [{"total": 7}], "reply": "Goran nods."}]
+    assert [turn["turn"] for turn in state.transcript(1, 2)] == [1, 2]
+    assert "rolls" not in spoken_state().transcript(2, 2)[0]
+
+
+def test_a_record_says_what_the_page_said_after_its_turn():
+    quest = StateNotebook.load({"location": "the mill", "clock": {"day": 3}})
+    noted = {"from": 1, "through": 1, "patch": {"gold": 3}}
+    then = {"noted": noted, "location": "the crypt", "day": 2}
+    state = spoken_state(quest=quest, noted={"1": then, "2": then}, facts=[waiting(2)])
+    assert state.record_fields(1) == then | {"taught": ""}
+    now = state.record_fields(2)
+    assert (now["location"], now["day"], now["noted"]) == ("the mill", 3, noted)
+    assert now["taught"]
+    other = spoken_state(quest=quest, noted={"2": then}, facts=[waiting(2, "The stone is red.")])
+    assert other.record_fields(2)["taught"] != now["taught"], "two attempts that differ in facts alone"
+    old = spoken_state(quest=quest, noted=noted)  # as version 0.1.0 kept it
+    assert (old.record_fields(2)["noted"], old.record_fields(1)["noted"]) == (noted, {})
+
+
+# Facts on their way into the store.
+
+
+def test_at_most_five_hundred_facts_wait_and_a_remark_counts_those_left_out():
+    state = spoken_state(facts=[waiting(1)] * 498)
+    turns = state.transcript(2, 2)
+    three = [{"facts": [{"text": f"The stone number {n} is grey."} for n in range(3)]}]
+    facts, remarks = read_new_facts(state, turns, three, [])
+    assert len(facts) == 500
+    assert [entry["fact"]["text"] for entry in facts[498:]] == [f"The stone number {n} is grey." for n in (0, 1)]
+    assert remarks == ["Facts: 1 facts were left out: 500 wait to be written already."]
+    room = spoken_state(facts=[waiting(1)] * 497)
+    assert read_new_facts(room, turns, three, []).remarks == []
+
+
+def test_a_new_fact_keeps_its_turns_its_messages_and_the_players_first_one():
+    state = spoken_state()
+    [entry] = read_new_facts(state, state.transcript(1, 2), [{"facts": [{"text": "Goran nods often."}]}], []).facts
+    assert (entry["turns"], entry["ordinal"], entry["echoes"]) == ([1, 2], 0, "")
+    assert (entry["messages"], entry["said"]) == (["h1", "a1", "h2", "a2"], "h1")
+    [entry] = read_new_facts(state, state.transcript(2, 2), [{"facts": [{"text": "It is grey."}]}], []).facts
+    assert (entry["messages"], entry["said"]) == (["h2", "a2"], "h2")
+
+
+@pytest.mark.parametrize(
+    ("memory", "echoes"),
+    [
+        ({"key": "k", "text": "The mill burnt down."}, True),
+        ({"key": "k", "reply": "Rain. The mill burnt down."}, True),
+        ({"key": "k", "text": "The mill is tall."}, False),
+        ({"turn": 1, "player": "What?", "reply": "The mill burnt down."}, True),
+    ],
+)
+def test_a_fact_that_repeats_a_memory_names_it(memory, echoes):
+    state = spoken_state()
+    [entry] = read_new_facts(
+        state, state.transcript(2, 2), [{"facts": [{"text": "The mill burnt down."}]}], [memory]
+    ).facts
+    assert bool(entry["echoes"]) is echoes
+    if echoes and "key" in memory:
+        assert entry["echoes"] == "k"
+
+
+async def test_waiting_facts_are_written_with_their_stamp_and_their_importance_counts():
+    store, origin = InMemoryStore(), {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
+    state = spoken_state(facts=[waiting(2), waiting(2, "Goran owes Oda gold.", importance=4) | {"ordinal": 1}])
+    update = await write_waiting_facts(state.model_copy(update={"unreflected": 5}), runtime(store), [("a", 2)], origin)
+    assert update == {"facts": [], "unreflected": 5 + 3 + 4}
+    values = [item.value for item in await store.asearch(FACTS, limit=9)]
+    assert {(v["branch"], v["turn"], v["thread"], v["checkpoint"], v["said_at"]) for v in values} == {
+        ("a", 2, "t", "c", origin["said_at"])
+    }
+    assert {tuple(v["messages"]) for v in values} == {("m",)}
+    assert {tuple(v["turns"]) for v in values} == {(2, 2)}
+    again = await write_waiting_facts(state, runtime(store), [("a", 2)], origin)
+    assert again["unreflected"] == 7, "written twice is written once, and counts the same"
+    assert len(await store.asearch(FACTS, limit=9)) == 2
+
+
+async def test_without_a_store_or_facts_nothing_is_written():
+    assert await write_waiting_facts(spoken_state(facts=[waiting(2)]), runtime(), [("a", 2)], {}) == {}
+    assert await write_waiting_facts(spoken_state(), runtime(InMemoryStore()), [("a", 2)], {}) == {}
+    assert await known_attributes(spoken_state(), runtime(), spoken_state().transcript(1, 2), []) == ""
+
+
+async def test_known_attributes_cost_no_more_than_their_tokens_and_name_each_once():
+    store = InMemoryStore()
+    names = [f"attribute number {n}" for n in range(60)]
+    for n, name in enumerate([*names, names[0]]):
+        value = {"text": f"Goran has {name}.", "subject": "Goran", "attribute": name, "slot": f"goran|{name}"}
+        value |= {"kind": "secret" if n == 60 else "trait"} | Stamp("a", 1).to_json()
+        await store.aput(FACTS, f"{n:03}", value)
+    state = spoken_state(remembered_through=1)
+    text = await known_attributes(state, runtime(store), state.transcript(1, 1), [])
+    assert text.startswith('{"subject": "Goran", "attributes": [')
+    assert len(text.splitlines()) == 1
+    assert 600 < len(text) < 1000, "240 tokens"
+    assert text.count('"attribute number 0"') <= 1
+
+
+# What is recalled.
+
+
+def record(key="k", **value):
+    return Recalled(key, value, 0.5, 0.0, FACTS)
+
+
+PRESENT = Present(None, 3, 4)
+
+
+def test_a_memory_has_what_the_prompt_shows_and_where_it_comes_from():
+    memory = memory_of(record(kind="trait", text="Goran sings.", turn=2, said_at="2026-01-01T00:00:00+00:00",
+                              story_time="at dusk", claimed_by="Oda"), PRESENT, "Mira")  # fmt: skip
+    assert {name: memory[name] for name in ("key", "kind", "turn", "text", "story_time", "claimed_by", "score")} == {
+        "key": "k", "kind": "trait", "turn": 2, "text": "Goran sings.", "story_time": "at dusk", "claimed_by": "Oda",
+        "score": 0.5,
+    }  # fmt: skip
+    assert memory["age"]
+    exchange = memory_of(record(player="I ask.", reply="No.", turn=1), PRESENT, "Mira")
+    assert (exchange["kind"], exchange["player"], exchange["reply"]) == ("exchange", "I ask.", "No.")
+    lore = memory_of(record(kind="lore", text="Smiths.", source="a.md", page=3), PRESENT, "Mira")
+    assert (lore["source"], lore["page"], "age" in lore) == ("a.md", 3, False)
+
+
+def test_what_the_character_does_not_know_is_a_secret():
+    known = record(kind="trait", text="Goran drinks.", turn=1, known_by=["Oda"])
+    assert memory_of(known, PRESENT, "Mira")["kind"] == "secret"
+    assert memory_of(known, PRESENT, "Oda")["kind"] == "trait"
+
+
+def test_an_age_counts_sessions():
+    ages = {memory_of(record(text="x", session=session, turn=1), PRESENT, "").get("age") for session in (2, 4)}
+    assert len(ages) == 2
+
+
+def test_a_memory_is_one_line_under_the_name_of_its_kind():
+    line = memory_line({"kind": "secret", "text": "Goran lied.", "turn": 3, "claimed_by": None, "key": "k"})
+    assert line == '{"turn": 3, "secret": "Goran lied."}'
+    assert memory_line({"turn": 3, "age": "today", "player": "I ask.", "reply": "No."}).count('"') == 14
+
+
+async def test_secrets_in_the_buffer_come_from_its_turns_alone_the_latest_first_to_fit():
+    store = InMemoryStore()
+    for turn in range(1, 6):
+        for kind in ("secret", "event"):
+            value = {"kind": kind, "text": f"{kind} of turn {turn}"} | Stamp("a", turn).to_json()
+            await store.aput(FACTS, f"{turn}{kind}", value)
+    away = {"kind": "secret", "text": "elsewhere"} | Stamp("b", 4).to_json()
+    await store.aput(FACTS, "other", away)
+
+    def to_memory(found):
+        return {"kind": "secret", "text": found.value["text"], "turn": found.value["turn"]}
+
+    secrets = await buffered_secrets(store, FACTS, [("a", 4)], 2, to_memory, 1000)
+    assert [memory["turn"] for memory in secrets] == [2, 3, 4]
+    [one] = await buffered_secrets(store, FACTS, [("a", 4)], 2, to_memory, 25)
+    assert one["turn"] == 4
+    assert await buffered_secrets(store, FACTS, [("a", 4)], 2, to_memory, 0) == []
+    assert await buffered_secrets(store, FACTS, [("a", 4)], 5, to_memory, 1000) == []
+
+
+# Edges, and notes that are not due.
+
+
+@pytest.mark.parametrize(("mode", "importance", "due"), [("inline", 150, True), ("inline", 149, False),
+                                                         ("background", 150, True), ("off", 150, False)])  # fmt: skip
+def test_a_reflection_is_due_when_enough_was_noted(mode, importance, due):
+    state = spoken_state(unreflected=importance)
+    assert reflection_due(state, Context.of({"reflection": mode})) is due
+
+
+def test_the_reflection_goes_before_the_buffer(monkeypatch):
+    monkeypatch.setattr("questbook.graphs.dungeon_master.edges.context_or_none", lambda: {"buffer_tokens": 200})
+    long = [m for n in range(9) for m in (HumanMessage("x" * 400, id=f"h{n}"), AIMessage("y" * 400, id=f"a{n}"))]
+    full = DungeonState(messages=long, turn=9, noted_through=9, remembered_through=9)
+    assert route_upkeep(full.model_copy(update={"unreflected": 150})) == "reflect"
+    assert (route_upkeep(full), route_reflected(full)) == ("condense", "condense")
+    assert route_upkeep(spoken_state()) == route_reflected(spoken_state()) == "__end__"
+
+
+async def test_turns_that_are_all_private_are_noted_without_the_model():
+    messages = [HumanMessage("Don't remember this: I am Ann.", id="h"), AIMessage("Hm.", id="a")]
+    state = DungeonState(messages=messages, turn=1, timeline=[("a", 1)], noted={"1": {}, "x": {}, "0": {}})
+    update = await update_state(state, SimpleNamespace(context=Context.of({"model": "none"}), store=None))
+    assert update == {"noted_through": 1, "noted": {"1": {"noted": {}, "location": "", "day": state.quest.clock.day}}}
