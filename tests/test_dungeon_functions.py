@@ -127,6 +127,14 @@ async def test_waiting_facts_are_written_with_their_stamp_and_their_importance_c
     assert len(await store.asearch(FACTS, limit=9)) == 2
 
 
+async def test_a_fact_that_only_another_future_knows_is_new():
+    store = InMemoryStore()
+    elsewhere = spoken_state(facts=[waiting(2)])
+    assert (await write_waiting_facts(elsewhere, runtime(store), [("b", 2)], {}))["unreflected"] == 3
+    assert (await write_waiting_facts(spoken_state(facts=[waiting(2)]), runtime(store), [("a", 2)], {}))["facts"] == []
+    assert sorted(item.value["branch"] for item in await store.asearch(FACTS, limit=9)) == ["a", "b"]
+
+
 async def test_without_a_store_or_facts_nothing_is_written():
     assert await write_waiting_facts(spoken_state(facts=[waiting(2)]), runtime(), [("a", 2)], {}) == {}
     assert await write_waiting_facts(spoken_state(), runtime(InMemoryStore()), [("a", 2)], {}) == {}
