@@ -1,33 +1,61 @@
-"""Questbook as a program: a process of its own that reads lines through a pipe; and the pages that it leaves."""
+"""Questbook as a program that reads lines through a pipe, and the pages that it leaves."""
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from questbook import CharacterNotebook, StateNotebook
 from questbook.graphs.embedded.databases import compressing_serializer
 from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.terminal.cli import main
 
 Run = subprocess.CompletedProcess[bytes]
 ROOT = Path(__file__).parent.parent
 
 
 def start(home: Path, *arguments: str, words: str | bytes = b"", **environment: str) -> Run:
-    """Run the program to its end on some lines."""
+    """Run the command line to its end on some lines: in this process, in a thread and an environment of its own."""
+    streams = [io.TextIOWrapper(io.BytesIO(data), "utf-8") for data in (_bytes(words), b"", b"")]
+    with (
+        patch.dict(os.environ, _environment(home, environment), clear=True),
+        patch.multiple(sys, stdin=streams[0], stdout=streams[1], stderr=streams[2]),
+        patch("questbook.graphs.terminal.cli.signal.signal"),
+        ThreadPoolExecutor(1) as thread,
+    ):
+        status = thread.submit(main, arguments).result(110)
+    for stream in streams[1:]:
+        stream.flush()
+    output, errors = (stream.buffer.getvalue() for stream in streams[1:])
+    return subprocess.CompletedProcess(arguments, status, output, errors)
+
+
+def start_process(home: Path, *arguments: str, words: str | bytes = b"", **environment: str) -> Run:
+    """The same in a process of its own, where that is what is checked."""
     return subprocess.run(
         [sys.executable, "-m", "questbook.graphs.terminal", *arguments],
-        input=words.encode() if isinstance(words, str) else words,
+        input=_bytes(words),
         capture_output=True,
         timeout=110,
         check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **environment},
+        env=_environment(home, environment),
     )
+
+
+def _bytes(words: str | bytes) -> bytes:
+    return words.encode() if isinstance(words, str) else words
+
+
+def _environment(home: Path, more: dict[str, str]) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **more}
 
 
 def questbook(home: Path, *arguments: str, words: str = "", **environment: str) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,6 @@ from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.terminal.campaigns import list_campaigns
 from questbook.graphs.terminal.screen import one_line
 from questbook.graphs.terminal.sitting import Command, Outcome, Sitting, Then
-from questbook.memory.lore.documents import LorePiece
 
 _REPLY_WIDTH = 160
 
@@ -136,6 +135,8 @@ async def _quit(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
 
 
 def _memory_text(memory: Mapping[str, Any]) -> str:
+    from questbook.memory.lore.documents import LorePiece
+
     lore = LorePiece.from_json(memory)
     if lore.citation:
         return f"[{lore.citation}] {lore.body}"
