@@ -184,3 +184,33 @@ def test_what_names_a_time():
     assert names_time("We will go in May")
     assert not names_time("I may go")
     assert not names_time("three of them march")
+
+
+@pytest.mark.parametrize(
+    ("query", "day", "days"),
+    [
+        ("yesterday", 1, None), ("yesterday", 2, (1, 1)), ("3 days ago", 3, None), ("3 days ago", 4, (1, 1)),
+        ("the last 3 days", 3, None), ("the last 3 days", 4, (1, 4)), ("2 weeks ago", 99, None),
+        ("the last 2 weeks", 99, None), ("3 days ago", None, None),
+    ],
+)  # fmt: skip
+def test_days_of_the_story_are_counted_back_to_its_first_and_no_further(query, day, days):
+    assert read_asked_time(query, NOW, day=day).days == days
+
+
+@pytest.mark.parametrize(
+    ("query", "session", "sessions"),
+    [
+        ("last session", 1, None), ("last session", 2, (1, 1)), ("this session", 1, (1, 1)), ("last time", 1, None),
+        ("last time we played", 2, (1, 1)), ("5 sessions ago", 3, (1, 1)), ("2 sessions ago", 3, (1, 1)),
+        ("the last 5 sessions", 3, (1, 3)), ("the last 2 sessions", 4, (2, 4)), ("2 sessions ago", None, None),
+    ],
+)  # fmt: skip
+def test_sessions_are_counted_back_to_the_first_and_no_further(query, session, sessions):
+    assert read_asked_time(query, NOW, session=session).sessions == sessions
+
+
+def test_a_span_in_hours_has_a_quarter_of_slack_and_one_until_now_ends_now():
+    ago, last = read_asked_time("8 hours ago", NOW), read_asked_time("the last 8 hours", NOW)
+    assert (NOW - ago.start, NOW - ago.end) == (timedelta(hours=10), timedelta(hours=6))
+    assert (NOW - last.start, last.end) == (timedelta(hours=10), NOW)

@@ -8,7 +8,7 @@ from scripted import say
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.ltm.config import LtmConfig
 from questbook.memory.ltm.memories import remember_message
-from questbook.memory.timeline.privacy import off_record
+from questbook.memory.timeline.privacy import may_know, off_record
 
 ASK = """
 Don't remember this: my word is Zwiebel.
@@ -109,3 +109,21 @@ async def test_the_dungeon_master_keeps_that_the_turn_was_played_and_none_of_its
     assert "zwiebel" not in str(kept).lower()
     assert "sister" in kept[1]["player"]
     assert game.values["remembered_through"] == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "viewer", "may"),
+    [
+        ({}, [], True),
+        ({"kind": "secret"}, ["Mira"], False),
+        ({"known_by": []}, [], True),
+        ({"known_by": 7}, [], True),
+        ({"known_by": ["Oda"]}, [], False),
+        ({"known_by": ["Oda", " MIRA "]}, ["mira"], True),
+        ({"known_by": "the player"}, [], True),
+        ({"known_by": ["you"]}, [], True),
+        ({"known_by": "Oda"}, ["Mira"], False),
+    ],
+)
+def test_a_player_knows_what_is_no_secret_and_what_their_character_is_said_to_know(value, viewer, may):
+    assert may_know(value, viewer) is may

@@ -1,12 +1,14 @@
-"""Access: when a timeline last used what it recalled, for the scoring of Generative Agents.
+"""When a timeline last used what it recalled, for the scoring of Generative Agents.
 
-Each turn leaves one record with the last access of what was used lately, its own and its past's; so a look at the
-latest one tells all, a fork has the accesses of its own past, and no record that another branch can see is changed.
+Each turn leaves one record with the last accesses of all records that were used lately, its own and those of its past.
+So the latest one tells all, a fork has the accesses of its own past, and no record that another branch can see is
+changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from langgraph.store.base import BaseStore, PutOp
 
@@ -32,8 +34,8 @@ async def last_accesses(
     reached = timeline[-1][1] if timeline else 0
     turns = [past for past in range(turn - 1, max(turn - 1 - _LOOK_BACK, 0), -1) if past <= reached]
     places = [(namespace, record_key(branch_of(timeline, past), past, "access")) for past in turns]
-    found = await get_values(store, places)
-    latest = next((found[place] for place in places if place in found), None)
+    values = await get_values(store, places)
+    latest = next((values[place] for place in places if place in values), None)
     return dict(latest["accessed"]) if latest else {}
 
 
@@ -56,7 +58,7 @@ def access_op(
         at: When, ISO 8601.
     """
     accessed = {**known, **dict.fromkeys(sorted(set(used)), at)}
-    kept = dict(sorted(accessed.items(), key=lambda one: one[1])[-_KEPT:])
+    kept = dict(sorted(accessed.items(), key=itemgetter(1))[-_KEPT:])
     branch = branch_of(timeline, turn)
     value = {"kind": "access", "accessed": kept} | Stamp(branch, turn).to_json()
     return PutOp(namespace, record_key(branch, turn, "access"), value, index=False)

@@ -1,4 +1,4 @@
-"""How long ago, in words for people."""
+"""How long ago something was, in words for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _NUMBERS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 
 
 def phrase_age(then: datetime | str | None, now: datetime, sessions_ago: int | None = None) -> str:
-    """Say how long before `now` something was, as a person would: "earlier today", "3 days ago (two sessions ago)".
+    """Return how long before `now` something was, as people say it: "earlier today", "3 days ago (two sessions ago)".
 
     Args:
         then: A time, or its ISO 8601 text; without an offset it is taken as UTC. None or anything else: unknown.

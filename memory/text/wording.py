@@ -1,4 +1,4 @@
-"""Words of a short text, brought to a form in which two wordings can be compared."""
+"""Compare two short texts: normal form, stems of the words that carry meaning, numbers, names, duplicates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EMPTY = frozenset(
 )
 _NUMBERS = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
             "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
-# (ending, what stands in its place, letters that must be left)
+# (ending, what replaces it, letters that must remain)
 _ENDINGS = (("ies", "y", 2), ("ied", "y", 2), ("sses", "ss", 2), ("ing", "", 3), ("ed", "", 3), ("es", "", 3),
             ("s", "", 3), ("ly", "", 3))  # fmt: skip
 
@@ -55,7 +55,7 @@ def plain_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=_KEPT)
 def normalize(text: str) -> str:
-    """Return the form in which two texts are held to be the same: no case, accents, punctuation or white space."""
+    """Return the form in which two texts count as the same: no case, accents, punctuation or white space."""
     return " ".join(plain_words(text))
 
 
@@ -68,7 +68,7 @@ def content_stems(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8 * _KEPT)
 def strip_ending(word: str) -> str:
-    """Take a word's plain English ending away: "promised", "promises" and "promise" are one."""
+    """Return a word without its plain English ending: "promised", "promises" and "promise" become one."""
     for ending, instead, least in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= least and not word.endswith(("ss", "us", "is")):
             word = word[: -len(ending)] + instead
@@ -85,28 +85,32 @@ def numbers_in(text: str) -> frozenset[str]:
 
 
 def is_negated(text: str) -> bool:
-    """Whether a text denies something."""
+    """Return whether a text denies something."""
     return _NEGATION.search(text) is not None
 
 
 def names_in(text: str) -> list[str]:
-    """Return the words that are written like names, in order, but a first word that may only begin the sentence."""
-    found = [match[0] for match in _WORD.finditer(text) if match[0][0].isupper()]
-    return [name.casefold() for name in found if name.casefold() not in _EMPTY]
+    """Return the capitalised words in order, in small letters, without those that only begin a sentence ("The")."""
+    capitalised = [match[0].casefold() for match in _WORD.finditer(text) if match[0][0].isupper()]
+    return [name for name in capitalised if name not in _EMPTY]
 
 
 def essence(text: str) -> tuple[str, ...]:
-    """Return what a text says, for comparison: its words in their order, without filler; all, if it has no others."""
+    """Return what a text says, to compare texts: its words in order without filler; all if it has no others.
+
+    Texts with one essence are duplicates. Nothing else is: a text with another name, number, pronoun or "not" says
+    something else, however alike the two look.
+    """
     words = split_words(text)
     return tuple(word for word in words if word not in _FILLER) or tuple(words) or (text.strip(),)
 
 
 def group_duplicates(texts: Iterable[_Text], of: Callable[[_Text], str]) -> list[list[_Text]]:
-    """Put together what is said more than once.
+    """Group texts that are duplicates of each other.
 
     Args:
-        texts: In any order.
-        of: Gives the text.
+        texts: In any order; anything that has a text.
+        of: Returns the text.
 
     Returns:
         Groups of duplicates, in the order of their first members.
@@ -118,16 +122,16 @@ def group_duplicates(texts: Iterable[_Text], of: Callable[[_Text], str]) -> list
 
 
 def put_similar_last(texts: Iterable[_Text], of: Callable[[_Text], str]) -> list[_Text]:
-    """Put texts that are much like an earlier one after all others; nothing is left out.
+    """Put texts that are much like an earlier one (Jaccard index of the words) after all others; leave out none.
 
-    So that the few places of a prompt go to different memories, as long as there are any (Jaccard index of the words).
+    So the few places of a prompt go to different memories, as long as there are any.
     """
     first: list[_Text] = []
     later: list[_Text] = []
-    seen: list[frozenset[str]] = []
+    earlier: list[frozenset[str]] = []
     for text in texts:
         words = frozenset(essence(of(text)))
-        alike = any(len(words & other) >= _ALIKE * len(words | other) for other in seen)
+        alike = any(len(words & other) >= _ALIKE * len(words | other) for other in earlier)
         (later if alike else first).append(text)
-        seen.append(words)
+        earlier.append(words)
     return first + later

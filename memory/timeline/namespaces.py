@@ -1,8 +1,8 @@
 """The only place where namespaces are built.
 
 A LangGraph namespace label may not be empty, contain "." or NUL, and the first one may not be "langgraph".
-Names that people choose know no such rules, so every name is escaped into one label, reversibly: it can
-neither leave its place nor fall together with another name.
+Names that people choose follow no such rules. So every name is escaped into one label, reversibly: it can neither leave
+its place nor become the same label as another name.
 """
 
 import re
@@ -30,13 +30,13 @@ def escape_label(name: str) -> str:
 
     Returns:
         A label without ".", "/", "*", control characters or surrogates, never empty, never "langgraph", "player"
-        or "characters", so that no user and no campaign can be called into their places.
+        or "characters", so that no user and no campaign can take their places.
     """
     if name == "":
         return _EMPTY
     if name in _RESERVED:
         return f"{_SIGN}{ord(name[0]):x};{name[1:]}"
-    return _UNSAFE.sub(lambda found: f"{_SIGN}{ord(found[0]):x};", name)
+    return _UNSAFE.sub(lambda match: f"{_SIGN}{ord(match[0]):x};", name)
 
 
 def unescape_label(label: str) -> str:
@@ -58,7 +58,7 @@ def unescape_label(label: str) -> str:
 
 
 def campaign_namespace(user: str, campaign: str, *rest: str) -> tuple[str, ...]:
-    """Where the records of one campaign live.
+    """Return where the records of one campaign are kept.
 
     Args:
         user: Who owns the campaign; any string.
@@ -72,7 +72,7 @@ def campaign_namespace(user: str, campaign: str, *rest: str) -> tuple[str, ...]:
 
 
 def player_namespace(user: str, *rest: str) -> tuple[str, ...]:
-    """Where that lives which is known of a player across campaigns and does not rewind.
+    """Return where that is kept which is known of a player across campaigns and does not rewind.
 
     Args:
         user: The player; any string.
@@ -97,7 +97,7 @@ def character_name(name: str) -> str:
 
 
 def character_namespace(character: str, *rest: str, user: str | None) -> tuple[str, ...]:
-    """Where that lives which a character remembers.
+    """Return where the memories of a character are kept.
 
     Args:
         character: Its name, in any spelling that `character_name` takes for the same; any string.
@@ -112,10 +112,10 @@ def character_namespace(character: str, *rest: str, user: str | None) -> tuple[s
 
 
 def characters_namespace(user: str | None) -> tuple[str, ...]:
-    """Where a user's characters are, or for None those that all users share."""
+    """Return where a user's characters are kept, or for None those that all users share."""
     return (_CHARACTERS,) if user is None else (escape_label(user), _CHARACTERS)
 
 
-def _character(found: re.Match[str]) -> str:
-    code = int(found[1], 16)
-    return chr(code) if code < 0x110000 else found[0]
+def _character(match: re.Match[str]) -> str:
+    code = int(match[1], 16)
+    return chr(code) if code < 0x110000 else match[0]

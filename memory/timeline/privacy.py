@@ -33,18 +33,19 @@ _OFF = (
     # A thing can be off the record player; nobody asks anything by that.
     r"(?:strictly\s+|all\s+)?off\s+the\s+record\b(?!-|\s+(?:labels?|players?|shel(?:f|ves)|stores?|shops?|compan\w+|charts?)\b)"
 )
+_BEGIN = r"(?:^|[.!?;:,(\n–—-]\s*|\b(?:and|but|so|then|just)\s+)"  # a request begins a clause
+_POLITE = r"(?:(?:please|pls|hey|ok(?:ay)?|oh|also|now|btw|by\s+the\s+way)[\s,]+){0,3}"
+_NOT = (
+    r"(?:do\s+not|don['’]?t|never|you\s+(?:must\s+not|mustn['’]t|should\s+not|shouldn['’]t)"
+    rf"|(?P<polite>can|could|would)\s+you\s+(?:please\s+)?not|(?:{_LETS})\s+not"
+    r"|i\s+(?:do\s+not|don['’]?t)\s+want\s+you\s+to|i['’]d\s+rather\s+you\s+did(?:n['’]t|\s+not))"
+)
+_DO_NOT_KEEP = rf"{_NOT}\s+(?:please\s+|ever\s+)?{_KEEP}"
+_MAY_GO_OFF = rf"(?P<may>(?={_MAY_WE}\b))?(?P<off>{_OFF})"
+_FORGET = r"forget\s+(?:(?:this|that|it|what)\s+)?i\s+(?:just\s+)?(?:said|told|wrote|mentioned)\b"
+_LEAVE_OUT = r"(?:keep|leave)\s+(?:this|that|it)\s+out\s+of\s+(?:your|the)\s+(?:memory|memories|notes|log)\b"
 _ASKS = re.compile(
-    r"(?:^|[.!?;:,(\n–—-]\s*|\b(?:and|but|so|then|just)\s+)"  # a request begins a clause
-    r"(?:(?:please|pls|hey|ok(?:ay)?|oh|also|now|btw|by\s+the\s+way)[\s,]+){0,3}"
-    r"(?:"
-    rf"(?:do\s+not|don['’]?t|never|you\s+(?:must\s+not|mustn['’]t|should\s+not|shouldn['’]t)|(?P<polite>can|could|would)"
-    rf"\s+you\s+(?:please\s+)?not|(?:{_LETS})\s+not|i\s+(?:do\s+not|don['’]?t)\s+want\s+you\s+to"
-    rf"|i['’]d\s+rather\s+you\s+did(?:n['’]t|\s+not))\s+(?:please\s+|ever\s+)?{_KEEP}"
-    rf"|(?P<may>(?={_MAY_WE}\b))?(?P<off>{_OFF})"
-    r"|forget\s+(?:this|that|it|what)\s+i\s+(?:just\s+)?(?:said|told|wrote|mentioned)\b"
-    r"|forget\s+(?:that\s+)?i\s+(?:just\s+)?(?:said|told|wrote|mentioned)\b"
-    r"|(?:keep|leave)\s+(?:this|that|it)\s+out\s+of\s+(?:your|the)\s+(?:memory|memories|notes|log)\b"
-    r")(?P<rest>[^.!?\n]*[.!?]?)",
+    rf"{_BEGIN}{_POLITE}(?:{_DO_NOT_KEEP}|{_MAY_GO_OFF}|{_FORGET}|{_LEAVE_OUT})(?P<rest>[^.!?\n]*[.!?]?)",
     re.IGNORECASE,
 )
 # What is asked behind a request is another question: "off the record, do you like her?", "don't note this: who is it?"
@@ -71,20 +72,17 @@ def may_know(value: Mapping[str, Any], viewer: Sequence[str] = ()) -> bool:
 
 
 def off_record(message: str) -> bool:
-    """Whether a message asks, in English, that it not be remembered: "don't remember this", "off the record".
+    """Return whether a message asks, in English, that it not be remembered: "don't remember this", "off the record".
 
-    What stands in quotation marks asks nothing, nor does a question ("don't remember that, do you?"), nor a statement
+    Words in quotation marks ask nothing; neither does a question ("don't remember that, do you?"), nor a statement
     ("I don't remember this").
     """
-    return any(not found["rest"].endswith("?") or _is_request(found) for found in _asks(message))
+    requests = _ASKS.finditer(_QUOTED.sub(" ", message))
+    return any(not request["rest"].endswith("?") or _is_request(request) for request in requests)
 
 
-def _is_request(found: re.Match[str]) -> bool:
-    """Whether what ends with a question mark asks for it all the same, and is not about memory only."""
-    if found["polite"] or found["may"] is not None or _NEXT.match(found["rest"]):
+def _is_request(match: re.Match[str]) -> bool:
+    """Return whether words that end with a question mark ask for it all the same, and are not only about memory."""
+    if match["polite"] or match["may"] is not None or _NEXT.match(match["rest"]):
         return True
-    return found["off"] is not None and found["rest"].lstrip().startswith(",")
-
-
-def _asks(message: str) -> list[re.Match[str]]:
-    return list(_ASKS.finditer(_QUOTED.sub(" ", message)))
+    return match["off"] is not None and match["rest"].lstrip().startswith(",")
