@@ -120,3 +120,9 @@ async def test_each_of_two_names_brings_what_has_it(store):
     question = "Whose amulet lies in the crypt, the Merry Nail's or the Broken Thorn's?"
     assert {CALLED, other} <= set(await texts(store, question))
     assert not {CALLED, other} & set(await texts(store, question.lower()))
+
+
+@pytest.mark.parametrize("before", ["It burnt. ", "It burnt!\n", "", "“"])
+def test_the_first_word_of_a_sentence_is_no_part_of_a_longer_name(before):
+    assert find_names(f"{before}Poor Quiet Anvil fell.") == ["quiet anvil"]
+    assert find_names("It was the Poor Quiet Anvil.") == ["poor quiet anvil"]
