@@ -72,3 +72,13 @@ async def test_what_was_forgotten_is_not_brought_back(store):
     await tell(store, "a", 9, "Goran moved to the tower.", value="the tower", **HOME)
     await store.adelete(FACTS, record_key("a", 9, "fact", 0))
     assert await found(store, "Where is the Heron?", [("a", 9)]) == []
+
+
+async def test_what_holds_now_is_brought_though_it_was_not_recalled(store):
+    await tell(store, "a", 1, "Goran, called the Heron, lives at the mill.", value="the mill", **HOME)
+    await tell(store, "a", 9, "Goran moved to the tower.", value="the tower", **HOME)
+    recalled = await recall(store, FACTS, Query("Where is the Heron?", timeline=[("a", 9)]))
+    [old] = [one for one in recalled if one.value["turn"] == 1]
+    [new] = await replace_superseded(store, [old], FACTS, timeline=[("a", 9)])
+    assert (new.key, new.text) == (record_key("a", 9, "fact"), "Goran moved to the tower.")
+    assert await replace_superseded(store, [old], FACTS, timeline=[("a", 8)]) == [old]
