@@ -43,13 +43,14 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
     Returns:
         The channels to write; with what the application's tools command before them, if they do.
     """
-    agent, message = state.AGENT, state.messages[-1]
+    agent = state.AGENT
+    message: Any = state.messages[-1]  # an AIMessage that calls tools: the edges lead here
     channels = {page.__name__: channel for channel, page in agent.on_demand.items()}
     own = {tool.name for tool in agent.tools}
     pages: dict[str, Notebook] = {channel: getattr(state, channel) for channel in channels.values()}
     results: dict[str, ToolMessage] = {}
     remarks, own_calls, handover = list[str](), list[Call](), ""
-    calls = calls_of(message)  # type: ignore[arg-type]
+    calls = calls_of(message)
     for number, call in enumerate(calls):
         if number >= MOST_CALLS:
             refusal = f"That is more than {MOST_CALLS} calls at once; this one was not done."
@@ -80,7 +81,7 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
     again = silent or (not handover and not spent and (failed or bool(own_calls)))
     patches = {name: page.patch_from(getattr(state, name)) for name, page in pages.items()}
     update = {
-        "messages": after_tools(message, ordered, again=again, spent=spent and not handover),  # type: ignore[arg-type]
+        "messages": after_tools(message, ordered, again=again, spent=spent and not handover),
         "notices": [notice(state.turn, "use_tools", text) for text in remarks],
         "handover": handover,
         **{name: patch for name, patch in patches.items() if patch},

@@ -51,7 +51,7 @@ class PlayerView(BaseModel):
     Attributes:
         character: Who plays.
         quest: The quest's page without secrets and empty fields, as JSON.
-        summary: What left the conversation, in short; it is made of nothing but what was told.
+        summary: What left the conversation, in short; made of the conversation alone.
         recalled: What was recalled for the turn, without what only the dungeon master knows; None before that.
     """
 

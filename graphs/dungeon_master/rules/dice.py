@@ -17,7 +17,9 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import add, sub
 from random import Random
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
+
+from questbook.types import JSON
 
 MAX_LENGTH, MAX_DICE, MAX_SIDES, MAX_NESTING = 100, 100, 1_000, 20
 MAX_INTEGER, MAX_TOTAL = 1_000_000, 1_000_000_000
@@ -36,7 +38,7 @@ class DiceError(ValueError):
 
 @dataclass(frozen=True)
 class DiceGroup:
-    """The dice of one term, in the order they fell.
+    """The dice of one term, in the order in which they fell.
 
     Attributes:
         sides: Faces of each die.
@@ -52,7 +54,7 @@ class DiceGroup:
 
 @dataclass(frozen=True)
 class Roll:
-    """What was rolled. It is recorded once and never derived again.
+    """A roll. It is recorded once and never derived again.
 
     Attributes:
         expression: As asked for, in lower case and without spaces; advantage is not written into it.
@@ -90,14 +92,14 @@ class Roll:
             return line
         return f"{line} vs DC {self.dc}: {'success' if self.success else 'failure'}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON values, with `success` and `natural` for those who only read."""
+    def as_dict(self) -> JSON:
+        """Return plain JSON values, with `success` and `natural` for readers of the record."""
         dice = [{"sides": group.sides, "values": [list(die) for die in group.values]} for group in self.dice]
         return asdict(self) | {"dice": dice, "success": self.success, "natural": self.natural}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Roll":
-        """The roll that `as_dict` wrote, also after a trip through JSON.
+        """Return the roll that `as_dict` wrote, also after a trip through JSON.
 
         Raises:
             DiceError: Something is missing or of the wrong kind.
@@ -183,7 +185,7 @@ def roll(
 
 
 def _tokenize(expression: str) -> tuple[str, list[str]]:
-    """The normalised expression, and its parts."""
+    """Return the normalised expression, and its parts."""
     if len(expression) > MAX_LENGTH:
         problem = f"has {len(expression):,} characters; at most {MAX_LENGTH} are read"
         raise DiceError(f"{_short(expression)} {problem}. Roll it in parts, {_EXAMPLES}.")
@@ -275,8 +277,8 @@ class _Reader:
 
 
 def _advantage(value: Any) -> Advantage | None:
-    if value is None or value == "advantage" or value == "disadvantage":
-        return value  # type: ignore[no-any-return]
+    if value in (None, "advantage", "disadvantage"):
+        return cast("Advantage | None", value)
     raise DiceError(f"advantage is {_short(value)}. Use 'advantage' or 'disadvantage', or leave it out.")
 
 

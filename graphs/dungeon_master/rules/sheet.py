@@ -114,7 +114,7 @@ _named_ancestry = _finder({name: ancestry.names for name, ancestry in _ANCESTRIE
 
 
 def class_of(text: str) -> str | None:
-    """The class (SRD 5.1, "Classes") that the text names, or None: `"halfling thief"` gives `"Rogue"`.
+    """Return the class (SRD 5.1, "Classes") that the text names, or None: `"halfling thief"` gives `"Rogue"`.
 
     The name of a class goes before everyday words for one: a "soldier turned wizard" is a Wizard.
     """
@@ -122,12 +122,12 @@ def class_of(text: str) -> str | None:
 
 
 def ancestry_of(text: str) -> str | None:
-    """The ancestry (SRD 5.1, "Races") that the text names first, or None: `"elven scout"` gives `"Elf"`."""
+    """Return the ancestry (SRD 5.1, "Races") that the text names first, or None: `"elven scout"` gives `"Elf"`."""
     return _named_ancestry(text)
 
 
 def modifier(score: int) -> int:
-    """What an ability score adds to a roll: (score - 10) / 2, rounded down (SRD 5.1, "Ability Scores").
+    """Return what an ability score adds to a roll: (score - 10) / 2, rounded down (SRD 5.1, "Ability Scores").
 
     Raises:
         ValueError: The score is not between 1 and 30.
@@ -138,7 +138,7 @@ def modifier(score: int) -> int:
 
 
 def proficiency(level: int) -> int:
-    """The proficiency bonus, +2 at level 1 to +6 at level 20 (SRD 5.1, "Beyond 1st Level").
+    """Return the proficiency bonus, +2 at level 1 to +6 at level 20 (SRD 5.1, "Beyond 1st Level").
 
     Raises:
         ValueError: The level is not between 1 and 20.
@@ -147,12 +147,12 @@ def proficiency(level: int) -> int:
 
 
 def hit_die(class_name: str) -> int:
-    """Sides of the class's hit die (SRD 5.1, "Hit Points" of each class); 8 for a class we do not know."""
+    """Return the sides of the class's hit die (SRD 5.1, "Hit Points" of each class); 8 for a class we do not know."""
     return _class(class_name).hit_die
 
 
 def ability_order(class_name: str) -> tuple[str, ...]:
-    """All six abilities, the most important first; an all-round order for a class we do not know.
+    """Return all six abilities, the most important first; an all-round order for a class we do not know.
 
     The multiclassing prerequisites of SRD 5.1 lead each order; the rest is our judgement.
     """
@@ -160,22 +160,22 @@ def ability_order(class_name: str) -> tuple[str, ...]:
 
 
 def starting_gold(class_name: str) -> int:
-    """Gold pieces at the start: our amounts, of the size of the 15 that an acolyte has in SRD 5.1."""
+    """Return the gold pieces at the start: our amounts, of the size of the 15 that an acolyte has in SRD 5.1."""
     return _class(class_name).gold
 
 
 def kit(class_name: str) -> dict[str, int]:
-    """Items and how many of each a character starts with, after SRD 5.1, "Equipment" of each class."""
+    """Return the items a character starts with, and how many of each, after SRD 5.1, "Equipment" of each class."""
     return dict(_KITS.get(class_of(class_name) or "", _PLAIN_KIT))
 
 
 def speed(ancestry: str) -> int:
-    """Walking speed in feet per round (SRD 5.1, "Races"); 30 for an ancestry we do not know."""
+    """Return the walking speed in feet per round (SRD 5.1, "Races"); 30 for an ancestry we do not know."""
     return _ANCESTRIES.get(ancestry_of(ancestry) or "", _OTHER_ANCESTRY).speed
 
 
 def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: str = "") -> dict[str, int]:
-    """All six scores: the player's own as they are, the rest from the standard array.
+    """Return all six scores: the player's own as they are, the rest from the standard array.
 
     A chosen score that is in the array uses it up. What is left goes, highest first, to the abilities that
     were not chosen, in the order that suits the class. The ancestry's increases (SRD 5.1, "Races") are added
@@ -210,7 +210,7 @@ def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: 
 
 
 def hit_points(class_name: str, level: int, constitution: int) -> int:
-    """Hit point maximum (SRD 5.1, "Hit Points" of each class, with the fixed value at each level).
+    """Return the hit point maximum (SRD 5.1, "Hit Points" of each class, with the fixed value at each level).
 
     The whole hit die at level 1, half of it and one more at each later level, always with the Constitution
     modifier, and never less than one a level.
