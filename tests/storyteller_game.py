@@ -15,6 +15,7 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.offline.storyteller import OfflineStoryteller
 from questbook.graphs.turn.prompt import system_message
 
+SEEDS = {}  # (tale, character's name) to a seed that begins with that tale
 INTERVIEWER = OfflineStoryteller(seed=1).bind_tools([CharacterNotebook.tool()])
 ROLL = {"type": "function", "function": {"name": "roll_dice", "parameters": {}}}
 MIRA = {
@@ -107,11 +108,13 @@ class Game:
 
     def start(self, key):
         """Begin with the tale that is asked for, whatever chance would have chosen."""
-        for seed in range(400):
+        known = SEEDS.get((key, self.character.name))
+        for seed in range(400) if known is None else [known]:
             self.model = OfflineStoryteller(seed=seed)
             page, self.page = self.page, StateNotebook()
             self.say("I am ready.")
             if self.page.secrets["tale"].startswith(f"{key} "):
+                SEEDS[key, self.character.name] = seed
                 return self
             self.page, self.messages, self.turn, self.told = page, [], 0, []
         raise AssertionError(key)

@@ -88,7 +88,7 @@ def test_a_summary_keeps_what_was_told_and_keeps_to_its_limit():
     assert len(told.text.split()) <= 60
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=200))
 def test_any_words_at_all_get_an_answer(words):
     game = Game(seed=1)

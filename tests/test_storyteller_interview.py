@@ -108,3 +108,33 @@ def test_after_the_tool_has_answered_it_asks_on_and_speaks_of_errors():
 )
 def test_a_past_may_follow_the_calling_without_a_who(words, background):
     assert read(words, "", {})["background"] == background
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("A dwarf smith who lost his forge to a dragon", {
+            "ancestry": "dwarf", "class": "smith", "background": "lost his forge to a dragon"}),
+        ("I am Tarn. I'm a half-orc monk, I was found on the temple steps, and I want to know who my parents were.", {
+            "name": "Tarn", "ancestry": "half-orc", "class": "monk", "background": "was found on the temple steps",
+            "goal": "want to know who my parents were"}),
+        ("Kira, tiefling sorcerer, exiled noble, seeks revenge on her brother", {
+            "name": "Kira", "ancestry": "tiefling", "class": "sorcerer", "background": "exiled noble",
+            "goal": "seeks revenge on her brother"}),
+        ("I'm Ole, a gnome wizard. My sister taught me to read the stars.", {
+            "name": "Ole", "ancestry": "gnome", "class": "wizard",
+            "background": "My sister taught me to read the stars"}),
+    ],
+)  # fmt: skip
+def test_of_several_things_said_at_once_none_is_lost(words, page):
+    assert tell(words)[1] == page
+
+
+def test_one_question_is_asked_at_a_time_and_the_second_time_the_answer_is_taken_as_it_is():
+    first, _ = tell("hello")
+    assert first.text.count("?") == 1
+    words = "something between a heron and a door"
+    again, page = tell(words, {"name": "Mira"}, "Of what ancestry are you?")
+    assert (page, again.tool_calls) == ({"name": "Mira"}, [])
+    _, page = tell(words, {"name": "Mira"}, again.text)
+    assert page == {"name": "Mira", "ancestry": words}
