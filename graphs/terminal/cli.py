@@ -39,16 +39,16 @@ Exit status: 0 fine, 2 error (one line on standard error).
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    parser = _parser()
+    command_line = parser()
     try:
-        flags = parser.parse_args(argv)
+        flags = command_line.parse_args(argv)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else FAILED
     if flags.version:
         print(f"questbook {__version__}")  # noqa: T201
         return OK
     if flags.command is None:
-        parser.print_help()
+        command_line.print_help()
         return OK
     try:
         return _run(flags)
@@ -161,7 +161,8 @@ def _get_minilm(source: str | None) -> str:
     return f"The weights of all-MiniLM-L6-v2 are in {directory}. Use them with QUESTBOOK_EMBEDDINGS=minilm."
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line, with all commands."""
     long: dict[str, Any] = {"epilog": _ENVIRONMENT, "formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = argparse.ArgumentParser(prog="questbook", description="A dungeon master that remembers.", **long)
     parser.add_argument("--version", action="store_true", help="show the version")
