@@ -132,6 +132,7 @@ class Reader:
             for namespace, keys in _keys_by_namespace(operations).items()
         }
         spaces: dict[Namespace, list[NamespaceRow]] = {}
+        read_items = dict[int, ItemRow]()
         for place, op in enumerate(operations.ops):
             if isinstance(op, GetOp):
                 item = items[tuple(op.namespace)].get(op.key)
@@ -148,7 +149,17 @@ class Reader:
                 prefix = tuple(op.namespace_prefix)
                 if prefix not in spaces:
                     spaces[prefix] = rows.namespaces_under(connection, prefix)
-                results[place] = self._run(connection, op, spaces[prefix], queries, batches.get(prefix))
+                text = op.query or ""
+                request = SearchRequest(
+                    op.filter or {},
+                    text,
+                    queries.get(text),
+                    max(op.offset, 0),
+                    max(op.limit, 0),
+                    batches.get(prefix),
+                    read_items,
+                )
+                results[place] = self._run(connection, op, spaces[prefix], request)
             elif isinstance(op, ListNamespacesOp):
                 results[place] = list_namespaces(connection, op, omit_expired=self._omit_expired)
         return results
@@ -158,11 +169,8 @@ class Reader:
         connection: sqlite3.Connection,
         op: SearchOp,
         spaces: Sequence[NamespaceRow],
-        queries: "Mapping[str, Vector]",
-        batch: QueryBatch | None,
+        request: SearchRequest,
     ) -> list[SearchItem]:
-        text = op.query or ""
-        request = SearchRequest(op.filter or {}, text, queries.get(text), max(op.offset, 0), max(op.limit, 0), batch)
         hits = self._search.run(connection, spaces, request, self._is_visible)
         for item, _ in hits:
             self._note_read(op, item)

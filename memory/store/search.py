@@ -47,6 +47,8 @@ class SearchRequest:
         offset: Hits that are left out at the beginning.
         limit: The most hits.
         batch: Queries that are asked together with this one, if it is one of several.
+        items: Items that searches of the same batch have read, by id. They find many of the same items, and each is
+            read once.
     """
 
     filter: Mapping[str, Any] = field(default_factory=dict)
@@ -55,6 +57,7 @@ class SearchRequest:
     offset: int = 0
     limit: int = 10
     batch: QueryBatch | None = None
+    items: dict[int, ItemRow] = field(default_factory=dict)
 
     @property
     def stop(self) -> int:
@@ -252,7 +255,10 @@ class _Reader:
 
     def _read(self, chunk: Sequence[tuple[int, float | None]]) -> Iterator[Hit]:
         """Read the items of a chunk, in its order; leave out those that are gone or may not be returned."""
-        cosines = dict(chunk)
-        for item in rows.get_items(self.connection, list(cosines), self._paths):
+        cosines, items = dict(chunk), self.request.items
+        unread = [number for number in cosines if number not in items]
+        if unread:
+            items.update((item.id, item) for item in rows.get_items(self.connection, unread, self._paths))
+        for item in (items[number] for number in cosines if number in items):
             if self._visible(item) and not (self._filter_is_newer and not matches(item.value, self.request.filter)):
                 yield Hit(item, cosines[item.id])
