@@ -2,6 +2,7 @@
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scripted import call, say
 
 from questbook import NotebookError, StateNotebook, patches
 from questbook.graphs.turn.notes import oldest_within
@@ -49,3 +50,16 @@ def test_notes_catch_up_in_portions_that_hold_at_least_one_turn():
     assert [turn["turn"] for turn in oldest_within(turns, 250)] == [1, 2]
     assert [turn["turn"] for turn in oldest_within(turns, 1)] == [1]
     assert oldest_within([], 250) == []
+
+
+async def test_two_calls_that_fit_one_by_one_and_not_together_cost_no_turn(game):
+    await game.begin()
+    game.model.queue("update", say("", call("StateNotebook", people={"Goran": {"alive": False, "fate": "eaten"}})))
+    await game.play("The wolves come.")
+    returned = call("StateNotebook", people={"Goran": {"alive": True, "fate": "called back by Oda"}})
+    as_before = call("StateNotebook", people={"Goran": {"fate": "eaten"}})
+    game.model.queue("update", say("", returned, as_before), say("", as_before))
+    values = await game.play("Oda sings at the grave.")
+    assert values["quest"]["people"]["Goran"]["fate"] == "eaten", "as after every answer that was refused twice"
+    assert any("Goran is dead" in notice["text"] for notice in values["notices"])
+    assert values["messages"][-1].text

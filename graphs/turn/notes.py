@@ -77,7 +77,7 @@ async def _take_notes(
     problems, refused = list[str](), set[str]()
     for _ in range(_ATTEMPTS):
         reply = await ask(model, prompt, model_name=settings.model, tags=[TAG_NOSTREAM])
-        edits = edit_pages(edited, reply, other_tools=others)
+        edits = edit_pages(edited, reply, other_tools=others, stored=pages)
         edited, problems, refused = edits.pages, edits.problems, edits.refused
         remarks += edits.notes
         calls = calls_of(reply)

@@ -153,31 +153,46 @@ def after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, 
     return [*results]
 
 
-def edit_page(page: PageT, call: Call) -> PageEdit[PageT]:
-    """Apply a call of a page's tool; one that does not fit changes nothing and is answered with the reason."""
+def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[PageT]:
+    """Apply a call of a page's tool; one that does not fit changes nothing and is answered with the reason.
+
+    Args:
+        page: The page after the calls before this one.
+        call: The call.
+        stored: The page in the state; None: `page`. Its reducer gets one patch of all calls, so that has to fit, too.
+    """
     if call.problem:
         return PageEdit(page, answer(call, call.problem, ok=False), [], _UNREADABLE)
     try:
         change = page.apply(call.args, by_model=True)
+        if stored is not None and stored is not page:
+            stored.apply(change.page.patch_from(stored))
     except NotebookError as error:
         return PageEdit(page, answer(call, str(error), ok=False), [], _without_secrets(error, type(page)))
     return PageEdit(change.page, answer(call, " ".join(["Noted.", *change.notes])), change.notes)
 
 
-def edit_pages(pages: Sequence[PageT], message: AIMessage, *, other_tools: Collection[str] = ()) -> PageEdits[PageT]:
+def edit_pages(
+    pages: Sequence[PageT],
+    message: AIMessage,
+    *,
+    other_tools: Collection[str] = (),
+    stored: Sequence[PageT] | None = None,
+) -> PageEdits[PageT]:
     """Apply a message's calls of the pages' tools, in order; each that does not fit is refused with the reason.
 
     Args:
         pages: The pages whose tools were offered.
         message: The model's answer.
         other_tools: Names of other tools that were offered; the caller reads their calls, which are answered here.
+        stored: The pages in the state, if earlier calls have changed some of them; None: `pages`.
     """
     edits: PageEdits[PageT] = PageEdits(list(pages), [], [], [], set())
     tools = [type(page).__name__ for page in pages]
     for call in calls_of(message):
         if call.name in tools:
             index = tools.index(call.name)
-            edits.pages[index], result, notes, problem = edit_page(edits.pages[index], call)
+            edits.pages[index], result, notes, problem = edit_page(edits.pages[index], call, (stored or pages)[index])
             edits.notes.extend(notes)
         elif call.name in other_tools:
             result = answer(call, call.problem or "Noted.", ok=not call.problem)
