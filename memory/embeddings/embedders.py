@@ -1,6 +1,6 @@
 """Embedders that come with the store, and how to name any other.
 
-`docs/embeddings.md` gives the choice with what each costs and finds.
+`docs/embeddings.md` says which one to choose, `docs/figures.md` what each finds.
 """
 
 import math
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[^\W_]+")
 _DEFAULT_DIMS = 512
-_GRAMS = (3, 4, 5)  # lengths of the character n-grams, as measured (docs/embeddings.md)
+_GRAMS = (3, 4, 5)  # lengths of the character n-grams, as measured (docs/figures.md)
 _GRAM_WEIGHT = 0.4  # one n-gram against one word: a word has many n-grams
 
 
