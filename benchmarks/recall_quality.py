@@ -38,12 +38,9 @@ from planted_campaign import campaign  # noqa: E402
 from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
 from questbook.memory.embeddings.minilm import minilm_directory  # noqa: E402
 from questbook.memory.recall.names import named_in, remove_words  # noqa: E402
-from questbook.memory.recall.query import (  # noqa: E402
-    Present,
-    Query,
-    Weights,
-)
+from questbook.memory.recall.query import Present, Query  # noqa: E402
 from questbook.memory.recall.recall import recall  # noqa: E402
+from questbook.memory.recall.weights import Weights  # noqa: E402
 from questbook.memory.timeline.remember import remember  # noqa: E402
 from questbook.memory.timeline.timeline import Segment  # noqa: E402
 

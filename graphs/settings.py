@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from questbook.graphs.errors import SettingsError
-from questbook.memory.recall.query import DEFAULT_WEIGHTS, Weights
+from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 
 if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
     from langchain_core.language_models import BaseChatModel

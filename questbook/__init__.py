@@ -87,8 +87,9 @@ if TYPE_CHECKING:
     from questbook.memory.ltm.injection import inject
     from questbook.memory.ltm.memories import recall_messages, remember_message
     from questbook.memory.ltm.migration import import_ltm
-    from questbook.memory.recall.query import Present, Query, Reason, Recalled, WeightedText, Weights
+    from questbook.memory.recall.query import Present, Query, Reason, Recalled, WeightedText
     from questbook.memory.recall.recall import recall
+    from questbook.memory.recall.weights import Weights
     from questbook.memory.store.faiss_store import FaissStore
     from questbook.memory.timeline.namespaces import (
         campaign_namespace,
@@ -181,8 +182,9 @@ _HOMES = {
     "questbook.memory.ltm.greeting": ("greeting_line", "last_talk", "note_session"),
     "questbook.memory.ltm.migration": ("import_ltm",),
     "questbook.memory.ltm.injection": ("inject",),
-    "questbook.memory.recall.query": ("Present", "Query", "Reason", "Recalled", "WeightedText", "Weights"),
+    "questbook.memory.recall.query": ("Present", "Query", "Reason", "Recalled", "WeightedText"),
     "questbook.memory.recall.recall": ("recall",),
+    "questbook.memory.recall.weights": ("Weights",),
     "questbook.memory.store.faiss_store": ("FaissStore",),
     "questbook.memory.timeline.namespaces": (
         "campaign_namespace",

@@ -5,8 +5,9 @@ from stores import opened
 
 from questbook import HashEmbeddings
 from questbook.memory.recall.names import find_names, has_name
-from questbook.memory.recall.query import Query, Weights
+from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
+from questbook.memory.recall.weights import Weights
 
 FACTS = ("u", "c", "facts")
 

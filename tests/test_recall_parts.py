@@ -9,8 +9,9 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory.recall.query import Present, Query, WeightedText, Weights
+from questbook.memory.recall.query import Present, Query, WeightedText
 from questbook.memory.recall.recall import recall
+from questbook.memory.recall.weights import Weights
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember
 

@@ -24,8 +24,9 @@ from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.ltm.config import SPELLING_DISTANCE
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.age import phrase_age
-from questbook.memory.recall.query import DEFAULT_WEIGHTS, Present, Query, Recalled, Weights
+from questbook.memory.recall.query import Present, Query, Recalled
 from questbook.memory.recall.recall import recall as recall_records
+from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.privacy import WITHHELD
 from questbook.memory.timeline.records import Stamp

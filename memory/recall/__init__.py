@@ -5,7 +5,8 @@
     for found in await recall(store, namespace, Query("Where is the sword?", timeline=timeline, limit=5)):
         print(found.text, found.reason)
 
-- `query`: what recall is asked and what it returns: `Query`, `Weights`, `Recalled`, `Reason`. Read this first.
+- `query`: what recall is asked and what it returns: `Query`, `Recalled`, `Reason`. Read this first.
+- `weights`: `Weights`, how much each part of the order counts.
 - `recall`: the whole way from one to the other.
 - `candidates`: what the store proposes, with its neighbours; `propose_candidates` for other rooms.
 - `order`: the parts of a record's score.

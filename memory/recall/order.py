@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from questbook.memory.recall.candidates import Candidates
-from questbook.memory.recall.query import Reason, Weights
+from questbook.memory.recall.query import Reason
 from questbook.memory.recall.times import names_time
+from questbook.memory.recall.weights import Weights
 from questbook.memory.text.bm25 import divide_by_maximum
 from questbook.memory.timeline.records import Record, read_time
 
