@@ -7,6 +7,7 @@ not seen, or seen where there are none.
 from datetime import timedelta
 
 import pytest
+from langgraph.store.memory import InMemoryStore
 from noted_facts import FACTS, home
 from stores import opened
 from told_facts import HERE, LINE, NOW, record, tell, told
@@ -85,6 +86,26 @@ async def test_ms04_candidates_are_ranked_anew_by_words_and_meaning_and_the_same
     assert found[0].value["text"].casefold() == "oda's swordfish lamp was stolen from the tower."
     assert len(found[0].folded) == 1
     assert sum("swordfish" in one.value["text"] for one in found) == 1
+
+
+@pytest.mark.parametrize(
+    ("embed", "question"),
+    [
+        (lambda texts: [[1.0, 0.0] for _ in texts], "Who took the swordfish?"),
+        (
+            lambda texts: [[1.0, 0.0] if "thief" in text or "swordfish" in text else [0.0, 1.0] for text in texts],
+            "A thief?",
+        ),
+    ],
+    ids=["words alone", "meaning alone"],
+)
+async def test_ms04_either_of_words_and_meaning_decides_where_the_other_says_nothing(embed, question):
+    store = InMemoryStore(index={"dims": 2, "embed": embed, "fields": ["text"]})
+    for turn in range(1, 6):
+        await store.aput(FACTS, f"n{turn}", record(turn, f"It rains, night {turn}."))
+    await store.aput(FACTS, "z", record(3, "The swordfish lamp is gone."))
+    best, *_ = await recall(store, FACTS, Query(question, timeline=LINE))
+    assert best.key == "z"
 
 
 async def test_ms05_a_time_that_matches_weighs_and_what_is_too_far_and_the_21st_stay_out(store):
