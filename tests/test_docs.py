@@ -1,10 +1,16 @@
 """What the documents say is so."""
 
+import os
 import re
 import runpy
+import subprocess
+import sys
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+
+import questbook
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -54,3 +60,51 @@ def test_every_setting_is_documented_in_the_command_lines_help():
     for name in ("model", "user", "campaign"):
         assert f"QUESTBOOK_{name.upper()}" in example
         assert Context.model_fields[name].description
+
+
+def test_the_reference_names_every_public_name_once():
+    named = re.findall(r"^::: questbook\.(\w+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(named) == sorted(set(questbook.__all__) - {"__version__"})
+
+
+class Loads(HTMLParser):
+    """Collect what a page loads by itself: all addresses but those of plain links."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        named = {name: value or "" for name, value in attributes}
+        if tag != "a":
+            self.addresses += [named[name] for name in ("src", "srcset", "href", "xlink:href", "data") if name in named]
+        self.addresses += re.findall(IN_STYLES, named.get("style", ""))
+
+    def handle_data(self, data):
+        self.addresses += re.findall(IN_STYLES, data) if self.lasttag in ("style", None) else []
+
+
+IN_STYLES = r"""(?:url\(|@import)\s*['"]?([^'")\s]+)"""
+
+
+@pytest.mark.slow
+def test_the_site_is_built_strictly_and_loads_nothing_from_another_host(tmp_path):
+    pytest.importorskip("mkdocs", reason="the group `site` is not installed")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    files = [path for path in (tmp_path / "site").rglob("*") if path.suffix in {".html", ".css", ".svg"}]
+    assert {"index.html", "turn.html", "reference.html"} <= {path.name for path in files}
+    foreign = []
+    for path in files:
+        text = path.read_text("utf-8")
+        loads = Loads()
+        loads.feed(text)
+        addresses = re.findall(IN_STYLES, text) if path.suffix == ".css" else loads.addresses
+        foreign += [(path.name, address) for address in addresses if re.match(r"(?:https?:)?//", address)]
+    assert foreign == []

@@ -259,7 +259,7 @@ async def _related(candidates: list[Recalled]) -> list[Recalled]:
     """Leave out candidates that share neither a word, nor a time that the message names, nor spelling with it.
 
     The distance alone would leave out what words find: of LoCoMo's evidence, 45 % instead of 78 % would come. This
-    leaves out none of it, and two fifths of what came for messages that the talk is not about (docs/companion.md).
+    leaves out none of it, and two fifths of what came for messages that the talk is not about (docs/figures.md).
     """
     return [
         match

@@ -23,7 +23,7 @@ CONTEXT_FIELDS = ("name1", "name2", "all_memories")
 MEMORY_FIELDS = ("time_difference", "memory_name", "memory_message", "memory_date", "memory_times")
 
 SPELLING_DISTANCE = 0.80
-"""A `max_cosine_distance` for `HashEmbeddings`, whose cosine knows spelling only: `docs/ltm.md` has the measurement."""
+"""A `max_cosine_distance` for `HashEmbeddings`, whose cosine knows spelling only; measured, see docs/figures.md."""
 
 _SETTINGS = ConfigDict(frozen=True, extra="forbid", strict=True)
 

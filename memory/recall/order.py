@@ -1,7 +1,7 @@
 """The order of the candidates, made from nothing but the candidates, which the timeline sees.
 
 Each part is divided by its maximum over the candidates and the parts are added up; the sum finds more than reciprocal
-rank fusion does (docs/memory.md). The scoring of Generative Agents (Park et al. 2023) is an option.
+rank fusion does (docs/figures.md). The scoring of Generative Agents (Park et al. 2023) is an option.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from questbook.memory.timeline.records import Record, read_time
 
-_SCALE_DAYS = 4.0  # a record that is four days from the span scores 1/e; measured, see docs/memory.md
+_SCALE_DAYS = 4.0  # a record that is four days from the span scores 1/e; measured, see docs/figures.md
 _BEFORE = 2.0  # days before the span count double: things are told after they happened, seldom before
 _TURNS = 12.0  # turns on the wrong side of an event at which the score has fallen to 1/e² of one half
 _OTHER_NUMBER = 2.0  # each day of the story, or session, from those asked for divides the score by e²

@@ -23,7 +23,7 @@ from questbook.memory.store.writes import apply_write
 from questbook.types import JSON
 
 _CACHE_BYTES = 1 << 30
-_EXACT_LIMIT = 200_000  # vectors; up to here comparing with all of them takes about 10 ms (docs/store.md)
+_EXACT_LIMIT = 200_000  # vectors; up to here comparing with all of them takes about 10 ms (docs/figures.md)
 
 
 class FaissStore(BaseStore):
@@ -31,7 +31,7 @@ class FaissStore(BaseStore):
 
     Everything is a row in one SQLite file; the FAISS indexes are a cache of the rows. When a `put` returns, it is on
     disk. Any number of threads, event loops and processes may use one file; each sees what the others wrote at its
-    next search. docs/store.md has the choices and the figures.
+    next search. docs/store.md has the choices, docs/figures.md the figures.
     """
 
     supports_ttl = True

@@ -1,7 +1,7 @@
 """FAISS indexes: an exact one, and an approximate one for large namespaces.
 
 Why an inverted file and not a graph: it reaches the recall that is promised, is built several times faster,
-and takes new vectors without becoming slower (docs/store.md has the figures).
+and takes new vectors without becoming slower (docs/figures.md).
 """
 
 import logging
@@ -29,7 +29,7 @@ _ROUNDS = 8  # of k-means; more changed recall by less than a thousandth
 _TRIALS = 100  # vectors whose nearest neighbours say how many lists a search must visit
 _WANTED_RECALL = 0.995  # of their ten nearest
 _TRIAL_DEPTH = 64  # neighbours that the index returns in a trial
-_MARGIN = 2.0  # with it, recall on sentences was 1.000 (docs/store.md)
+_MARGIN = 2.0  # with it, recall on sentences was 1.000 (docs/figures.md)
 _LISTS_FOR_A_PAGE = 2  # times as many vectors as a page asks for must lie in the visited lists
 _OUTGROWN = 3  # an index is trained again when it holds this many times what it was trained for
 

@@ -48,7 +48,7 @@ class Ranking:
     """Items of one or several namespaces in their order.
 
     The maxima are those of the items that the filter allows. The sum found 3 to 4 points more than reciprocal rank
-    fusion did (docs/store.md). The order is total: of two items with the same score the older comes first, so that
+    fusion did (docs/figures.md). The order is total: of two items with the same score the older comes first, so that
     pages neither repeat nor lose one.
 
     Args:
