@@ -91,11 +91,11 @@ def test_commands_are_understood(path):
             assert program in {"pip", "git", "langgraph"}, words
 
 
-def test_the_readmes_example_has_twelve_lines_and_prints_what_it_says(capsys):
+def test_the_readmes_example_has_at_most_twelve_lines_and_prints_what_it_says(capsys):
     code = blocks(ROOT / "README.md", "python")[0]
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
     printed = capsys.readouterr().out.splitlines()
-    assert len([line for line in code.splitlines() if line.strip()]) == 12
+    assert len([line for line in code.splitlines() if line.strip()]) <= 12
     assert code.rstrip().endswith(f"# {printed[0]}, then {printed[1]}")
     assert "blue" in printed[0]
     assert "blue" not in printed[1]
