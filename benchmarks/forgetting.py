@@ -97,7 +97,7 @@ async def play(turns: int, seed: int, place: Home, facts: int = 40) -> Played:
 
 
 async def elsewhere(model: Tables, tale: Campaign, place: Home) -> None:
-    """Play another campaign of the same player's, in which is told what the first must not know."""
+    """Play another campaign of the same player's, that tells what the first must not know."""
     async with open_game(Context(model="tables", user="u", campaign="other", seed=1), place) as game:
         for turn in range(1, len(tale.elsewhere) + 2):
             model.turn[0] = turn
@@ -107,7 +107,7 @@ async def elsewhere(model: Tables, tale: Campaign, place: Home) -> None:
 
 
 async def abandoned(game: Game, model: Tables, turn: int, tale: Campaign) -> None:
-    """Play a turn in which is told what must not be known, and then another in its place."""
+    """Play a turn that tells what must not be known, and then another in its place."""
     model.turn[0], tale.astray = turn, tale.elsewhere[turn - ASTRAY]
     await send(game, f"I go astray, and {tale.player(turn)}")
     tale.astray = None

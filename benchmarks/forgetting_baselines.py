@@ -1,4 +1,4 @@
-"""Baselines: what stands in a prompt if a conversation is kept in other ways, and how long that prompt is."""
+"""Baselines: what is in a prompt if a conversation is kept in other ways, and how long that prompt is."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Baseline(NamedTuple):
 
     Attributes:
         name: What it is called.
-        shown: Returns what of a transcript stands in the prompt.
+        shown: Returns what of a transcript is in the prompt.
         tokens: Returns how many tokens all prompts of the next turn come to.
     """
 

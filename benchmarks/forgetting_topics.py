@@ -1,4 +1,4 @@
-"""Topics: what can be told, noted and asked of somebody in an invented campaign, and what is told besides."""
+"""Topics: what people of an invented campaign can be known for, and what else is said."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PLACES = ("mill", "ferry", "chapel", "quarry", "orchard", "bridge", "tavern", "s
 
 
 class Topic(NamedTuple):
-    """What can be told of somebody; {n} is a name, {a} what people call them, {p} a place, {x} the value.
+    """What can be told of a person; {n} is a name, {a} what people call them, {p} a place, {x} the value.
 
     Attributes:
         told: What the dungeon master tells, after "NAME, whom people call THE ALIAS, ".

@@ -44,7 +44,7 @@ from questbook.graphs.embedded.home import Home  # noqa: E402
 
 
 async def ours(model: Tables, turns: int, home: Path, forks: int) -> list[Turn]:
-    """The dungeon master as the terminal runs it; `forks` times three turns are taken back and played anew."""
+    """The dungeon master as the terminal runs it; `forks` times three turns are taken back and played again."""
     questbook.graphs.models.chat_models.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
     place = Home(home)
     place.locks.mkdir(parents=True)

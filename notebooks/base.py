@@ -1,7 +1,7 @@
 """Notebook: a typed page that lives in graph state as plain JSON and changes only by patches.
 
 An application's notebook is a subclass. It declares fields, and in capitals how an agent keeps the page: when it is
-written (`UPDATE`), where it stands in the prompt (`PLACE`), how long it may be (`LIMIT`).
+written (`UPDATE`), where it is in the prompt (`PLACE`), how long it may be (`LIMIT`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 PageT = TypeVar("PageT")
 PromptPlace = Literal["before", "after", "last"]
-"""Where a page stands in the prompt: before or after the instructions, or last, after the conversation."""
+"""Where a page is in the prompt: before or after the instructions, or last, after the conversation."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Notebook(BaseModel):
     UPDATE: ClassVar[Update] = every_turn
     """When the page is written: `once`, `every_turn`, `every(n)` or `on_demand`."""
     PLACE: ClassVar[PromptPlace] = "after"
-    """Where the page stands in the prompt."""
+    """Where the page is in the prompt."""
 
     TOOL: ClassVar[str] = "Note what changed. Send only the fields to change, as totals; null deletes an entry."
     """Instructions for the tool that patches this page. What the page is for is said by the class's docstring."""

@@ -40,7 +40,7 @@ WRITES = """\
 INTERVIEW = """\
 Before anything else, get to know what belongs on page <{page}>. Talk with the person, a question or two at a time, and
 take up what they said. Whenever they have told something new, call the tool {tool} with just that. What is noted so
-far stands in <{page}>, what is still missing in <missing>. As soon as nothing is missing you go on by yourself: do not
+far is in <{page}>, what is still missing in <missing>. As soon as nothing is missing you go on by yourself: do not
 ask for a confirmation, and do not go on to anything else before."""
 
 COMPLETE = "The page is complete. Go on now with what the person wants."

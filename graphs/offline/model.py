@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 class OfflineModel(BaseChatModel):
     """A chat model without a language model in it.
 
-    It keeps no state: it knows what stands in the messages, and the tools bound to it say what it is asked to do. The
+    It keeps no state: it knows what is in the messages, and the tools bound to it say what it is asked to do. The
     same seed and the same messages get the same answer. A subclass writes `_reply`.
     """
 

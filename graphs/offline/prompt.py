@@ -39,7 +39,7 @@ class Prompt:
         return section(self.system, name)
 
     def page(self, name: str) -> JSON:
-        """Return a notebook that stands in a section."""
+        """Return the notebook in a section."""
         return parse_fields(self.section(name))
 
     @property
@@ -124,7 +124,7 @@ class Prompt:
 
 
 def section(text: str, name: str) -> str:
-    """Return what stands between the tags <name> and </name>, each at the start of a line."""
+    """Return the text between the tags <name> and </name>, each at the start of a line."""
     match = re.search(rf"^<{name}>\n(.*?)^</{name}>", text, re.DOTALL | re.MULTILINE)
     return match[1].strip("\n") if match else ""
 

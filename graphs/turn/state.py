@@ -19,7 +19,7 @@ _NOTICES_KEPT = 10
 
 
 def patches(page: type[Notebook], *, bounded: bool = True) -> Callable[[Any, Any], JSON]:
-    """Make the reducer of a channel that holds a page: it applies RFC 7396 merge patches, whoever writes them.
+    """Make the reducer of a channel that holds a page: it applies RFC 7396 merge patches of any writer.
 
     A patch that does not fit raises a NotebookError that names the field, and the page stays as it is.
 

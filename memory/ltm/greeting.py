@@ -77,7 +77,7 @@ async def last_talk(
         character: With whom.
         user: Whose character it is; None: one for all users.
         session: The session that is going on; it does not count.
-        timeline: A memory that carries a branch and turn is told only if this sees it.
+        timeline: A memory that carries a branch and turn is used only if this sees it.
     """
     place = character_namespace(character, SESSIONS, user=user)
     talks = [item.value async for item in items_under(store, place) if item.key != session]

@@ -48,7 +48,7 @@ class Reason(NamedTuple):
         recency: 0.995 to the hours between it and the latest candidate (generative_agents: since its last access).
         importance: A tenth for each step from 1 to 10; 0 if it has none.
         time: How well its time fits the time that the query names; 0 if either names none.
-        named: 1 if the query names its speaker or subject, -1 if it names somebody else's, else 0.
+        named: 1 if the query names its speaker or subject, -1 if it names another one, else 0.
         by_meaning: Its rank among the candidates by cosine, from 1; None if the store gave it none.
         by_words: Its rank by words, from 1; None if it and its neighbours share no word with the query.
         phrase: Whether it has a name of several words that the query names, word for word.

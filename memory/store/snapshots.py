@@ -29,7 +29,7 @@ _PROBES = 32  # vectors that are compared with their rows, in case the database 
 
 @dataclass(slots=True)
 class IndexContents:
-    """An index with what stands beside each of its vectors.
+    """An index with what belongs to each of its vectors.
 
     Attributes:
         index: The vectors.

@@ -16,7 +16,7 @@ from questbook.memory.text.words import split_words
 
 
 def namespace_mark(namespace: int) -> str:
-    """Return what stands before each word of a namespace in the index."""
+    """Return what is written before each word of a namespace in the index."""
     return f"{namespace}x"
 
 

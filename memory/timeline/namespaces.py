@@ -85,7 +85,7 @@ def player_namespace(user: str, *rest: str) -> tuple[str, ...]:
 
 
 def character_name(name: str) -> str:
-    """Return the name by which a character is known, whoever writes it and however: "Ada Lovelace" is ada_lovelace.
+    """Return the name by which a character is known, in any spelling: "Ada Lovelace" is ada_lovelace.
 
     This is how the LTM extension named its folders, and in addition spaces of any kind are one, case is folded as
     Unicode folds it, and letters are composed (NFC).

@@ -11,7 +11,7 @@ WITHHELD = "withheld"
 
 _PLAYERS = frozenset({"player", "the player", "you", "everyone", "everybody", "all"})
 
-_QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|«[^»]*»")  # what somebody in the story says asks nothing of us
+_QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|«[^»]*»")  # what a person in the story says asks nothing of us
 _THIS = r"(?:this|that|these|those|it|any(?:thing)?(?:\s+of\s+(?:this|that|it))?)"
 # "Don't save that village" is about a village: after verbs that have other uses, "that" must be all that is named.
 _ALL = r"(?=\s*(?:$|[.,:;!?)\n–—-]|please\b|anywhere\b|(?:in|to)\s+(?:your|the)\s+(?:memory|notes|log)\b))"
@@ -55,7 +55,7 @@ _NEXT = re.compile(
 
 
 def may_know(value: Mapping[str, Any], viewer: Sequence[str] = ()) -> bool:
-    """Return whether a player may see a record: it is no secret, and whoever it says to know it includes the player.
+    """Return whether a player may see a record: it is no secret, and those who know it include the player.
 
     Args:
         value: The record: `kind`, `known_by`.
