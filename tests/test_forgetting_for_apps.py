@@ -71,6 +71,29 @@ async def test_words_leave_all_campaigns_of_the_user_and_every_file(stored, tmp_
     assert files_saying(tmp_path, "I like tea")
 
 
+async def in_store(store, campaign, text):
+    await store.aput(campaign_namespace("ann", campaign, "exchanges"), "m-1-exchange-0", {"text": text, "turn": 1})
+
+
+async def test_what_cannot_be_done_in_one_campaign_keeps_no_words_in_the_next():
+    store = InMemoryStore()
+    for campaign in ("trip", "work"):
+        await in_store(store, campaign, f"I sailed on the {SECRET}")
+    with pytest.raises(ForgettingError, match=r"\(2 items\), but the checkpoints of InMemorySaver"):
+        await forget(store, "ann", words=SECRET, checkpointer=InMemorySaver())
+    assert SECRET not in str(await store.asearch(("ann",)))
+
+
+async def test_words_that_one_campaign_is_built_on_are_refused_before_another_is_changed():
+    store = InMemoryStore()
+    await in_store(store, "boat", f"I sailed on the {SECRET}")
+    await in_store(store, SECRET.lower(), "I like tea")
+    with pytest.raises(ForgettingError, match="Nothing was changed"):
+        await forget(store, "ann", words=SECRET)
+    [item] = await store.asearch(("ann", "boat"))
+    assert item.value["text"] == f"I sailed on the {SECRET}"
+
+
 async def test_a_campaign_leaves_without_its_neighbour_and_a_user_with_everything(stored, tmp_path):
     saver, store = stored
     removal = await forget(store, "ann", "trip", checkpointer=saver)

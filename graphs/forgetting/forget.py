@@ -139,11 +139,12 @@ async def forget(
     if words is None:
         return await (forgetting.forget_campaign() if campaign is not None else forgetting.forget_user())
     names = [campaign] if campaign is not None else await forgetting.campaigns() or [""]
-    items, checkpoints = 0, 0
-    for name in names:
-        matches = await forgetting.of_campaign(name).forget(words)
-        items += len(matches.records) + len(matches.insights) + matches.items
-        checkpoints += matches.checkpoints
+    campaigns, phrase = [forgetting.of_campaign(name) for name in names], Phrase(words)
+    for each in campaigns:  # words that cannot be forgotten in one campaign are refused before another is changed
+        await each.find(words)
+    removals = [await each.cut_out(phrase) for each in campaigns]
+    items, checkpoints = sum(one.items for one in removals), sum(one.checkpoints for one in removals)
+    await forgetting.compact(f"“{phrase.words}” was removed from the store ({items} items)", cut=True)
     return Removal(names, 0, items, checkpoints)
 
 
@@ -221,17 +222,25 @@ class Forgetting:
             ForgettingError: The words cannot be forgotten, or not everywhere; the message says what was done.
         """
         matches, phrase = await self.find(words), Phrase(words)
+        removal = await self.cut_out(phrase)
+        await self.compact(f"“{phrase.words}” was removed from the store ({removal.items} items)", cut=True)
+        return matches
+
+    async def cut_out(self, phrase: Phrase) -> Removal:
+        """Take a phrase out of the checkpoints and the store, without writing their files again: see `compact`.
+
+        Raises:
+            ForgettingError: It cannot be cut out of a checkpoint, or the checkpoints cannot be read or written.
+        """
         threads = await self.threads()  # before the records go that name them
-        if self._erasure is not None:
-            await self._erasure.cut(threads, phrase)
+        checkpoints = await self._erasure.cut(threads, phrase) if self._erasure else 0
         items = [item async for item in self._items()]
         drawn = self._drawn_from([item for item in items if _says(item, phrase)], items)
         # First, because without the cited records nothing tells what was drawn from them.
         await self._write([*drawn.replacements, *(PutOp(item.namespace, item.key, None) for item in drawn.items)])
         changes = [writes async for item in self._items() if (writes := self._without(item, phrase))]
         await self._write([write for writes in changes for write in writes])
-        await self._compact(f"“{phrase.words}” was removed from the store ({len(changes)} items)", cut=True)
-        return matches
+        return Removal([self.campaign], 0, len(drawn.items) + len(changes), checkpoints)
 
     async def forget_campaign(self) -> Removal:
         """Remove everything of the campaign: threads, records, head, lines.
@@ -242,7 +251,7 @@ class Forgetting:
             ForgettingError: The checkpointer cannot delete threads; the message says what was done.
         """
         removal = await self._remove([self.campaign])
-        await self._compact(f"Campaign {self.campaign!r} was removed")
+        await self.compact(f"Campaign {self.campaign!r} was removed")
         return removal
 
     async def forget_user(self) -> Removal:
@@ -255,7 +264,7 @@ class Forgetting:
         spaces = (player_namespace(self.user), characters_namespace(self.user))
         items = [item for space in spaces async for item in items_under(self.store, space)]
         await self._write([PutOp(item.namespace, item.key, None) for item in items])
-        await self._compact(f"Everything of {self.user!r} was removed")
+        await self.compact(f"Everything of {self.user!r} was removed")
         return removal._replace(items=removal.items + len(items))
 
     async def campaigns(self) -> list[str]:
@@ -359,8 +368,16 @@ class Forgetting:
         for start in range(0, len(writes), _PAGE):
             await put_all(self.store, writes[start : start + _PAGE])
 
-    async def _compact(self, done: str, *, cut: bool = False) -> None:
-        """Write the databases again. Raise an error that says what was done and what cannot be done here."""
+    async def compact(self, done: str, *, cut: bool = False) -> None:
+        """Write the databases again, so that no deleted byte stays in a file.
+
+        Args:
+            done: What was done, for the error message.
+            cut: Whether words were to be cut out of checkpoints.
+
+        Raises:
+            ForgettingError: Something could not be done here. The message says what, and what was done.
+        """
         problems: list[str] = []
         if isinstance(self.store, FaissStore):
             await asyncio.to_thread(self.store.compact)
