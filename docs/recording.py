@@ -27,9 +27,10 @@ PICTURE = ROOT / "docs" / "recording.svg"
 LINES = [
     "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.",
     "I search for tracks.",
-    "What do I know about my sister?",
-    "/memories",
+    "I go to Lighthouse Hill.",
+    "I climb the ivy.",
     "/undo 2",
+    "What do I know about the ivy?",
     "/branches",
     "/sheet",
 ]
