@@ -33,6 +33,7 @@ def memories(text):
     return re.sub(r'"age": ?"[^"]*"', "", text.casefold())
 
 
+@pytest.mark.slow
 async def test_nothing_planted_is_forgotten_in_a_short_campaign_and_a_probe_sees_what_the_model_sees(place, capsys):
     game = await play(10, 2, place, facts=8)
     sorts = {fact.sort for fact in game.campaign.facts_planted}

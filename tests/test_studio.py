@@ -7,6 +7,7 @@ from langgraph_sdk.errors import APIStatusError
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 
 
+@pytest.mark.slow
 async def test_studio_from_schemas_to_restart(studio):
     client = studio.start()
     [assistant] = await client.assistants.search(graph_id="dungeon_master")
@@ -72,6 +73,7 @@ async def test_studio_from_schemas_to_restart(studio):
     assert "BlockingError" not in (studio.state / "log").read_text()
 
 
+@pytest.mark.slow
 async def test_studio_runs_the_companion(studio):
     client = studio.start()
     [assistant] = await client.assistants.search(graph_id="companion")
