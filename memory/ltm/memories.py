@@ -95,7 +95,7 @@ class Origin(TypedDict, total=False):
         user: The user who has the character; None: all users share it.
         said_at: When it was said; the default is now. Without an offset it is UTC.
         session: The session in which it was said, as a thread's id; for `visible: next_session`.
-        stamp: Fields that are copied into the record: `questbook.memory.timeline.timeline.stamp`, provenance.
+        stamp: Fields that are copied into the record: `questbook.memory.timeline.records.Stamp.to_json`, provenance.
         key: The record's key, if the caller has one that makes writing idempotent; the default is `memory_key`.
     """
 
