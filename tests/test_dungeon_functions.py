@@ -156,6 +156,18 @@ async def test_known_attributes_cost_no_more_than_their_tokens_and_name_each_onc
     assert text.count('"attribute number 0"') <= 1
 
 
+async def test_known_attributes_are_those_of_turns_that_have_their_place():
+    store = InMemoryStore()
+    for turn, name in ((1, "home"), (2, "debt")):
+        value = {"text": f"Goran has a {name}.", "subject": "Goran", "attribute": name, "slot": f"goran|{name}"}
+        await store.aput(FACTS, name, value | Stamp("a", turn).to_json())
+    state = spoken_state(remembered_through=1)
+    text = await known_attributes(state, runtime(store), state.transcript(1, 2), [])
+    assert text == '{"subject": "Goran", "attributes": ["home"]}', "turn 2 may be another future's"
+    written = state.model_copy(update={"remembered_through": 2})
+    assert "debt" in await known_attributes(written, runtime(store), written.transcript(1, 2), [])
+
+
 # What is recalled.
 
 

@@ -10,6 +10,7 @@ from questbook.graphs.dungeon_master.rules.sheet import (
     ancestry_of,
     class_of,
     fill_abilities,
+    fill_sheet,
     hit_die,
     hit_points,
     kit,
@@ -18,6 +19,7 @@ from questbook.graphs.dungeon_master.rules.sheet import (
     speed,
     starting_gold,
 )
+from questbook.notebooks import CharacterNotebook, StateNotebook
 
 CLASSES = {
     "Barbarian": 12,
@@ -250,3 +252,42 @@ def test_a_kit_is_the_callers_own():
     assert kit("Rogue")["dagger"] == 2
     kit("baker").clear()
     assert kit("baker") == {"dagger": 1, "torch": 3, "ration": 5}
+
+
+MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "docks", "goal": "find her sister"}
+
+
+def test_who_enters_the_quest_is_unhurt_with_a_kit_and_a_little_gold_on_the_first_morning():
+    page = CharacterNotebook.load(MIRA)
+    patches = fill_sheet(page, page, StateNotebook())
+    assert patches["character"]["hit_points"] == 9
+    assert patches["character"]["kit"] == kit("Rogue")
+    assert patches["quest"] == {
+        "condition": {"hp": 9, "max_hp": 9},
+        "inventory": kit("Rogue"),
+        "gold": starting_gold("Rogue"),
+        "clock": {"day": 1, "time": "morning"},
+    }
+
+
+def test_who_enters_the_quest_keeps_what_its_page_says_already():
+    page = CharacterNotebook.load(MIRA | {"kit": {"lute": 1}, "hit_points": 12})
+    quest = StateNotebook.load({"gold": 7, "inventory": {"map": 1}, "clock": {"day": 3, "time": "night"}})
+    patches = fill_sheet(page, page, quest)
+    assert set(patches["character"]) == {"abilities"}
+    assert patches["quest"] == {
+        "condition": {"hp": 12, "max_hp": 12},
+        "inventory": {"lute": 1, "map": 1},
+        "gold": 7,
+        "clock": {"day": 3, "time": "night"},
+    }
+
+
+def test_in_the_quest_only_the_maximum_of_hit_points_follows_the_page():
+    page = CharacterNotebook.load(MIRA)
+    quest = StateNotebook.load({"gold": 0, "condition": {"hp": 2, "max_hp": 9}})
+    ready = page.apply(fill_sheet(page, page, quest)["character"]).page
+    assert ready.kit == {}, "who has lost everything gets no second kit"
+    assert fill_sheet(ready, ready, quest) == {}
+    trained = ready.apply({"hit_points": 40}).page
+    assert fill_sheet(ready, trained, quest)["quest"] == {"condition": {"max_hp": 40}}
