@@ -123,8 +123,7 @@ def memory_line(memory: JSON) -> str:
 
     An exchange as it was, lore with its source and page, anything else under the name of its kind.
     """
-    lore = LorePiece.from_json(memory)
-    if lore.citation:
+    if memory.get("kind") == "lore" and (lore := LorePiece.from_json(memory)).citation:
         return render_value({"source": lore.citation, "text": lore.body})
     fields = dict(memory)
     if (kind := fields.get("kind", "exchange")) != "exchange":

@@ -43,10 +43,16 @@ class Stamp:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read the stamp of a stored record; what is missing or has the wrong type is unknown."""
-        branch, turn = value.get("branch"), _whole(value.get("turn"))
-        session, day = _whole(value.get("session")), _whole(value.get("day"))
-        said_at, thread, checkpoint = (_text(value.get(name)) for name in ("said_at", "thread", "checkpoint"))
-        return cls(_text(branch), turn or 0, session, day, said_at, thread, checkpoint)
+        get = value.get
+        return cls(
+            _text(get("branch")),
+            _whole(get("turn")) or 0,
+            _whole(get("session")),
+            _whole(get("day")),
+            _text(get("said_at")),
+            _text(get("thread")),
+            _text(get("checkpoint")),
+        )
 
     @property
     def time(self) -> datetime | None:
