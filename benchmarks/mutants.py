@@ -3,6 +3,7 @@
     python benchmarks/mutants.py                       100 mutants of four rooms (about half an hour on two cores)
     python benchmarks/mutants.py --count 25 --rooms memory/recall
     python benchmarks/mutants.py --seed 2              other places
+    python benchmarks/mutants.py --tests 'test_recall_*' 'test_dungeon_*'      only these tests, which is quicker
 
 A mutant is one small change in a copy of the project: a comparison turned round, a condition negated, `and` for `or`,
 a number one greater, an argument left out, `min` for `max`. First all quick tests run once with coverage, which says
@@ -216,12 +217,13 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100, help="mutants in all (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="which places (default: 1)")
     parser.add_argument("--rooms", nargs="+", default=list(ROOMS), help="folders to change")
+    parser.add_argument("--tests", nargs="+", default=["test_*"], help="patterns of test files (default: all)")
     parser.add_argument("--survivors", type=Path, help="write the survivors to this JSON file")
     options = parser.parse_args()
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as directory:
         trees = [copy_of_project(Path(directory).resolve() / str(number)) for number in range(WORKERS)]
-        reach, known = _reach(trees, options.rooms)
+        reach, known = _reach(trees, options.rooms, options.tests)
         counts: dict[str, int] = defaultdict(int)
         for tests in reach.values():
             for test in tests:
@@ -250,9 +252,11 @@ def main() -> None:
     report(verdicts, options.rooms, options.survivors)
 
 
-def _reach(trees: list[Path], rooms: list[str]) -> tuple[dict[tuple[str, int], set[str]], set[str]]:
+def _reach(
+    trees: list[Path], rooms: list[str], patterns: list[str]
+) -> tuple[dict[tuple[str, int], set[str]], set[str]]:
     """Measure on all copies at once; return the reach of each line (paths from the root) and all tests' names."""
-    names = sorted(path.name for path in (ROOT / "tests").glob("test_*.py"))
+    names = sorted({path.name for pattern in patterns for path in (ROOT / "tests").glob(f"{pattern}.py")})
     parts = [[f"tests/{name}" for name in names[number::WORKERS]] for number in range(WORKERS)]
     with ThreadPoolExecutor(WORKERS) as pool:
         files = list(pool.map(lambda n: measure_reach(trees[n], rooms, parts[n], n), range(WORKERS)))
