@@ -27,7 +27,8 @@ NOW = datetime(2026, 3, 10, 15, 0, tzinfo=UTC)
         (timedelta(days=60), "2 months ago"),
         (timedelta(days=729), "23 months ago"),
         (timedelta(days=730), "2 years ago"),
-        (timedelta(seconds=-30), "just now"),
+        (timedelta(seconds=-60), "just now"),
+        (timedelta(seconds=-61), "in the future"),
         (timedelta(hours=-2), "in the future"),
     ],
 )

@@ -117,6 +117,12 @@ def test_the_default_weights_are_those_that_were_measured():
     assert Weights.model_validate('{"time": 2}').time == 2
 
 
+def test_an_ablation_turns_all_of_a_part_off_and_leaves_the_others():
+    off = Weights(time=2).without("words", "neighbours", "spread")
+    zeros = {"words": 0.0, "neighbours": (0.0, 0.0, 0.0, 0.0), "spread": (0.0, 0.0)}
+    assert off.model_dump() == Weights(time=2).model_dump() | zeros
+
+
 async def test_what_names_a_time_goes_up_only_when_the_question_asks_when():
     store = store_with()
     await store.aput(FACTS, "a", {"text": "The ship left."})
@@ -180,6 +186,21 @@ async def test_as_many_as_the_limit_and_duplicates_do_not_count():
     for n, value in enumerate(by_others):
         await store.aput(("u", "d"), f"k{n}", value)
     assert len(await recall(store, ("u", "d"), "lamp")) == 2, "two who say the same are two"
+
+
+@pytest.mark.parametrize(("words", "kept"), [(9, 1), (8, 2), (0, 2)])
+async def test_two_say_the_same_if_nine_of_ten_words_are_common(words, kept):
+    store, all_words = store_with(), [f"w{n}" for n in range(10)]
+    await store.aput(FACTS, "a", {"text": " ".join(all_words)})
+    await store.aput(FACTS, "b", {"text": " ".join(all_words[:words])})
+    assert len(await recall(store, FACTS, " ".join(all_words))) == kept
+
+
+async def test_two_without_words_do_not_say_the_same():
+    store = store_with()
+    for key in "ab":
+        await store.aput(FACTS, key, {"text": " "})
+    assert len(await recall(store, FACTS, "lamp")) == 2
 
 
 async def test_a_budget_is_filled_with_what_fits_to_the_last_token():
@@ -254,3 +275,34 @@ async def test_recency_halves_in_about_138_hours():
     reasons = {one.key: one.reason.recency for one in await recall(store, FACTS, "lamp")}
     assert reasons["a"] == 1
     assert reasons["b"] == pytest.approx(0.995**138)
+
+
+async def times_of(question, *said):
+    """Return by turn how well each of some exchanges fits the time of a question."""
+    store = store_with()
+    await remember(store, HERE, said)
+    return {one.value["turn"]: one.reason.time for one in await recall(store, HERE, question)}
+
+
+async def test_an_event_is_found_by_a_record_that_tells_half_of_it():
+    question = "Whom did I meet before the river flooded Wendal village?"
+    half = await times_of(question, "I met Oda.", "The river flooded.", "I met Mira.")
+    assert half[1] > half[2] > half[3] > 0
+    question = "Whom did I meet before the river flooded Wendal?"
+    assert set((await times_of(question, "I met Oda.", "The river.", "I met Mira.")).values()) == {0.0}, "a third"
+
+
+@pytest.mark.parametrize(("word", "tells"), [("before", False), ("after", True), ("and then", True)])
+async def test_only_a_record_that_says_the_same_before_or_after_is_itself_what_is_asked_for(word, tells):
+    times = await times_of("What did I eat before the first snow?", "I ate bread.", f"I ate {word} the first snow.")
+    assert (times[1] > 0) is tells
+
+
+@pytest.mark.parametrize(
+    ("event", "said", "tells"),
+    [("Oda left", "Oda left", False), ("the first snow", "the very very first snow", False),
+     ("the first snow", "the very, very, very first snow", True)],
+)  # fmt: skip
+async def test_the_event_stands_within_two_words_more_behind_before(event, said, tells):
+    times = await times_of(f"What did I eat before {event}?", "I ate bread.", f"I ate soup before {said}.")
+    assert (times[1] > 0) is tells

@@ -16,6 +16,7 @@ from questbook.memory.timeline.timeline import (
     extend,
     filter_through,
     fork,
+    is_visible,
     list_visible,
     record_key,
     sees,
@@ -127,6 +128,15 @@ def test_a_timeline_sees_its_branches_up_to_their_turns():
     timeline = [("a", 4), ("b", 9)]
     seen = [(branch, turn) for branch in "abc" for turn in (4, 5, 9, 10) if sees(timeline, branch, turn)]
     assert seen == [("a", 4), ("b", 4), ("b", 5), ("b", 9)]
+
+
+def test_a_record_without_a_turn_was_there_before_the_first_and_one_without_a_branch_is_seen_by_all():
+    assert is_visible([("a", 4)], {"text": "lore"}, before=1)
+    assert not is_visible([("a", 4)], {"turn": 1}, before=1)
+    assert is_visible(None, {"branch": "b", "turn": 9})
+    assert is_visible([("a", 4)], {"branch": "a", "turn": 4})
+    assert not is_visible([("a", 4)], {"branch": "a", "turn": 5})
+    assert not is_visible([("a", 4)], {"branch": "b", "turn": 1})
 
 
 async def test_all_that_a_timeline_sees_is_listed_by_turn_and_then_by_its_place_in_the_turn():

@@ -66,7 +66,7 @@ async def test_records_say_when_and_in_which_session(store):
     at = "2026-03-10T23:30:00-05:00"
     await remember(store, HERE, "one", provenance={"thread": "t", "said_at": at})
     (item,) = await store.asearch(HERE)
-    assert item.value["date"] == "20260311", "in UTC"
+    assert (item.value["date"], item.value["month"]) == ("20260311", "202603"), "in UTC"
     assert item.value["session"] == 1
     await remember(store, HERE, "two", turn=2, provenance={"thread": "other", "said_at": at})
     await remember(store, HERE, {"text": "three", "session": 7}, turn=3)
@@ -77,6 +77,8 @@ async def test_records_say_when_and_in_which_session(store):
     ("past", "now", "number"),
     [
         (None, {}, 1),
+        ({"session": 1, "thread": "t"}, {"thread": "t"}, 1),
+        ({"session": -3, "thread": "t"}, {"thread": "t"}, 1),
         ({"session": 4, "thread": "t"}, {"thread": "t"}, 4),
         ({"session": 4, "thread": "t"}, {"thread": "u"}, 5),
         ({"thread": "t"} | Stamp("a", 1).to_json(), {"thread": "t"}, 1),
@@ -109,3 +111,32 @@ async def test_a_gap_before_the_turn_is_refused(store):
     with pytest.raises(ValueError, match="Turn 3 lies beyond"):
         await remember(store, HERE, "three", turn=3, timeline=[("main", 1)])
     assert await store.asearch(HERE) == []
+
+
+async def test_a_record_names_the_branch_of_the_turn_before(store):
+    for turn, text in enumerate(["one", "two", "three"], 1):
+        await remember(store, HERE, text, turn=turn, timeline=[("main", 1), ("b", 3)])
+    assert {item.value["turn"]: item.value["after"] for item in await store.asearch(HERE)} == {
+        1: None,
+        2: "main",
+        3: "b",
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "other"), [("text", "One."), ("taught", "another fact"), ("messages", ["m2"]), (None, None)]
+)
+async def test_what_another_future_wrote_is_not_taken_for_a_killed_write(store, field, other):
+    one = {"text": "one", "taught": "a fact", "messages": ["m1"]}
+    await remember(store, HERE, one, claims=CLAIMS)
+    again = one if field is None else one | {field: other}
+    line = await remember(store, HERE, [again, "two"], turn=1, timeline=[("main", 2)], claims=CLAIMS)
+    assert (line == [("main", 2)]) is (field is None)
+    assert len(await store.asearch(HERE)) == (2 if field is None else 3)
+
+
+async def test_a_claim_is_noted_in_the_same_words_in_every_version(store):
+    await remember(store, HERE, "one", claims=CLAIMS)
+    (note,) = await store.asearch(CLAIMS)
+    assert note.key == "1-ffde0dca5701d0970022585b7e7feeac"
+    assert note.value == {"turn": 1, "owner": "ffde0dca5701d0970022585b7e7feeac", "kept": True}

@@ -36,7 +36,7 @@ def is_same_fact(record: Mapping[str, Any], other: Mapping[str, Any], cosine: fl
         return False
     subject, other_subject = _words(record, "subject"), _words(other, "subject")
     both_subjects = bool(subject and other_subject)
-    if both_subjects and not (subject <= other_subject or other_subject <= subject):
+    if both_subjects and not _one_has_all(subject, other_subject):
         return False
     same_value = bool(value) and value == other_value
     if one_slot and (value or other_value):
@@ -49,7 +49,7 @@ def is_same_fact(record: Mapping[str, Any], other: Mapping[str, Any], cosine: fl
         return False
     words, other_words = content_stems(text), content_stems(other_text)
     common = len(words & other_words) / len(words | other_words) if words | other_words else 0.0
-    if words <= other_words or other_words <= words:
+    if _one_has_all(words, other_words):
         return common >= (_MIN_SAME_VALUE if same_value else _MIN_CONTAINED)
     # Each text has a word that the other lacks: "bell" and "book", "stole" and "bought". No embedder that was measured
     # tells those from two wordings of one fact, so the fields must agree.
@@ -65,6 +65,10 @@ def _voice(record: Mapping[str, Any]) -> tuple[str, str]:
 
 def _words(record: Mapping[str, Any], field: str) -> frozenset[str]:
     return content_stems(str(record.get(field, "")))
+
+
+def _one_has_all(words: frozenset[str], other: frozenset[str]) -> bool:
+    return words | other in (words, other)
 
 
 def _same_name_order(text: str, other: str) -> bool:

@@ -181,12 +181,12 @@ async def gather_candidates(
                 if item.score is not None:
                     cosines[number] = item.score
                 if rank < _EXPANDED * share:
-                    wanted.update(_neighbours(record_id, record, timeline, before))
+                    wanted.update(_neighbours(record_id, record, timeline))
     missing = sorted(record_id for record_id in wanted if record_id not in candidates)
     for record_id, value in (await get_values(store, missing)).items():
         record = Record.from_json(value)
-        # Keys of accesses may be those of later turns.
-        written = timeline is None or (record.stamp.turn > 0 and (before is None or record.stamp.turn < before))
+        # Neighbours and keys of accesses may be those of later turns.
+        written = record.stamp.turn > 0 and (before is None or record.stamp.turn < before)
         if written and may_show(value):
             candidates.add(record_id, record)
     return candidates
@@ -220,7 +220,7 @@ async def propose_candidates(
         read = [next(results) for _ in ops]
         kept = read if takes_or or scope.timeline is None else [_visible(scope, items) for items in read]
         for text, width in enumerate(widths if ops else ()):
-            if ops[text].limit > width and len(kept[text]) < width and len(read[text]) >= ops[text].limit:
+            if len(kept[text]) < width and len(read[text]) >= ops[text].limit:
                 short.append((number, text))
         best = [items[:width] for items, width in zip(kept, widths, strict=False)] or [[] for _ in texts]
         for items in kept[len(texts) :]:
@@ -237,14 +237,11 @@ def is_exchange(record_id: RecordId, record: Record) -> bool:
     return record.kind == "exchange" and record_id[1] == record_key(stamp.branch, stamp.turn, "exchange")
 
 
-def _neighbours(
-    record_id: RecordId, record: Record, timeline: Sequence[Segment] | None, before: int | None
-) -> list[RecordId]:
-    """Return the ids of a record's neighbours that may be seen; without a timeline, those on its own branch."""
+def _neighbours(record_id: RecordId, record: Record, timeline: Sequence[Segment] | None) -> list[RecordId]:
+    """Return the ids of a record's neighbours on the timeline; without one, those on its own branch."""
     if not is_exchange(record_id, record):
         return []
     last = timeline[-1][1] if timeline else math.inf
-    last = last if before is None else min(last, before - 1)
     turns = [turn for offset in OFFSETS if 1 <= (turn := record.stamp.turn + offset) <= last]
     branches = [branch_of(timeline, turn) if timeline else record.stamp.branch for turn in turns]
     return [(record_id[0], record_key(b, turn, "exchange")) for b, turn in zip(branches, turns, strict=True)]

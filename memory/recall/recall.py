@@ -290,11 +290,8 @@ def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
 
 
 def _say_the_same(words: frozenset[str], other: frozenset[str]) -> bool:
-    fewer, more = sorted((len(words), len(other)))
-    if not fewer or fewer < _SAME * more:
-        return False
     both = len(words & other)
-    return both >= _SAME * (fewer + more - both)
+    return both > 0 and both >= _SAME * len(words | other)
 
 
 def _fit_budget(

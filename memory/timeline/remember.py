@@ -101,7 +101,7 @@ def session_number(past: Stamp | None, now: Stamp) -> int:
     """
     if past is None:
         return 1
-    number = past.session if past.session and past.session > 0 else 1
+    number = max(past.session or 1, 1)
     paused = past.time is not None and now.time is not None and now.time - past.time > PAUSE
     return number + (paused or past.thread != now.thread)
 

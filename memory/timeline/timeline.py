@@ -166,7 +166,7 @@ async def claim(
     mine = await store.aget(place, key)
     if mine is None or not mine.value["kept"]:
         await store.aput(place, key, {**note, "kept": False}, index=False)
-        notes = await store.asearch(place, filter={"turn": turn}, limit=2)
+        notes = await store.asearch(place, filter={"turn": turn})
         if any(item.value["owner"] != owner for item in notes):
             return fork(timeline, turn, branch_name(f"{branch}/{turn}/{owner}"))
         await store.aput(place, key, {**note, "kept": True}, index=False)
