@@ -16,7 +16,7 @@ from questbook.graphs.dungeon_master.nodes.update_state import update_state
 from questbook.graphs.dungeon_master.prompts import memory_line
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.memory.recall.query import Present, Recalled
-from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.notebooks import StateNotebook
 
@@ -66,6 +66,12 @@ def test_a_record_says_what_the_page_said_after_its_turn():
     assert other.record_fields(2)["taught"] != now["taught"], "two attempts that differ in facts alone"
     old = spoken_state(quest=quest, noted=noted)  # as version 0.1.0 kept it
     assert (old.record_fields(2)["noted"], old.record_fields(1)["noted"]) == (noted, {})
+
+
+def test_facts_that_say_the_same_in_another_order_make_no_other_future():
+    one, other = waiting(2), waiting(2)
+    other["fact"] = dict(reversed(other["fact"].items()))
+    assert spoken_state(facts=[one]).record_fields(2) == spoken_state(facts=[other]).record_fields(2)
 
 
 # Facts on their way into the store.
@@ -125,6 +131,20 @@ async def test_waiting_facts_are_written_with_their_stamp_and_their_importance_c
     again = await write_waiting_facts(state, runtime(store), [("a", 2)], origin)
     assert again["unreflected"] == 7, "written twice is written once, and counts the same"
     assert len(await store.asearch(FACTS, limit=9)) == 2
+
+
+async def test_facts_of_the_story_and_of_the_player_are_written_where_they_belong():
+    store = InMemoryStore()
+    state = spoken_state(facts=[waiting(2), waiting(2, "The player likes riddles.", of_player=True)])
+    origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
+    update = await write_waiting_facts(state, runtime(store), [("a", 2)], origin)
+    assert update == {"facts": [], "unreflected": 3}, "what is known of the player is not reflected on"
+    [story] = await store.asearch(FACTS)
+    [player] = await store.asearch(player_namespace("adventurer", "facts"))
+    assert (story.value["text"], player.value["text"]) == ("The stone is grey.", "The player likes riddles.")
+    assert (player.value["turn"], player.value["campaign"], player.value["cites"]) == (2, "default", [])
+    assert player.value["at"].startswith("2026") or float(player.value["at"]) > 0
+    assert "branch" not in player.value, "it does not rewind"
 
 
 async def test_a_fact_that_only_another_future_knows_is_new():
