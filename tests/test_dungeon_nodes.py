@@ -1,7 +1,5 @@
 """The nodes before the reply by themselves: what is recalled for a turn, and how each call for dice is answered."""
 
-from datetime import UTC, datetime
-
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -20,7 +18,6 @@ from questbook.graphs.turn.reply import MOST_CALLS
 from questbook.memory.recall.query import Present
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import record_key
 from questbook.notebooks import StateNotebook
 
 FACTS, LORE, EXCHANGES, ACCESSES = (
@@ -120,17 +117,6 @@ async def test_a_secret_is_recalled_and_in_the_buffer_it_is_there_once(store):
     before = [HumanMessage("I nod.", id="h8"), AIMessage("Hm.", id="a8")]
     state = asking("Whom did Goran poison?", messages=[*before, *asking("Whom did Goran poison?").messages])
     assert await keys(state, store) == ["old", "new"]
-
-
-async def test_by_the_published_scoring_what_was_used_lately_weighs_more(store):
-    for key in ("one", "two"):
-        await know(store, key, f"Goran forged sword {key}.", said_at="2020-01-01T00:00:00+00:00")
-    scoring, leads = runtime(store, weights={"scoring": "generative_agents"}), {}
-    for used in ("one", "two"):
-        await store.aput(ACCESSES, record_key("a", 8, "access"), {"accessed": {used: datetime.now(UTC).isoformat()}})
-        scores = {m["key"]: m["score"] for m in await memories_for(asking("What did Goran forge?"), scoring)}
-        leads[used] = scores["one"] - scores["two"]
-    assert leads["one"] > leads["two"] + 0.5
 
 
 async def test_secrets_of_the_buffer_begin_with_its_first_turn_and_end_with_the_last_written(store):
