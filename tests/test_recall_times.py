@@ -214,3 +214,7 @@ def test_a_span_in_hours_has_a_quarter_of_slack_and_one_until_now_ends_now():
     ago, last = read_asked_time("8 hours ago", NOW), read_asked_time("the last 8 hours", NOW)
     assert (NOW - ago.start, NOW - ago.end) == (timedelta(hours=10), timedelta(hours=6))
     assert (NOW - last.start, last.end) == (timedelta(hours=10), NOW)
+
+
+def test_the_29th_of_february_without_a_year_is_that_of_this_year():
+    assert span("on 29 February", datetime(2028, 1, 10, tzinfo=UTC)) == ("2028-02-29", "2028-02-29")
