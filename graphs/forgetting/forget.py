@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -23,6 +23,7 @@ from langgraph.store.memory import InMemoryStore
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, delete_threads
+from questbook.graphs.forgetting.matches import Matches, Removal
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
@@ -41,46 +42,6 @@ _PAGE = 500
 _FACTS = "facts"
 _LINES = "lines"  # the last label of the namespace whose keys are names that people gave
 _CHANNELS = ("character", "quest", "core", "archived", "summary", "notices", "rolls", "line")
-
-
-class Matches(NamedTuple):
-    """What holds some words.
-
-    Attributes:
-        words: The words.
-        records: Records that say them, on every branch: they are removed as a whole.
-        insights: Insights that cite such a record, or another such insight: removed too, whatever their words are.
-        items: How many other items of the store hold them, such as the campaign's head: the words are cut out.
-        fields: Dotted paths of the fields of the last state that hold them: the words are cut out.
-        checkpoints: How many checkpoints and pending writes hold them: the words are cut out.
-    """
-
-    words: str
-    records: list[JSON]
-    insights: list[JSON]
-    items: int
-    fields: list[str]
-    checkpoints: int
-
-    def __bool__(self) -> bool:
-        """Whether anything holds the words."""
-        return bool(self.records or self.items or self.fields or self.checkpoints)
-
-
-class Removal(NamedTuple):
-    """What was removed or changed.
-
-    Attributes:
-        campaigns: Names of the campaigns that were looked through.
-        threads: How many threads were deleted, with all their checkpoints.
-        items: How many items of the store were removed or had words cut out.
-        checkpoints: How many checkpoints and pending writes had words cut out.
-    """
-
-    campaigns: list[str]
-    threads: int = 0
-    items: int = 0
-    checkpoints: int = 0
 
 
 async def forget(

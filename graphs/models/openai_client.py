@@ -55,5 +55,6 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
 
 async def _open_until_loop_ends(settings: dict[str, Any]) -> AsyncGenerator[openai.DefaultAsyncHttpxClient]:
     # An event loop closes its async generators before it ends, so the connections are closed while it still runs.
-    async with openai.DefaultAsyncHttpxClient(**settings) as client:
+    # Certificates are read from disk, which must not block the loop.
+    async with await asyncio.to_thread(openai.DefaultAsyncHttpxClient, **settings) as client:
         yield client
