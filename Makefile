@@ -1,6 +1,6 @@
 # make play      the game, in the terminal; ARGS="--campaign isle" passes flags on
 # make install   what `make play` needs, and nothing started
-# make test      the tests, two files at a time, without the slow ones; SLOW=1 runs all
+# make test      the tests, three files at a time, without the slow ones; SLOW=1 runs all
 # make slow      the slow ones: kills, a million rows, long games
 # make lint      format, lint, types
 # make check     lint and test; CI runs that and the slow tests
@@ -34,7 +34,7 @@ play: $(INSTALLED)
 install: $(INSTALLED)
 
 test: $(TOOLS)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(MARKS) $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile $(MARKS) $(ARGS)
 
 slow: $(TOOLS)
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)

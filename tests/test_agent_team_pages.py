@@ -67,6 +67,7 @@ def parallel(names, runs):
     return builder.compile(checkpointer=InMemorySaver())
 
 
+@pytest.mark.slow
 async def test_200_parallel_increments_of_two_agents_are_200():
     app = parallel(["sales", "billing"], 100)
     config = {"configurable": {"thread_id": "t"}}

@@ -195,6 +195,7 @@ FIELDS = st.sampled_from([*WHOLE, "about", "sujet", ""])
 ENTRY = ODD | st.dictionaries(FIELDS, ODD | st.sampled_from([*KINDS, *map(str, WHOLE.values())]), max_size=11)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(ODD | st.lists(ENTRY, max_size=6) | st.fixed_dictionaries({"facts": st.lists(ENTRY, max_size=6)}))
 def test_500_fuzzed_answers_make_no_crash_and_no_wrong_record(given_):

@@ -5,6 +5,8 @@ import sqlite3
 import pytest
 from program import pages, sit_down
 
+pytestmark = pytest.mark.slow  # each starts programs of its own
+
 FIRST = """\
 I'm Mira, a halfling thief who grew up on the docks and wants her sister back.
 look around

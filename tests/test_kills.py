@@ -35,6 +35,7 @@ def played(tmp_path, turns, kills, seed):
     return Counter((tmp_path / "killed" / "kills").read_text().splitlines())
 
 
+@pytest.mark.slow
 def test_a_game_that_is_killed_twenty_times_ends_like_one_that_is_not(tmp_path):
     assert played(tmp_path, turns=6, kills=24, seed=1).total() >= 20
 

@@ -72,6 +72,7 @@ def test_the_desk_is_under_60_lines():
     assert 30 < len(PROGRAM.splitlines()) < 60, "blank lines count"
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_program_and_fills_its_pages(clerk, tmp_path):
     path = tmp_path / "desk.py"
     path.write_text(PROGRAM, "utf-8")

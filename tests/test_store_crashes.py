@@ -15,6 +15,8 @@ import pytest
 
 from questbook import FaissStore
 
+pytestmark = pytest.mark.slow  # each starts programs of its own
+
 ROOT = Path(__file__).parent.parent
 
 # Writes items for ever and says after each put that it has returned.

@@ -21,6 +21,7 @@ def run(*arguments):
     ).stdout
 
 
+@pytest.mark.slow
 def test_a_plain_agent_remembers_between_two_runs(tmp_path):
     script, path = ROOT / "examples" / "store_only.py", tmp_path / "example.db"
     assert run(script, "My cat is called Biscuit", path) == "That is new to me.\n"

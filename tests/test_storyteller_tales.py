@@ -79,6 +79,7 @@ def test_forty_turns_of_anything_in_every_tale_are_never_refused(key, luck):
         assert game.page.condition.hp >= 1
 
 
+@pytest.mark.slow
 def test_the_page_stays_short_for_three_hundred_turns():
     game = Game(seed=3, luck=14)
     walks = [words for walk in WALKS.values() for words in listed(walk)]

@@ -3,6 +3,8 @@
 import pytest
 from fake_terminal import FakeTerminal
 
+pytestmark = pytest.mark.slow  # each starts programs of its own
+
 ANSWER = "One two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen."
 TELL = f"model.queue('interview', say({ANSWER!r}), say('Second.'), say('Third.'))"
 

@@ -137,7 +137,7 @@ def profile(examples, steps):
 
 
 def test_each_place_knows_its_own_past_and_nothing_else(monkeypatch):
-    run_state_machine_as_test(machine(monkeypatch), settings=profile(30, 12))
+    run_state_machine_as_test(machine(monkeypatch), settings=profile(15, 12))
 
 
 def test_so_it_does_on_our_own_store(monkeypatch, tmp_path_factory):
