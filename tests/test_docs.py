@@ -108,3 +108,9 @@ def test_the_site_is_built_strictly_and_loads_nothing_from_another_host(tmp_path
         addresses = re.findall(IN_STYLES, text) if path.suffix == ".css" else loads.addresses
         foreign += [(path.name, address) for address in addresses if re.match(r"(?:https?:)?//", address)]
     assert foreign == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/timelines.md", "docs/facts.md"])
+def test_what_does_not_rewind_is_said_where_people_read_that_everything_rewinds(name):
+    text = (ROOT / name).read_text("utf-8").replace("*", "")
+    assert any("player" in part and "outlives forks" in part for part in re.split(r"\n\n|\n- ", text))

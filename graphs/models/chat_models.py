@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
@@ -142,11 +143,11 @@ def _load(
         loaded: BaseChatModel = init_chat_model(model, model_provider=provider or None, **settings)
     except ImportError as error:
         missing = getattr(error.__cause__, "name", None) or error.name or f"langchain-{provider}"
-        package = missing.partition(".")[0].replace("_", "-")
-        raise SettingsError(
-            f"Model {name!r} needs a package that is not installed: pip install {package}; or {PLAY_OFFLINE}."
-        ) from error
+        raise _no_package(name, missing) from error
     except Exception as error:  # every provider has its own errors; each is raised again as one line
+        if provider == "ollama" and find_spec("langchain_ollama") is None:
+            # LangChain then looks in langchain_community, which does not have it any more.
+            raise _no_package(name, "langchain_ollama") from error
         if not provider and "OPENAI_API_KEY" in str(error):
             return _load("openai", model, temperature, timeout, max_retries, environment)
         raise _cannot_load(name, error) from error
@@ -167,6 +168,13 @@ def _cannot_load(name: str, error: Exception) -> SettingsError:
             f"anthropic:… or ollama:…; or {PLAY_OFFLINE}."
         )
     return SettingsError(one_line(f"Model {name!r} cannot be set up: {type(error).__name__}: {text}"))
+
+
+def _no_package(name: str, module: str) -> SettingsError:
+    package = module.partition(".")[0].replace("_", "-")
+    return SettingsError(
+        f"Model {name!r} needs a package that is not installed: pip install {package}; or {PLAY_OFFLINE}."
+    )
 
 
 def _no_key(name: str, variable: str) -> SettingsError:

@@ -44,18 +44,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         flags = command_line.parse_args(argv)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else FAILED
-    if flags.version:
-        print(f"questbook {__version__}")  # noqa: T201
-        return OK
-    if flags.command is None:
-        command_line.print_help()
-        return OK
     try:
-        return _run(flags)
-    except BrokenPipeError:
-        # Our reader is gone: print nothing more, also not when Python flushes at its end.
+        if flags.version:
+            print(f"questbook {__version__}")  # noqa: T201
+        elif flags.command is None:
+            command_line.print_help()
+        status = OK if flags.version or flags.command is None else _run(flags)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        # Nobody reads, or nothing can be written: print nothing more, also not when Python flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        if isinstance(error, BrokenPipeError):
+            return OK
+        print(f"questbook: {error.strerror or error}. What was played is kept.", file=sys.stderr)  # noqa: T201
+        return FAILED
+    return status
 
 
 def _run(flags: argparse.Namespace) -> int:
@@ -73,8 +77,8 @@ def _run(flags: argparse.Namespace) -> int:
     live = sys.stdin.isatty() and sys.stdout.isatty()
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
-    if not live:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # every step is in a checkpoint: simply stop
+    # Without a person every step is in a checkpoint: simply stop.
+    signal.signal(signal.SIGINT, signal.default_int_handler if live else signal.SIG_DFL)
     try:
         if flags.command == "embeddings":
             print(_get_minilm(flags.source))  # noqa: T201

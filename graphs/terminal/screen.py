@@ -82,9 +82,15 @@ class Screen:
         if self._console is None:
             from rich.console import Console
 
-            width = None if self.live or "COLUMNS" in os.environ else _PLAIN_WIDTH
+            # Some programs say COLUMNS=0 where they do not know; rich would draw nothing.
+            environment = {name: value for name, value in os.environ.items() if not _is_no_size(name, value)}
             self._console = Console(
-                markup=False, emoji=False, highlight=False, width=width, no_color=None if self.live else True
+                markup=False,
+                emoji=False,
+                highlight=False,
+                width=None if self.live or "COLUMNS" in environment else _PLAIN_WIDTH,
+                no_color=None if self.live else True,
+                _environ=environment,
             )
         return self._console
 
@@ -320,6 +326,10 @@ def dice_line(roll: JSON) -> str:
 
 def _dice_style(roll: JSON) -> str:
     return {True: "bold green", False: "bold red"}.get(roll.get("success"), "bold yellow")  # type: ignore[arg-type]
+
+
+def _is_no_size(name: str, value: str) -> bool:
+    return name in ("COLUMNS", "LINES") and not (value.isdecimal() and int(value))
 
 
 def _write(text: str) -> None:
