@@ -98,6 +98,9 @@ class Settings(BaseModel):
         description="How recall scores candidates, as an object or its JSON; see memory/recall/query.py.",
     )
     max_message_chars: int = Field(default=8000, ge=100, description="Longest message that a player may send.")
+    max_reply_chars: int = Field(
+        default=20_000, ge=100, description="Longest reply; a longer one is cut, and the model is stopped."
+    )
     model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
     update_timeout: float = Field(
         default=60.0, gt=0, description="Seconds for noting and summarising, after the reply."

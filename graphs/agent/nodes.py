@@ -98,8 +98,8 @@ async def respond(state: AgentState, runtime: Runtime[Context]) -> JSON:
     mode = state.AGENT.named(state.mode)
     prompt, rounds = prompts.reply_prompt(state, runtime.context, mode), runtime.context.max_tool_rounds
     tools = tools_of(state.AGENT, private=is_private(state))
-    message = await reply(state, runtime, prompt, node=mode.name, tools=tools, most_rounds=rounds)
-    return {"messages": [message]}
+    message, notices = await reply(state, runtime, prompt, node=mode.name, tools=tools, most_rounds=rounds)
+    return {"messages": [message], "notices": notices}
 
 
 async def update_pages(state: AgentState, runtime: Runtime[Context]) -> JSON:

@@ -67,8 +67,8 @@ async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     prompt, rounds = assist_prompt(state, runtime.context), runtime.context.max_tool_rounds
     if (ltm := await ltm_of(runtime.context, runtime.server_info)) is not None:
         prompt = with_memories(prompt, state.recalled or [], ltm, runtime.context)
-    message = await reply(state, runtime, prompt, node="respond", tools=tools_for(state), most_rounds=rounds)
-    return {"messages": [message]}
+    message, notices = await reply(state, runtime, prompt, node="respond", tools=tools_for(state), most_rounds=rounds)
+    return {"messages": [message], "notices": notices}
 
 
 async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:

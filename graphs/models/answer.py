@@ -17,12 +17,15 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.runnables import Runnable
+from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
 
 from questbook.graphs.errors import ModelError
+from questbook.graphs.models.guard import Guard, GuardedModel, call_chunks
 from questbook.graphs.models.providers import explain
 from questbook.notebooks.patch import is_deeper
 
 _DEEPEST = 20  # levels of a tool call's arguments; ours have four
+_QUOTED = 200  # characters that are kept of the arguments of a call that was cut
 
 
 async def ask(
@@ -32,8 +35,9 @@ async def ask(
     model_name: str,
     tags: Sequence[str] = (),
     timeout: float | None = None,  # noqa: ASYNC109 - it limits the wait for each piece, not the whole call
+    guard: Guard | None = None,
 ) -> AIMessage:
-    """Put one question to a model, for a node; its tokens reach LangGraph's `messages` stream as they come.
+    """Put one question to a model, for a node; its text reaches LangGraph's `messages` stream as the guard lets it.
 
     If the answer has neither text nor tool call, the question is put once more. Tool arguments that are not JSON, or
     that break off, are never completed by guessing: such calls are in the answer's `invalid_tool_calls`.
@@ -45,15 +49,18 @@ async def ask(
         tags: Tags of the run, which tell its stream from others.
         timeout: Seconds to wait for each piece of the answer, the provider's retries included. None: the model's own
             time-out, which counts for each try.
+        guard: Judges the answer while it comes, and says afterwards why it ended. None: one that only limits its
+            length.
 
     Returns:
-        The whole answer.
+        The whole answer; one that the guard has ended, with the text that has left, and no calls beside a text.
 
     Raises:
         ModelError: The model refused, failed, or said nothing twice.
     """
+    guard = guard or Guard()
     for _ in range(2):
-        answer = await _stream(model, list(messages), model_name, list(tags), timeout)
+        answer = await _stream(model, list(messages), model_name, list(tags), timeout, guard)
         if answer.text.strip() or answer.tool_calls or answer.invalid_tool_calls:
             return answer
     raise ModelError(f"{model_name[:80]} answered with nothing, twice. Try again.")
@@ -65,9 +72,14 @@ async def _stream(
     model_name: str,
     tags: list[str],
     timeout: float | None,  # noqa: ASYNC109
+    guard: Guard,
 ) -> AIMessage:
-    whole: Any = None
-    pieces = model.astream(messages, config={"tags": tags})
+    pieces: Any  # of text, or messages with it
+    if TAG_NOSTREAM in tags:
+        pieces = guard.stream(model, messages, {"tags": tags})
+    else:
+        pieces = GuardedModel(inner=model, guard=guard).astream(messages, config={"tags": [*tags, TAG_HIDDEN]})
+    piece: Any = None
     try:
         while True:
             async with asyncio.timeout(timeout):
@@ -75,22 +87,37 @@ async def _stream(
                     piece = await anext(pieces)
                 except StopAsyncIteration:
                     break
-            whole = piece if whole is None else whole + piece
     except Exception as error:  # every provider has its own errors; each is raised again as one line
         raise explain(error, model_name) from error
     finally:
-        if close := getattr(pieces, "aclose", None):
-            await close()
+        await pieces.aclose()
+    whole = guard.whole
     if not isinstance(whole, AIMessage):
         raise ModelError(f"{model_name[:80]} answered with {type(whole).__name__}, not with a message.")
-    if not isinstance(whole, AIMessageChunk):
-        return whole
+    if isinstance(piece, AIMessage):  # what has been streamed has the id of the guarded run
+        whole = whole.model_copy(update={"id": piece.id})
+    if guard.problem:
+        return _ended(whole, guard)
     metadata = whole.response_metadata
     # A proxy that gives up may close the stream without an error. The protocol says how an answer ends: with a
     # finish_reason, or in the Responses API with a status.
-    if metadata.get("model_provider") == "openai" and not (metadata.get("finish_reason") or metadata.get("status")):
+    ended = metadata.get("finish_reason") or metadata.get("status") or not isinstance(whole, AIMessageChunk)
+    if metadata.get("model_provider") == "openai" and not ended:
         raise ModelError(f"{model_name[:80]} broke off in the middle of the reply. Try again.")
-    return _strict(whole)
+    message = _strict(whole) if isinstance(whole, AIMessageChunk) else whole
+    return message if message.text == guard.text else message.model_copy(update={"content": guard.text})
+
+
+def _ended(whole: AIMessage, guard: Guard) -> AIMessage:
+    """Return an answer that the guard has ended: its text, or, where it has none, its calls as broken ones."""
+    kept = {"response_metadata": whole.response_metadata, "usage_metadata": whole.usage_metadata}
+    if guard.text:
+        return AIMessage(guard.text, id=whole.id, **kept)
+    broken = [
+        invalid_tool_call(name=call["name"], args=(call["args"] or "")[:_QUOTED], id=call["id"], error="too long")
+        for call in call_chunks(whole)
+    ]
+    return AIMessage("", id=whole.id, invalid_tool_calls=broken, **kept)
 
 
 def _strict(whole: AIMessageChunk) -> AIMessage:

@@ -12,9 +12,10 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
+from questbook.graphs.models.guard import Guard
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import Prompt
-from questbook.graphs.turn.reply import edit_pages, refuse_edits
+from questbook.graphs.turn.reply import edit_pages, guard_notices, refuse_edits
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, notice
 from questbook.notebooks import Notebook
 from questbook.types import JSON
@@ -74,13 +75,16 @@ async def interview(
     for _ in range(_ROUNDS):
         prompt = make_prompt(page, messages)
         runtime.stream_writer(prompt.report(node, turn))
+        guard = Guard(settings.max_reply_chars)
         reply = await ask(
             model,
             prompt.messages,
             model_name=settings.model,
             tags=[TAG_NOSTREAM] if spoke else [],
             timeout=settings.model_timeout,
+            guard=guard,
         )
+        notices += guard_notices(guard, settings, turn, node)
         if spoke:  # this round only mends a note: the person has had an answer
             reply = reply.model_copy(update={"content": ""})
         edits = refuse_edits([page], reply, PRIVATE_REFUSAL) if private else edit_pages([page], reply)

@@ -11,9 +11,11 @@ from langgraph.runtime import Runtime
 from questbook.graphs.errors import ModelError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
+from questbook.graphs.models.guard import LENGTH, Guard
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.state import TurnState
+from questbook.graphs.turn.turn import notice
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks import Notebook, NotebookError, PatchError
 from questbook.types import JSON
@@ -70,6 +72,18 @@ class PageEdits(NamedTuple, Generic[PageT]):
     refused: set[str]
 
 
+class Reply(NamedTuple):
+    """What a node that answers adds to the state.
+
+    Attributes:
+        message: The reply, or calls of tools.
+        notices: What a person should know of it.
+    """
+
+    message: AIMessage
+    notices: list[JSON]
+
+
 async def reply(
     state: TurnState,
     runtime: Runtime[SettingsT],
@@ -78,7 +92,7 @@ async def reply(
     node: str,
     tools: list[JSON],
     most_rounds: int,
-) -> AIMessage:
+) -> Reply:
     """Ask the model; a report of the prompt goes out on the stream first.
 
     Args:
@@ -96,12 +110,21 @@ async def reply(
     context = runtime.context
     runtime.stream_writer(prompt.report(node, state.turn))
     model = bind_tools(await chat_model(context), tools, context)
-    message = await ask(model, prompt.messages, model_name=context.model, timeout=context.model_timeout)
+    guard = Guard(context.max_reply_chars)
+    message = await ask(model, prompt.messages, model_name=context.model, timeout=context.model_timeout, guard=guard)
     if calls_of(message) and tool_rounds(state) >= most_rounds:
         if not message.text.strip():
             raise ModelError(f"{context.model} keeps calling tools and tells nothing. Try the turn again.")
         message = AIMessage(message.text, id=message.id)  # it said something: the calls beyond the limit are dropped
-    return message
+    return Reply(message, guard_notices(guard, context, state.turn, node))
+
+
+def guard_notices(guard: Guard, settings: Settings, turn: int, node: str) -> list[JSON]:
+    """Say why the guard ended a reply, if it did."""
+    if guard.problem != LENGTH:
+        return []
+    text = f"The reply was cut after {settings.max_reply_chars:,} characters (QUESTBOOK_MAX_REPLY_CHARS)."
+    return [notice(turn, node, text)]
 
 
 def calls_of(message: AIMessage) -> list[Call]:

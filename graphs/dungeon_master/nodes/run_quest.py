@@ -23,5 +23,5 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """
     state = await with_recalled(state, runtime, memories_for)
     prompt, rounds = quest_prompt(state, runtime.context), runtime.context.max_roll_rounds
-    message = await reply(state, runtime, prompt, node="run_quest", tools=[ROLL_DICE], most_rounds=rounds)
-    return {"messages": [message]}
+    message, notices = await reply(state, runtime, prompt, node="run_quest", tools=[ROLL_DICE], most_rounds=rounds)
+    return {"messages": [message], "notices": notices}
