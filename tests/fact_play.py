@@ -34,4 +34,4 @@ async def known(game):
 
 
 def notices(game):
-    return " | ".join(entry["text"] for entry in game.values["notices"])
+    return " | ".join(f"{entry['text']} {entry.get('detail', '')}" for entry in game.values["notices"])

@@ -42,7 +42,7 @@ async def test_oddities_are_notices_and_cost_no_second_call(game):
     game.model.calls.clear()
     await play(game, "I ask.", home("the mill", importance="very"), {}, reply="Goran lives at the mill.")
     assert [job for job, _ in game.model.calls] == ["quest", "update"]
-    assert "Facts: An importance was no number" in notices(game)
+    assert "An importance was no number" in notices(game)
     assert "left out" in notices(game)
     assert len(await stored(game)) == 1
 

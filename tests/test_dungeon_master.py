@@ -47,7 +47,7 @@ async def test_what_is_secret_shows_in_no_notice(game):
     bad = say("", call("StateNotebook", secrets={"Maren": ["is the traitor"]}, gold="much"))
     game.model.queue("update", bad, bad)
     await game.play("I look")
-    told = game.values["notices"][-1]["text"]
+    told = game.values["notices"][-1]["detail"]
     assert "traitor" not in told
     assert "gold: got 'much'" in told
     assert "A secret did not fit." in told

@@ -61,5 +61,5 @@ async def test_two_calls_that_fit_one_by_one_and_not_together_cost_no_turn(game)
     game.model.queue("update", say("", returned, as_before), say("", as_before))
     values = await game.play("Oda sings at the grave.")
     assert values["quest"]["people"]["Goran"]["fate"] == "eaten", "as after every answer that was refused twice"
-    assert any("Goran is dead" in notice["text"] for notice in values["notices"])
+    assert any("Goran is dead" in notice.get("detail", "") for notice in values["notices"])
     assert values["messages"][-1].text

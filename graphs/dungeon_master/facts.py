@@ -23,7 +23,7 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.turn import notice
 from questbook.memory.buffer.turns import split_turns
 from questbook.memory.facts import marks
-from questbook.memory.facts.fact import TOOL, Fact
+from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts, split_aside
 from questbook.memory.facts.writing import FactDraft, Slot, find_slots, subjects_in, write_facts
@@ -50,11 +50,11 @@ class NewFacts(NamedTuple):
 
     Attributes:
         facts: All facts that wait to be written, those of earlier turns first.
-        remarks: What was odd about them, for people.
+        remarks: What could not be kept, for people, each with a detail for developers.
     """
 
     facts: list[JSON]
-    remarks: list[str]
+    remarks: list[tuple[str, str]]
 
 
 async def known_attributes(
@@ -105,7 +105,11 @@ def read_new_facts(
         arguments: Arguments of the model's calls of the tool `Facts`.
         recalled: The memories in the prompt: a fact that only repeats one is not new.
     """
-    facts, remarks = read_facts(list(arguments), datetime.now(UTC).astimezone())
+    facts, oddities = read_facts(list(arguments), datetime.now(UTC).astimezone())
+    if oddities:
+        _log.info("Facts of turn %d: %s", state.turn, " ".join(oddities))
+    lost = any("left out" in oddity or "were read" in oddity for oddity in oddities)
+    remarks = [("Not every fact of this turn could be kept.", " ".join(oddities))] if lost else []
     origin = _origin(state, turns)
     sentences = [
         (key, sentence) for key, text in _memory_texts(state, recalled) for sentence in _SENTENCE_END.split(text)
@@ -118,8 +122,8 @@ def read_new_facts(
         new.append({"turns": [first, last], "ordinal": ordinal, "fact": fact.model_dump(), "echoes": echoes} | messages)
     left_out = max(0, len(state.facts) + len(new) - _MOST_WAITING)
     if left_out:
-        remarks.append(f"{left_out} facts were left out: {_MOST_WAITING} wait to be written already.")
-    return NewFacts([*state.facts, *new][:_MOST_WAITING], [f"{TOOL}: {remark}" for remark in remarks])
+        remarks.append((f"{left_out} facts were left out: {_MOST_WAITING} wait to be written already.", ""))
+    return NewFacts([*state.facts, *new][:_MOST_WAITING], remarks)
 
 
 async def write_waiting_facts(

@@ -82,8 +82,8 @@ def _ends_on_failure(node: _NodeFunction) -> _NodeFunction:
         except Exception as error:  # noqa: BLE001 (models and stores raise errors of any kind; the turn is over)
             reason = str(error) or f"no answer within {runtime.context.update_timeout:g} seconds"
             _log.warning("The reflection of turn %d was not finished: %s", state.turn, reason, exc_info=True)
-            text = f"The reflection was not finished; nothing is lost, and it will be taken up again. {reason}"
-            return {"failed": reason, "notices": [notice(state.turn, "reflect", f"{node.__name__}: {text}")]}
+            text = "The reflection was not finished; nothing is lost, and it will be taken up again."
+            return {"failed": reason, "notices": [notice(state.turn, "reflect", text, f"{node.__name__}: {reason}")]}
 
     return run
 
@@ -123,7 +123,7 @@ async def question(state: ReflectState, runtime: Runtime[Context]) -> Update:
     questions, oddities = read_questions(answer.calls, answer.prose)
     if not questions and (answer.prose or answer.calls):
         raise ModelError("The model answered without a question.")
-    return {"questions": questions, "notices": [notice(state.turn, "reflect", text) for text in oddities]}
+    return {"questions": questions, "notices": _notices(state, oddities)}
 
 
 @_ends_on_failure
@@ -173,7 +173,7 @@ async def conclude(state: ReflectState, runtime: Runtime[Context]) -> Update:
     if answer.prose:
         raise ModelError("The model answered with prose instead of calling the tool.")
     concluded = read_reflection(answer.calls, state.evidence)
-    return {"concluded": concluded, "notices": [notice(state.turn, "reflect", text) for text in concluded.notices]}
+    return {"concluded": concluded, "notices": _notices(state, concluded.notices)}
 
 
 @_ends_on_failure
@@ -243,6 +243,16 @@ async def _ask(prompt: list[BaseMessage], tool: JSON, context: Context) -> _Answ
         raise ModelError(f"No call of the tool {name} could be read: {calls[0].problem or f'got {calls[0].name!r}.'}")
     wordy = not readable and (len(reply.text) > _SHORT_PROSE or "{" in reply.text or "?" in reply.text)
     return _Answer(readable, reply.text if wordy else "")
+
+
+def _notices(state: ReflectState, oddities: Sequence[str]) -> list[JSON]:
+    """Return one notice if something of an answer was not used; what could be put right is only logged."""
+    if oddities:
+        _log.info("The reflection of turn %d: %s", state.turn, " ".join(oddities))
+    if not any("left out" in oddity or "refused" in oddity for oddity in oddities):
+        return []
+    text = "Not all that the reflection concluded could be used; no memory is changed by that."
+    return [notice(state.turn, "reflect", text, " ".join(oddities))]
 
 
 async def _similar_facts(

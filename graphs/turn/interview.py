@@ -90,14 +90,17 @@ async def interview(
         edits = refuse_edits([page], reply, PRIVATE_REFUSAL) if private else edit_pages([page], reply)
         [page] = edits.pages
         messages += _in_order(reply, edits.results, last=not page.complete)
-        notices += [notice(turn, node, problem) for problem in edits.problems]
         spoke = spoke or bool(reply.text.strip())
         if page.complete or (spoke and not edits.problems):
             break
+    if edits.problems:  # not mended
+        _log.warning("Not all was noted on the page: %s", edits.problems)
+        text = "Not all that you said could be noted; say it again in other words if it is missing."
+        notices.append(notice(turn, node, text, " ".join(edits.problems)))
     if not spoke and not page.complete:
         _log.warning("The model noted some of %s but said nothing to the person.", ", ".join(missing))
         messages.append(AIMessage(question.format(missing=page.missing[0])))
-        notices.append(notice(turn, node, "The model asked nothing; a stock question was used."))
+        notices.append(notice(turn, node, "The model asked nothing, so an ordinary question was asked."))
     if spoke and not page.complete:  # a note may have been mended behind the words that the turn ends with
         words = next(i for i, message in enumerate(messages) if message.type == "ai" and message.text.strip())
         messages.append(messages.pop(words))

@@ -83,7 +83,7 @@ async def _take_notes(
         calls = calls_of(reply)
         other_calls += [call for call in calls if call.name in others and not call.problem]
         if not calls and (len(reply.text) > _NO_CHANGE or "{" in reply.text):
-            remarks.append("The model answered with prose instead of calling a tool; nothing was noted of it.")
+            remarks.append("What the model answered could not be read as notes; nothing was noted of it.")
         if not problems:
             break
         prompt = [*prompt, reply, *edits.results]

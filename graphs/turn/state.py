@@ -72,7 +72,8 @@ class TurnState(BaseModel):
         summary: The turns that left `messages`, in short.
         timeline: Branches that this checkpoint descends from: [branch, last visible turn], oldest first.
         recalled: Memories for this turn, None before that; never checkpointed.
-        notices: The last 10 things that a person should know of: {"turn", "node", "text"}.
+        notices: The last 10 things that a person should know of: {"turn", "node", "text"}, some with a "detail" for
+            developers.
         summarised_through: Last turn that `summary` covers, as far as this thread knows.
         remembered_through: Last turn that is in the store.
         turn: Number of the current turn, from 1; 0 before the first.

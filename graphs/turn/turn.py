@@ -93,9 +93,16 @@ def route_home(state: StateT) -> Literal["__end__"]:  # noqa: ARG001 (that the s
     return "__end__"
 
 
-def notice(turn: int, node: str, text: str) -> JSON:
-    """Make an entry for the channel `notices`."""
-    return {"turn": turn, "node": node, "text": text}
+def notice(turn: int, node: str, text: str, detail: str = "") -> JSON:
+    """Make an entry for the channel `notices`.
+
+    Args:
+        turn: The turn.
+        node: The node that writes it.
+        text: What a person should know, in words of theirs: no names of tools, nodes or classes.
+        detail: What a developer reads in Studio beside it: errors as the model got them.
+    """
+    return {"turn": turn, "node": node, "text": text} | ({"detail": detail} if detail else {})
 
 
 def is_private(state: TurnState) -> bool:

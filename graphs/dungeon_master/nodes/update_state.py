@@ -38,7 +38,7 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     if not turns:
         return {"noted_through": state.turn} | _noted(state, state.quest, {})
     known = await _known(state, runtime, turns)
-    remarks = [known.remark] if known.remark else []
+    notices = [_notice(state, known.remark)] if known.remark else []
     try:
         notes = await take_notes(
             [state.quest], update_prompt(state, turns, known.attributes), runtime.context, [facts_tool()]
@@ -47,22 +47,22 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
             raise NotebookError(" ".join(notes.problems))
     except (QuestbookError, NotebookError) as error:
         _log.warning("Turn %d was not noted: %s", state.turn, error)
-        remarks.append(f"The quest notes were not updated; the next turn will catch up. {error}")
-        return {"notices": _notices(state, remarks)} | _noted(state, state.quest, {})
+        text, detail = "The quest notes were not updated; the next turn will catch up.", str(error)
+        if isinstance(error, QuestbookError):  # a model's or a provider's, in plain words
+            text, detail = f"{text} {error}", ""
+        return {"notices": [*notices, _notice(state, text, detail)]} | _noted(state, state.quest, {})
     [page], [patch] = notes.pages, notes.patches
-    remarks += notes.remarks
+    notices += [_notice(state, remark) for remark in notes.remarks]
     arguments = [call.args for call in notes.other_calls]
     noted = {"from": turns[0]["turn"], "through": turns[-1]["turn"], "patch": patch}
     through = state.turn if len(turns) == len(due) else turns[-1]["turn"]  # private turns behind them need no notes
     update: JSON = {"noted_through": through} | _noted(state, page, noted)
     if arguments:
         update["facts"], odd = read_new_facts(state, turns, arguments, known.recalled)
-        remarks += odd
+        notices += [_notice(state, *remark) for remark in odd]
     if patch:
         update["quest"] = patch
-    if remarks:
-        update["notices"] = _notices(state, remarks)
-    return update
+    return update | ({"notices": notices} if notices else {})
 
 
 class _Known(NamedTuple):
@@ -93,5 +93,5 @@ def _noted(state: DungeonState, page: StateNotebook, noted: JSON) -> JSON:
     return {"noted": waiting | {str(state.turn): now}}
 
 
-def _notices(state: DungeonState, remarks: list[str]) -> list[JSON]:
-    return [notice(state.turn, "update_state", remark) for remark in remarks]
+def _notice(state: DungeonState, text: str, detail: str = "") -> JSON:
+    return notice(state.turn, "update_state", text, detail)
