@@ -86,13 +86,20 @@ class NamespaceCache:
             space: The namespace as that transaction sees it.
 
         Yields:
-            Its vectors, words and values.
+            Its vectors, words and values. If the caller raises, they are dropped, and read again at the next search.
         """
         with self._lock:
             cached = self._namespaces.pop(space.id, None) or self._empty(space.id)
             self._namespaces[space.id] = cached
         with cached.lock:
-            yield cached
+            try:
+                yield cached
+            except BaseException:
+                # What a failed read leaves is neither old nor new. Emptied in place: other threads may wait for it.
+                fresh = self._empty(space.id)
+                cached.vectors, cached.postings, cached.filters = fresh.vectors, fresh.postings, fresh.filters
+                self._account(space.id, cached, cached.size)
+                raise
             if (size := cached.size) > self.budget:
                 # Words and values cost less to read again than vectors.
                 fresh = self._empty(space.id)

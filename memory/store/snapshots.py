@@ -121,7 +121,7 @@ def write_snapshot(
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out_text:
             json.dump(described, out_text)
         draft.replace(manifest)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, sqlite3.Error) as error:
         _log.warning("no snapshot of an index was written to %s: %s", snapshot.path, error)
 
 

@@ -105,9 +105,12 @@ def _ask_fts5(words: Sequence[str]) -> dict[str, str]:
     # at the beginning of a word.
     connection = _connection()
     connection.execute("BEGIN")  # a transaction for each word would take several times as long
-    connection.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", ((n, f"x{w}") for n, w in enumerate(words)))
-    rows = connection.execute("SELECT doc, term FROM terms WHERE offset = 0").fetchall()
-    connection.execute("ROLLBACK")
+    try:
+        numbered = ((number, f"x{word}") for number, word in enumerate(words))
+        connection.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", numbered)
+        rows = connection.execute("SELECT doc, term FROM terms WHERE offset = 0").fetchall()
+    finally:
+        connection.execute("ROLLBACK")
     return dict.fromkeys(words, "") | {words[number]: term[1:] for number, term in rows}
 
 

@@ -1,0 +1,186 @@
+"""A read that fails costs its search and nothing more: whatever read it is, the next searches find everything."""
+
+import sqlite3
+
+import pytest
+from failing_reads import Reads
+from langgraph.store.base import PutOp
+
+from questbook import FaissStore, HashEmbeddings
+from questbook.memory.errors import StoreUnavailableError
+from questbook.memory.store import postings, vectors
+from questbook.memory.text import stems
+
+INDEX = {"embed": HashEmbeddings(dims=16), "fields": ["text"]}
+NAMES = ("dragon", "tower", "silver", "river", "knight", "goblin")
+ITEMS = 24
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    counting = Reads()
+    monkeypatch.setattr(sqlite3, "connect", counting.connect)
+    stems._connection.cache_clear()
+    stems._stem_of.clear()
+    yield counting
+    stems._connection.cache_clear()
+
+
+def value(n, **more):
+    return {"text": f"the {NAMES[n % 6]} of day {n}", "branch": "ab"[n % 2], "n": n, **more}
+
+
+def fill(store, numbers):
+    store.batch([PutOp(("a",), f"k{n}", value(n)) for n in numbers])
+
+
+def ask(store, **wanted):
+    """One search that uses every cache of the namespace."""
+    return store.search(("a",), query="the silver dragon", filter={"branch": "a", **wanted}, limit=20)
+
+
+def answers(store):
+    """What several searches give, with and without words, filters and vectors."""
+    searches = [
+        {"query": "the silver dragon"},
+        {"query": "knight of day 7", "filter": {"n": {"$gte": 3}}},
+        {"query": "towers", "filter": {"branch": "a"}},
+        {"filter": {"branch": "b"}},
+        {"filter": {"$or": [{"branch": "a", "n": {"$lt": 9}}, {"new": True}]}},
+        {},
+    ]
+    return [
+        [(item.key, item.score and round(item.score, 5)) for item in store.search(("a",), limit=400, **search)]
+        for search in searches
+    ]
+
+
+def new_items(store, path, attempt):
+    fill(store, range(100 + 2 * attempt, 102 + 2 * attempt))
+    return {}
+
+
+def many_new_items(store, path, attempt):
+    fill(store, range(100 * attempt, 100 * attempt + 8))
+    return {}
+
+
+def changed_items(store, path, attempt):
+    store.put(("a",), "k3", value(attempt))
+    store.put(("a",), "k4", value(attempt + 1))
+    return {}
+
+
+def deleted_items(store, path, attempt):
+    store.delete(("a",), "k6")
+    store.put(("a",), "k6", value(attempt))
+    store.delete(("a",), "k6")
+    return {}
+
+
+def new_key(store, path, attempt):
+    return {f"key{attempt}": None}  # the file is unchanged, but a column is missing
+
+
+def new_word(store, path, attempt):
+    stems._stem_of.clear()
+    store._search.cache.clear()
+    return {}
+
+
+def cold(store, path, attempt):
+    store._search.cache.clear()
+    return {}
+
+
+def another_epoch(store, path, attempt):
+    store.delete(("a",), "k9")
+    store.compact()
+    store.put(("a",), "k9", value(attempt))
+    return {}
+
+
+def another_process(store, path, attempt):
+    with FaissStore.open(path, INDEX) as other:
+        changed_items(other, path, attempt)
+        fill(other, [200 + attempt])
+    return {}
+
+
+def small(monkeypatch, name):
+    """Let so few items be many that all kinds of indexes are used."""
+    if name in ("approximate", "snapshots"):
+        monkeypatch.setattr(vectors, "SNAPSHOT_VECTORS", 5)
+    monkeypatch.setattr(vectors, "FEW_DEAD", 2)
+    monkeypatch.setattr(postings, "_FEW_NEW", 4)
+    return {
+        "exact": {},
+        "approximate": {"exact_limit": 10},
+        "from rows": {"cache_bytes": 200},
+        "snapshots": {},
+    }[name] | {"synchronous": "normal"}
+
+
+EVENTS = [
+    *(new_items, many_new_items, changed_items, deleted_items, new_key, new_word, cold),
+    *(another_epoch, another_process),
+]
+QUICK = {
+    "exact": [new_items, changed_items, new_key, cold],
+    "from rows": [new_key],
+    "snapshots": [cold],
+    "approximate": [],
+}
+CASES = [
+    pytest.param(kind, event, id=f"{kind}, {event.__name__}", marks=[] if event in QUICK[kind] else pytest.mark.slow)
+    for kind in QUICK
+    for event in EVENTS
+]
+
+
+@pytest.mark.parametrize(("kind", "event"), CASES)
+def test_whatever_read_fails_the_next_searches_find_everything(tmp_path, monkeypatch, reads, kind, event):
+    options = small(monkeypatch, kind)
+    path = tmp_path / "store.db"
+    with FaissStore.open(path, INDEX, **options) as store:
+        fill(store, range(ITEMS))
+        answers(store)
+        attempt = failures = 0
+        while failures == attempt:
+            attempt += 1
+            wanted = event(store, path, attempt)
+            try:
+                with reads.failing(attempt):
+                    ask(store, **wanted)
+            except StoreUnavailableError:
+                failures += 1
+            given = answers(store)
+            with FaissStore.open(path, INDEX, **options) as fresh:
+                assert given == answers(fresh), f"after read {attempt} failed"
+    assert failures >= 4, "there were reads that could fail"
+
+
+def test_a_read_that_fails_while_the_store_closes_costs_its_snapshot_only(tmp_path, monkeypatch, reads):
+    monkeypatch.setattr(vectors, "SNAPSHOT_VECTORS", 5)
+    path = tmp_path / "store.db"
+    for attempt in range(1, 5):
+        store = FaissStore.open(path, INDEX)
+        fill(store, range(attempt * 100, attempt * 100 + ITEMS))
+        expected = answers(store)
+        with reads.failing(attempt):
+            store.close()
+        with FaissStore.open(path, INDEX) as again:
+            assert answers(again) == expected
+
+
+def test_a_thread_that_waited_while_another_failed_gets_everything(tmp_path, reads):
+    with FaissStore.open(tmp_path / "store.db", INDEX) as store:
+        fill(store, range(ITEMS))
+        expected = answers(store)
+        cached = next(iter(store._search.cache._namespaces.values()))  # what the other thread holds meanwhile
+        fill(store, [ITEMS])
+        with reads.failing(5), pytest.raises(StoreUnavailableError):
+            ask(store)
+        assert store._search.cache.size == 0
+        assert cached.size == 0, "emptied in place"
+        assert len(answers(store)[0]) == len(expected[0]) + 1
