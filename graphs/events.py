@@ -49,6 +49,12 @@ class PromptReport(NamedTuple):
     fidelity: JSON | None = None
 
 
+class NodeStart(NamedTuple):
+    """A node begins."""
+
+    node: str
+
+
 class NodeEnd(NamedTuple):
     """A node has finished; its writes are in the checkpoint or are about to be.
 
@@ -61,7 +67,7 @@ class NodeEnd(NamedTuple):
     spoke: bool = False
 
 
-Event = ReplyPiece | DiceRoll | Notice | Memories | PromptReport | NodeEnd
+Event = ReplyPiece | DiceRoll | Notice | Memories | PromptReport | NodeStart | NodeEnd
 
 
 async def read_stream(stream: AsyncIterator[Any]) -> AsyncGenerator[Event]:
@@ -82,6 +88,8 @@ async def read_stream(stream: AsyncIterator[Any]) -> AsyncGenerator[Event]:
                     yield event
         elif isinstance(payload, dict) and isinstance(payload.get("prompt"), list):
             yield PromptReport(str(payload.get("node", "")), payload["prompt"], payload.get("fidelity"))
+        elif isinstance(payload, dict) and isinstance(payload.get("begins"), str):
+            yield NodeStart(payload["begins"])
 
 
 def _reply_pieces(payload: Any, streamed: set[str], speaking: set[str]) -> Iterator[ReplyPiece]:

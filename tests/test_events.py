@@ -2,7 +2,17 @@
 
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 
-from questbook.graphs.events import DiceRoll, Memories, NodeEnd, Notice, PromptReport, ReplyPiece, read_stream
+from questbook.graphs.events import (
+    STREAM_MODES,
+    DiceRoll,
+    Memories,
+    NodeEnd,
+    NodeStart,
+    Notice,
+    PromptReport,
+    ReplyPiece,
+    read_stream,
+)
 
 SPEAKS = {"langgraph_node": "run_quest", "speaks": "answers"}
 SILENT = {"langgraph_node": "update_state"}
@@ -55,3 +65,14 @@ async def test_the_prompt_is_reported_with_its_fidelity():
     assert await events_of(("custom", report), ("custom", {"prompt": "text"}), ("custom", "x")) == [
         PromptReport("run_quest", [{"section": "quest"}], {"turns": 2, "of": 3})
     ]
+
+
+async def test_each_node_says_when_it_begins(game):
+    await game.begin()
+    given = {"messages": [HumanMessage("I look around.")]}
+    stream = game.app.astream(given, game.config, context=game.settings, stream_mode=STREAM_MODES)
+    events = [event async for event in read_stream(stream) if isinstance(event, NodeStart | NodeEnd)]
+    expected = [
+        kind(node) for node in ("recall", "run_quest", "update_state", "remember") for kind in (NodeStart, NodeEnd)
+    ]
+    assert [(type(event), event.node) for event in events] == [(type(event), event.node) for event in expected]

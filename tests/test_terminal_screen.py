@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from questbook.graphs.events import DiceRoll, NodeEnd, Notice, ReplyPiece
+from questbook.graphs.events import DiceRoll, NodeEnd, NodeStart, Notice, ReplyPiece
 from questbook.graphs.terminal.screen import Screen, cleaned, dice_line, one_line, quoted, split_paragraphs
 
 ROLL = {
@@ -132,6 +132,28 @@ def test_a_live_turn_puts_down_every_word_once():
         < next(i for i, line in enumerate(stays) if "Stealth" in line)
         < stays.index("Nobody hears.")
     )
+
+
+def test_the_spinner_says_which_work_is_done():
+    screen, out = live()
+    reply = screen.reply()
+    waits = []
+    for event, expected in [
+        (NodeStart("recall"), "The dungeon master remembers…"),
+        (NodeStart("run_quest"), "The dungeon master thinks…"),
+        (DiceRoll(ROLL), None),
+        (NodeStart("roll_dice"), "The dice are rolling…"),
+        (NodeStart("some_node_of_an_app"), "The dice are rolling…"),
+        (NodeStart("update_state"), "Taking notes…"),
+        (NodeStart("reflect"), "Looking back on what happened…"),
+        (NodeStart("condense"), "Summing up older turns…"),
+    ]:
+        reply.show(event)
+        if expected:
+            waits.append((str(reply._spinner.text), expected))
+    reply.close()
+    assert all(shown == expected for shown, expected in waits), waits
+    assert "_" not in out.getvalue()
 
 
 def test_a_reply_higher_than_the_terminal_is_put_down_whole():

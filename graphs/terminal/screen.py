@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from questbook.graphs.events import DiceRoll, Event, NodeEnd, Notice, ReplyPiece
+from questbook.graphs.events import DiceRoll, Event, NodeStart, Notice, ReplyPiece
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -31,6 +31,21 @@ _LINE_ENDS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 # Characters that change the reading direction can make a line look different from what it holds.
 _OVERRIDES = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 _WITHIN = str.maketrans('“”"', "‘’'")
+
+
+_WORK = {
+    "recall": "{name} remembers…",
+    "build_character": "{name} thinks…",
+    "run_quest": "{name} thinks…",
+    "respond": "{name} thinks…",
+    "roll_dice": "The dice are rolling…",
+    "use_tools": "{name} looks it up…",
+    "update_state": "Taking notes…",
+    "remember": "Writing the turn to memory…",
+    "reflect": "Looking back on what happened…",
+    "condense": "Summing up older turns…",
+}
+"""What a person is waiting for, by the node that runs."""
 
 
 def cleaned(text: str) -> str:
@@ -234,7 +249,8 @@ class LiveReply:
         self._message: str | None = None
         self._text = ""
         self._live: Live = Live(console=console, transient=True, refresh_per_second=12)
-        self._wait(f"{name[:1].upper()}{name[1:]} thinks…")
+        self._name = f"{name[:1].upper()}{name[1:]}"
+        self._wait("Your message is sent…")
         self._live.start()
 
     def show(self, event: Event) -> None:
@@ -252,13 +268,12 @@ class LiveReply:
             self._finish_paragraph()
             self._console.print(f"⚅ {dice_line(event.roll)}", style=_dice_style(event.roll))
             self._console.print()
-            self._wait("The dice have fallen…")
         elif isinstance(event, Notice):
             self._finish_paragraph()
             self._console.print(one_line(str(event.notice.get("text", ""))), style="dim")
-        elif isinstance(event, NodeEnd) and event.spoke:
+        elif isinstance(event, NodeStart) and event.node in _WORK:
             self._finish_paragraph()
-            self._wait("Taking notes…")
+            self._wait(_WORK[event.node].format(name=self._name))
 
     def close(self) -> None:
         """Show the rest."""
@@ -278,7 +293,8 @@ class LiveReply:
     def _wait(self, text: str) -> None:
         from rich.spinner import Spinner
 
-        self._live.update(Spinner("dots", text, style="cyan"))
+        self._spinner = Spinner("dots", text, style="cyan")
+        self._live.update(self._spinner)
 
 
 class _Tail:

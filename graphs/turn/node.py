@@ -42,6 +42,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ARG002
         """Run the node in the caller's event loop."""
         runtime: Runtime[Any] = get_runtime()
+        runtime.stream_writer({"begins": self.name})  # what a person is waiting for
         return await self.function(input, runtime.override(context=self.context(runtime.context)))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
