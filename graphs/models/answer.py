@@ -22,9 +22,10 @@ from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
 from questbook.graphs.errors import ModelError
 from questbook.graphs.models.guard import Guard, GuardedModel, call_chunks
 from questbook.graphs.models.providers import explain
+from questbook.graphs.models.text_calls import DEEPEST, TextCallReader
 from questbook.notebooks.patch import is_deeper
+from questbook.types import JSON
 
-_DEEPEST = 20  # levels of a tool call's arguments; ours have four
 _QUOTED = 200  # characters that are kept of the arguments of a call that was cut
 
 
@@ -33,6 +34,7 @@ async def ask(
     messages: Sequence[BaseMessage],
     *,
     model_name: str,
+    tools: Sequence[JSON] = (),
     tags: Sequence[str] = (),
     timeout: float | None = None,  # noqa: ASYNC109 - it limits the wait for each piece, not the whole call
     guard: Guard | None = None,
@@ -40,12 +42,14 @@ async def ask(
     """Put one question to a model, for a node; its text reaches LangGraph's `messages` stream as the guard lets it.
 
     If the answer has neither text nor tool call, the question is put once more. Tool arguments that are not JSON, or
-    that break off, are never completed by guessing: such calls are in the answer's `invalid_tool_calls`.
+    that break off, are never completed by guessing: such calls are in the answer's `invalid_tool_calls`. A call of an
+    offered tool that came as text is one of the answer's calls, and not of its text.
 
     Args:
         model: A chat model, with or without tools bound.
         messages: The prompt.
         model_name: The model's name as the person set it, for error messages.
+        tools: The tools that are bound, in the OpenAI function format.
         tags: Tags of the run, which tell its stream from others.
         timeout: Seconds to wait for each piece of the answer, the provider's retries included. None: the model's own
             time-out, which counts for each try.
@@ -59,6 +63,7 @@ async def ask(
         ModelError: The model refused, failed, or said nothing twice.
     """
     guard = guard or Guard()
+    guard.offer(tools, spoken=TAG_NOSTREAM not in tags)
     for _ in range(2):
         answer = await _stream(model, list(messages), model_name, list(tags), timeout, guard)
         if answer.text.strip() or answer.tool_calls or answer.invalid_tool_calls:
@@ -105,7 +110,8 @@ async def _stream(
     if metadata.get("model_provider") == "openai" and not ended:
         raise ModelError(f"{model_name[:80]} broke off in the middle of the reply. Try again.")
     message = _strict(whole) if isinstance(whole, AIMessageChunk) else whole
-    return message if message.text == guard.text else message.model_copy(update={"content": guard.text})
+    message = message if message.text == guard.text else message.model_copy(update={"content": guard.text})
+    return _with_text_calls(message, guard.text_calls)
 
 
 def _ended(whole: AIMessage, guard: Guard) -> AIMessage:
@@ -118,6 +124,21 @@ def _ended(whole: AIMessage, guard: Guard) -> AIMessage:
         for call in call_chunks(whole)
     ]
     return AIMessage("", id=whole.id, invalid_tool_calls=broken, **kept)
+
+
+def _with_text_calls(answer: AIMessage, reader: TextCallReader) -> AIMessage:
+    """Return the answer with the calls that came as text; a call that was also made properly is not made twice."""
+    if not reader.calls:
+        return answer
+    calls, broken = reader.tool_calls()
+    made = [(call["name"], call["args"]) for call in answer.tool_calls]
+    new = [call for call in calls if (call["name"], call["args"]) not in made]
+    update = {
+        "content": answer.text.strip(),
+        "tool_calls": [*answer.tool_calls, *new],
+        "invalid_tool_calls": [*answer.invalid_tool_calls, *broken],
+    }
+    return answer.model_copy(update=update)
 
 
 def _strict(whole: AIMessageChunk) -> AIMessage:
@@ -133,8 +154,8 @@ def _strict(whole: AIMessageChunk) -> AIMessage:
             arguments = json.loads(piece["args"] or "{}", strict=False)
             if not isinstance(arguments, dict):
                 raise TypeError(f"expected a JSON object, got {type(arguments).__name__}")
-            if is_deeper(arguments, _DEEPEST):
-                raise ValueError(f"nested more than {_DEEPEST} levels deep")
+            if is_deeper(arguments, DEEPEST):
+                raise ValueError(f"nested more than {DEEPEST} levels deep")
         except (ValueError, TypeError, RecursionError) as error:
             broken.append(invalid_tool_call(name=piece["name"], args=piece["args"], id=piece["id"], error=str(error)))
         else:

@@ -15,6 +15,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import Field
 
+from questbook.graphs.models.text_calls import TextCallReader
+from questbook.types import JSON
+
 LONGEST = 200_000
 """Characters that an answer may have which no person reads: notes, a summary."""
 LENGTH = "length"
@@ -62,6 +65,7 @@ class Guard:
         whole: Sum of what the model sent, the second time if it was asked anew; None before the first piece.
         text: What has left.
         problem: Why the answer was ended; "" if it came to its end by itself. `LENGTH` if it was too long.
+        text_calls: Reads the calls that came as text; they are no part of `text`, and checks do not see them.
     """
 
     def __init__(
@@ -75,6 +79,14 @@ class Guard:
         self.whole: Any = None
         self.text = ""
         self.problem = ""
+        self._tools: Sequence[JSON] = ()
+        self._spoken = True
+        self.offer((), spoken=True)
+
+    def offer(self, tools: Sequence[JSON], *, spoken: bool) -> None:
+        """Say which tools are offered, whose calls may come as text, and whether a person reads the answer."""
+        self._tools, self._spoken = tools, spoken
+        self.text_calls = TextCallReader(tools, spoken=spoken)
 
     async def stream(
         self, model: Runnable[Any, Any], messages: Sequence[BaseMessage], config: RunnableConfig
@@ -103,7 +115,8 @@ class Guard:
     async def _answer(
         self, model: Runnable[Any, Any], messages: Sequence[BaseMessage], config: RunnableConfig
     ) -> AsyncGenerator[str]:
-        self.whole, text, left, arguments = None, "", 0, 0
+        self.whole, text, left, size = None, "", 0, 0
+        self.offer(self._tools, spoken=self._spoken)
         room = max(0, self.limit - len(self.text))
         # To close the generator is to close the connection: the model stops writing.
         async with aclosing(cast("AsyncGenerator[Any]", model.astream(list(messages), config=config))) as pieces:
@@ -111,13 +124,14 @@ class Guard:
                 self.whole = piece if self.whole is None else self.whole + piece
                 if not isinstance(piece, AIMessage):
                     return
-                text += piece.text
-                arguments += sum(len(call.get("args") or "") for call in call_chunks(piece))
-                verdict = self._judge(text, left, len(text) + arguments, room)
+                text += self.text_calls.feed(piece.text)
+                size += len(piece.text) + sum(len(call.get("args") or "") for call in call_chunks(piece))
+                verdict = self._judge(text, left, size, room)
                 yield self._leave(text[left : verdict.safe])
                 left, self.problem = verdict
                 if self.problem:
                     return
+        text += self.text_calls.end()
         verdict = self._judge(text, left, 0, room, ended=True)
         self.problem = verdict.problem
         if verdict.safe > left:

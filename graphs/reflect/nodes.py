@@ -236,7 +236,7 @@ async def _ask(prompt: list[BaseMessage], tool: JSON, context: Context) -> _Answ
     """
     name = tool["function"]["name"]
     model = (await chat_model(context)).bind_tools([tool])
-    reply = await ask(model, prompt, model_name=context.model, tags=[TAG_NOSTREAM])
+    reply = await ask(model, prompt, model_name=context.model, tools=[tool], tags=[TAG_NOSTREAM])
     calls = calls_of(reply)
     readable = [call.args for call in calls if call.name == name and not call.problem]
     if calls and not readable:

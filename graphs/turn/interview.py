@@ -69,7 +69,8 @@ async def interview(
         ModelError: The model failed or said nothing. The person's message is kept; the turn can be run again.
     """
     settings = runtime.context
-    model = bind_tools(await chat_model(settings), [page.tool()], settings)
+    tools = [page.tool()]
+    model = bind_tools(await chat_model(settings), tools, settings)
     messages, notices = list[AnyMessage](), list[JSON]()
     spoke, missing = False, page.missing
     for _ in range(_ROUNDS):
@@ -80,6 +81,7 @@ async def interview(
             model,
             prompt.messages,
             model_name=settings.model,
+            tools=tools,
             tags=[TAG_NOSTREAM] if spoke else [],
             timeout=settings.model_timeout,
             guard=guard,

@@ -72,11 +72,12 @@ async def _take_notes(
     pages: Sequence[PageT], prompt: Sequence[BaseMessage], settings: Settings, other_tools: Sequence[JSON]
 ) -> Notes[PageT]:
     others = {tool["function"]["name"] for tool in other_tools}
-    model = bind_tools(await chat_model(settings), [*(page.tool() for page in pages), *other_tools], settings)
+    tools = [*(page.tool() for page in pages), *other_tools]
+    model = bind_tools(await chat_model(settings), tools, settings)
     edited, remarks, other_calls = list(pages), list[str](), list[Call]()
     problems, refused = list[str](), set[str]()
     for _ in range(_ATTEMPTS):
-        reply = await ask(model, prompt, model_name=settings.model, tags=[TAG_NOSTREAM])
+        reply = await ask(model, prompt, model_name=settings.model, tools=tools, tags=[TAG_NOSTREAM])
         edits = edit_pages(edited, reply, other_tools=others, stored=pages)
         edited, problems, refused = edits.pages, edits.problems, edits.refused
         remarks += edits.notes

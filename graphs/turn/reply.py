@@ -111,7 +111,8 @@ async def reply(
     runtime.stream_writer(prompt.report(node, state.turn))
     model = bind_tools(await chat_model(context), tools, context)
     guard = Guard(context.max_reply_chars)
-    message = await ask(model, prompt.messages, model_name=context.model, timeout=context.model_timeout, guard=guard)
+    name, timeout = context.model, context.model_timeout
+    message = await ask(model, prompt.messages, model_name=name, tools=tools, timeout=timeout, guard=guard)
     if calls_of(message) and tool_rounds(state) >= most_rounds:
         if not message.text.strip():
             raise ModelError(f"{context.model} keeps calling tools and tells nothing. Try the turn again.")

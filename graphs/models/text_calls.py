@@ -1,0 +1,310 @@
+"""Calls of tools that a model wrote as text, as local models do; they are read where they fit a tool that was offered.
+
+In marked text nothing but calls can stand, so a person never sees it:
+
+    <tool_call>{"name": …, "arguments": {…}}</tool_call>      Hermes, Qwen
+    <function=NAME>{…}</function>                             Llama 3.1
+    <|python_tag|>{"name": …, "parameters": {…}}              Llama 3
+    [TOOL_CALLS] [{"name": …, "arguments": {…}}]              Mistral; newer: [TOOL_CALLS]NAME[ARGS]{…}
+
+JSON in a fence or at the beginning of a line may be meant for the person, who can have asked for an example. It counts
+if it names an offered tool and ends the answer, or if it is the whole answer and has the fields of just one tool. In
+an answer that no person reads it counts wherever it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import InvalidToolCall, ToolCall
+from langchain_core.messages.tool import invalid_tool_call, tool_call
+
+from questbook.notebooks.patch import is_deeper
+from questbook.types import JSON
+
+DEEPEST = 20
+"""Levels of a tool call's arguments; ours have four."""
+
+_LONGEST = 100_000  # characters of a block of calls; what is longer is text
+_LONGEST_OPENING = 120  # characters from a marker to the JSON behind it
+_FENCE = "```"
+_OPENERS = ("<tool_call>", "<|tool_call|>", "<function=", "<|python_tag|>", "[TOOL_CALLS]", _FENCE)
+_CLOSERS = ("</tool_call>", "<|/tool_call|>", "</function>", "<|eom_id|>", "<|eot_id|>", _FENCE)
+_OPENING = re.compile(
+    r"<tool_call>|<\|tool_call\|>|<\|python_tag\|>|<function=(?P<llama>[\w.-]+)>"
+    r"|\[TOOL_CALLS\](?:\s*(?P<mistral>[\w.-]+)\s*(?:\[CALL_ID\]\s*[\w-]+\s*)?(?:\[ARGS\])?)?|```[\w-]*"
+)
+_MISTRAL_PARTS = ("[CALL_ID]", "[ARGS]")
+_CANDIDATE = re.compile(r"[<`\[{]")
+_FIRST_KEY = re.compile(r'(?:\[\s*)?\{\s*"([^"\\]*)"')
+_BEFORE_KEY = re.compile(r'(?:\[\s*)?(?:\{\s*(?:"[^"\\]*)?)?$')
+_TOOL_NAME = re.compile(r'"(?:name|tool|tool_name|function)"\s*:\s*"([\w.-]+)"')
+_NAMES = ("name", "tool", "tool_name", "function")
+_ARGUMENTS = ("arguments", "parameters", "args", "input")
+_WRAPPERS = frozenset({*_NAMES, *_ARGUMENTS, "type", "id", "tool_calls"})
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list,
+}  # fmt: skip
+
+
+class _Block(NamedTuple):
+    """The text at the beginning of what is held: its length, and the calls in it; None if it is only text."""
+
+    length: int
+    calls: list[tuple[str, Any]] | None = None
+
+
+class TextCallReader:
+    """Reads an answer's text as it comes; text is held back only while it may still become a call.
+
+    Attributes:
+        calls: Name and arguments of each call that was read; arguments that are no JSON are their text. Marked text may
+            also name a tool that was not offered; the caller refuses that.
+    """
+
+    def __init__(self, tools: Sequence[JSON], *, spoken: bool) -> None:
+        """Prepare for one answer.
+
+        Args:
+            tools: The tools that were offered, in the OpenAI function format. Without any, all text is text.
+            spoken: Whether a person reads the answer.
+        """
+        self.calls: list[tuple[str, Any]] = []
+        self._schemas: dict[str, JSON] = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
+        self._fields = {field for schema in self._schemas.values() for field in schema.get("properties", {})}
+        self._spoken = spoken
+        self._held = ""
+        self._values: _Values | None = None  # those of the block with which `_held` begins
+        self._at_line_start, self._said = True, False
+
+    def feed(self, text: str) -> str:
+        """Take the next piece; return the text that is certainly no part of a call."""
+        self._held += text
+        return "".join(self._released(last=False))
+
+    def end(self) -> str:
+        """Take note that nothing more comes; return the text that is left."""
+        return "".join(self._released(last=True))
+
+    def tool_calls(self) -> tuple[list[ToolCall], list[InvalidToolCall]]:
+        """Return the calls as LangChain has them, and those whose arguments are no JSON object."""
+        calls, broken = list[ToolCall](), list[InvalidToolCall]()
+        for name, arguments in self.calls:
+            identity, problem = f"call_{uuid.uuid4().hex[:24]}", ""
+            if isinstance(arguments, str):
+                try:
+                    arguments = json.loads(arguments or "{}", strict=False)
+                except (ValueError, RecursionError) as error:
+                    problem = str(error)
+            if not problem and not isinstance(arguments, dict):
+                problem = f"expected a JSON object, got {type(arguments).__name__}"
+            if not problem and is_deeper(arguments, DEEPEST):
+                problem = f"nested more than {DEEPEST} levels deep"
+            if problem:
+                broken.append(invalid_tool_call(name=name, args=str(arguments), id=identity, error=problem))
+            else:
+                calls.append(tool_call(name=name, args=arguments, id=identity))
+        return calls, broken
+
+    def _released(self, *, last: bool) -> Iterator[str]:
+        while self._held:
+            if self._values is None:
+                yield self._take(self._next_start())
+            if not self._held:
+                return
+            block = self._read_block(last=last)
+            if block is None and len(self._held) <= _LONGEST:
+                return
+            length, calls = block or _Block(len(self._held))
+            text = self._take(length)
+            self._values = None
+            if calls is None:
+                self._said = True
+                yield text
+            else:
+                self.calls += calls
+
+    def _take(self, length: int) -> str:
+        text, self._held = self._held[:length], self._held[length:]
+        self._at_line_start = self._begins_line(text, len(text))
+        if self._values is None:
+            self._said = self._said or bool(text.strip())
+        return text
+
+    def _begins_line(self, text: str, at: int) -> bool:
+        """Whether only blanks come before a place in its line."""
+        while at and text[at - 1] in " \t":
+            at -= 1
+        return text[at - 1] == "\n" if at else self._at_line_start
+
+    def _next_start(self) -> int:
+        """Return where the first text begins that is, or may become, a block of calls."""
+        if not self._schemas:
+            return len(self._held)
+        for match in _CANDIDATE.finditer(self._held):
+            start = match.start()
+            begins = match[0] in "{[" and self._begins_line(self._held, start)
+            if begins or _is_or_becomes(self._held[start : start + _LONGEST_OPENING], _OPENERS):
+                return start
+        return len(self._held)
+
+    def _read_block(self, *, last: bool) -> _Block | None:
+        """Read the block with which the held text begins; None while its end has not come."""
+        held = self._held
+        opening = _OPENING.match(held[:_LONGEST_OPENING])
+        if not opening and not last and _is_or_becomes(held, _OPENERS) and len(held) < _LONGEST_OPENING:
+            return None
+        marked = bool(opening) and not held.startswith(_FENCE)
+        name = (opening["llama"] or opening["mistral"] or "") if opening else ""
+        body = opening.end() if opening else 0
+        rest = held[body : body + _LONGEST_OPENING].lstrip()
+        if not rest.startswith(("{", "[")) or (name and _is_or_becomes(rest, _MISTRAL_PARTS)):
+            waits = bool(opening) and len(held) < _LONGEST_OPENING and rest[:1] in ("", "[")
+            return None if waits and not last else _Block(max(body, 1))
+        if not marked and self._values is None:
+            key = _FIRST_KEY.match(rest)
+            if not (key and self._may_begin_call(key[1])) and (key or last or not _BEFORE_KEY.match(rest)):
+                return _Block(max(body, 1))
+            if not key:
+                return None
+        values = self._values = self._values or _Values(body)
+        values.read(held)
+        behind = held[values.at :]
+        closer = next((closer for closer in _CLOSERS if behind.startswith(closer)), "")
+        if not last and not closer and (values.unfinished or _is_or_becomes(behind, _CLOSERS)):
+            return None
+        end = values.at + len(closer) if closer else len(held) if values.unfinished else values.end
+        calls = self._calls_in(values, held, marked=marked, name=name)
+        if calls and not marked and self._spoken:
+            after = held[end:].strip()
+            if not after and not last:
+                return None
+            if after and after[0] not in "<`[{":
+                calls = None
+        return _Block(end, calls)
+
+    def _may_begin_call(self, key: str) -> bool:
+        return key in _WRAPPERS or key in self._schemas or (key in self._fields and self._may_be_bare())
+
+    def _may_be_bare(self) -> bool:
+        return not (self._spoken and self._said)
+
+    def _calls_in(self, values: _Values, held: str, *, marked: bool, name: str) -> list[tuple[str, Any]] | None:
+        calls = list[tuple[str, Any]]()
+        unread = [held[values.begin :]] if values.unfinished and values.begin >= 0 else []
+        for text in [*values.texts, *unread]:
+            try:
+                value: Any = json.loads(text, strict=False)
+            except (ValueError, RecursionError):
+                named = name or next((match[1] for match in _TOOL_NAME.finditer(text)), "")
+                read = [(named, text)] if marked or named in self._schemas else []
+            else:
+                read = [(name, value)] if name else self._named(value) or self._bare(value)
+                if not read and marked:
+                    read = [_unknown(value)]
+            if not read:
+                return None
+            calls += read
+        return calls or None
+
+    def _named(self, value: Any) -> list[tuple[str, Any]]:
+        """Return the calls in a value that names offered tools; [] if it does not."""
+        if isinstance(value, Mapping) and isinstance(value.get("tool_calls"), list):
+            value = value["tool_calls"]
+        if isinstance(value, list):
+            parts = [self._named(part) for part in value]
+            return [call for part in parts for call in part] if all(parts) else []
+        if not isinstance(value, Mapping):
+            return []
+        if isinstance(value.get("function"), Mapping):
+            return self._named(value["function"])
+        if value and all(name in self._schemas and isinstance(part, dict | list) for name, part in value.items()):
+            return list(value.items())
+        name, arguments = _unknown(value)
+        return [(name, arguments)] if name in self._schemas else []
+
+    def _bare(self, value: Any) -> list[tuple[str, Any]]:
+        """Return the call of the one tool whose fields a value has; [] if there is none, or more than one."""
+        if not isinstance(value, Mapping) or not self._may_be_bare():
+            return []
+        fitting = [name for name, schema in self._schemas.items() if _fits(value, schema)]
+        return [(fitting[0], value)] if len(fitting) == 1 else []
+
+
+class _Values:
+    """JSON values one behind the other, found as their text comes; each character is looked at once.
+
+    Attributes:
+        at: Place up to which the text was read; from there something else begins, or nothing has come yet.
+        begin: Where the last value begins; -1 if there is none.
+        end: Where the last complete value ends.
+        texts: The complete values, as text.
+        unfinished: Whether a value is open, or another one may follow.
+    """
+
+    def __init__(self, at: int) -> None:
+        self.at, self.begin, self.end = at, -1, at
+        self.texts: list[str] = []
+        self.unfinished = True
+        self._depth, self._quoted, self._escaped = 0, False, False
+
+    def read(self, text: str) -> None:
+        """Read on in a text that has grown."""
+        while self.at < len(text):
+            character = text[self.at]
+            if self._depth == 0 and not (character in "{[" or character.isspace() or character in ",;"):
+                self.unfinished = False
+                return
+            if self._depth == 0 and character in "{[":
+                self.begin = self.at
+            self.at += 1
+            if self._quoted:
+                self._quoted = self._escaped or character != '"'
+                self._escaped = character == "\\" and not self._escaped
+            elif character == '"':
+                self._quoted = self._depth > 0
+            else:
+                self._depth += (character in "{[") - (character in "}]" and self._depth > 0)
+                if self._depth == 0 and character in "}]":
+                    self.end = self.at
+                    self.texts.append(text[self.begin : self.end])
+                    self.begin = -1
+
+
+def _unknown(value: Any) -> tuple[str, Any]:
+    """Return what a value gives as a tool's name and arguments, whatever tool that is; "" without a name."""
+    if not isinstance(value, Mapping):
+        return "", json.dumps(value)
+    name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), "")
+    arguments = next((value[key] for key in _ARGUMENTS if isinstance(value.get(key), dict | str)), None)
+    if arguments is None:
+        arguments = {key: part for key, part in value.items() if key not in (*_NAMES, *_ARGUMENTS, "type", "id")}
+    return name, arguments
+
+
+def _fits(value: Mapping[str, Any], schema: JSON) -> bool:
+    """Whether an object has the fields of a schema, of the right types, as far as its first level says."""
+    fields: JSON = schema.get("properties", {})
+    known = [name for name in value if name in fields]
+    return (
+        2 * len(known) > len(value)  # a page that is sent back whole also has fields that belong to code
+        and set(schema.get("required", [])) <= set(known)
+        and all(_has_type(value[name], fields[name]) for name in known)
+    )
+
+
+def _has_type(value: Any, schema: JSON) -> bool:
+    options = schema.get("anyOf") or [schema]
+    return any(
+        value is None if option.get("type") == "null" else isinstance(value, _TYPES.get(option.get("type", ""), object))
+        for option in options
+    )
+
+
+def _is_or_becomes(text: str, wanted: Sequence[str]) -> bool:
+    """Whether a text begins with one of the words, or is the beginning of one."""
+    return any(text.startswith(word) or word.startswith(text) for word in wanted)

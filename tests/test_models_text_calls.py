@@ -1,0 +1,234 @@
+"""Calls of tools that came as text: read where they fit, held back from the stream only while they may be calls."""
+
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
+from scripted import say
+
+from questbook import StateNotebook
+from questbook.graphs.companion.tools import TOOLS
+from questbook.graphs.dungeon_master.nodes.roll_dice import ROLL_DICE
+from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
+from questbook.graphs.models.text_calls import TextCallReader
+from questbook.memory.facts.fact import facts_tool
+
+NOTING = [StateNotebook.tool(), facts_tool()]
+ROLL = '{"expression": "1d20+3", "reason": "Stealth"}'
+NAMED = f'{{"name": "roll_dice", "arguments": {ROLL}}}'
+SHAPES = [
+    f"```json\n{NAMED}\n```",
+    f"```\n{NAMED}\n```",
+    f"<tool_call>\n{NAMED}\n</tool_call>",
+    f"<tool_call>{NAMED}",
+    f"<|python_tag|>{NAMED.replace('arguments', 'parameters')}<|eom_id|>",
+    NAMED.replace("arguments", "parameters"),
+    f"<function=roll_dice>{ROLL}</function>",
+    f"[TOOL_CALLS] [{NAMED}]",
+    f"[TOOL_CALLS]roll_dice[ARGS]{ROLL}",
+    f"[TOOL_CALLS]roll_dice[CALL_ID]a1b2c3d4e[ARGS]{ROLL}",
+    f'{{"type": "function", "function": {{"name": "roll_dice", "arguments": {ROLL}}}}}',
+    f'{{"tool_calls": [{NAMED}]}}',
+    f'{{"roll_dice": {ROLL}}}',
+]
+
+
+def read(text, tools, *, spoken, size=7):
+    """Read a text that comes in pieces; return what is no call, the calls, and those that cannot be read."""
+    reader = TextCallReader(tools, spoken=spoken)
+    shown = [reader.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    return ("".join([*shown, reader.end()]), *reader.tool_calls())
+
+
+def calls(text, tools, *, spoken=False):
+    return [(made["name"], made["args"]) for made in read(text, tools, spoken=spoken)[1]]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("before", ["", "You creep along the wall.\n\n"])
+def test_each_shape_is_a_call_and_no_text(shape, before):
+    for spoken in (True, False):
+        text, [made], _ = read(before + shape, [ROLL_DICE], spoken=spoken)
+        assert text == before
+        assert (made["name"], made["args"]) == ("roll_dice", {"expression": "1d20+3", "reason": "Stealth"})
+        assert made["id"]
+
+
+def test_arguments_alone_are_a_call_of_the_one_tool_whose_fields_they_have():
+    assert calls('```json\n{"gold": 3}\n```', NOTING) == [("StateNotebook", {"gold": 3})]
+    assert calls('{"facts": {"mill": "burnt"}}', NOTING) == [("StateNotebook", {"facts": {"mill": "burnt"}})]
+    assert calls('{"facts": [{"text": "The mill burnt."}]}', NOTING) == [
+        ("Facts", {"facts": [{"text": "The mill burnt."}]})
+    ]
+    assert calls('{"gold": 3, "weather": "rain", "mood": "bad"}', NOTING) == []
+    assert calls('{"gold": "three"}', NOTING) == []
+    assert calls(f"I see.\n{ROLL}", [ROLL_DICE], spoken=True) == [], "not the whole answer"
+
+
+def test_several_calls_come_in_their_order():
+    both = [("StateNotebook", {"gold": 1}), ("Facts", {"facts": []})]
+    one, two = (
+        '{"name": "StateNotebook", "arguments": {"gold": 1}}',
+        '{"name": "Facts", "arguments": "{\\"facts\\": []}"}',
+    )
+    assert calls(f"<tool_call>{one}</tool_call>\n<tool_call>{two}</tool_call>", NOTING) == both
+    assert calls(f"{one}; {two}", NOTING) == both
+    assert calls(f"[TOOL_CALLS][{one}, {two}]", NOTING) == both
+    assert calls(f"Here:\n```json\n[{one},\n{two}]\n```\nThat is all.", NOTING) == both
+    assert calls('{"StateNotebook": {"gold": 1}, "Facts": {"facts": []}}', NOTING) == both
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The safe says {"gold": 3}.',
+        "```python\nprint({})\n```",
+        '{"title": "My day", "done": true}',
+        "[She looks up.] A < b, `code`, {braces}.\n[2, 3]\n{}",
+        "<tool_call>ing it a day",
+        f"Write it so:\n```json\n{NAMED}\n```\nThen the dice roll.",
+    ],
+)
+def test_what_is_no_call_is_text_to_the_letter(text):
+    assert read(text, [ROLL_DICE], spoken=True) == (text, [], [])
+    assert read(text, [], spoken=True) == (text, [], [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>{'name': 'roll_dice'}</tool_call>",
+        f"<tool_call>{NAMED[:-5]}",
+        f"```json\n{NAMED[:-5]}",
+        "[TOOL_CALLS] [1]",
+    ],
+)
+def test_a_call_that_cannot_be_read_is_a_broken_call_and_no_words_to_the_person(text):
+    rest, made, [broken] = read(text, [ROLL_DICE], spoken=True)
+    assert (rest, made) == ("", [])
+    assert broken["error"]
+
+
+def test_marked_text_that_names_another_tool_is_left_to_the_machine_to_refuse():
+    assert calls('<tool_call>{"name": "fly", "arguments": {}}</tool_call>', [ROLL_DICE], spoken=True) == [("fly", {})]
+
+
+SCRAPS = [
+    "The door opens. ",
+    "\n",
+    "{",
+    "[",
+    "`",
+    "```",
+    "<",
+    "<tool_call>",
+    "[TOOL_CALLS]",
+    '{"name"',
+    '{"a": 1}',
+    "}",
+    '"',
+]
+PIECES = st.sampled_from([*SHAPES, *SCRAPS, ROLL])
+
+
+@given(st.lists(PIECES, max_size=6).map("".join), st.integers(1, 9), st.booleans())
+@example(SHAPES[9], 1, True)
+def test_an_answer_in_pieces_reads_as_the_whole(text, size, spoken):
+    (shown, *parts), (at_once, *whole) = (read(text, [ROLL_DICE], spoken=spoken, size=n) for n in (size, 10_000))
+    assert shown == at_once
+    assert [[(made["name"], made["args"]) for made in kind] for kind in parts] == [
+        [(made["name"], made["args"]) for made in kind] for kind in whole
+    ]
+    if not parts[0] and not parts[1]:
+        assert shown == text
+
+
+def test_text_is_held_back_only_while_it_may_be_a_call():
+    reader = TextCallReader([ROLL_DICE], spoken=True)
+    said = "[She looks up.] `Yes`, she says, a < b.\n```text\nA map.\n```\n{no call}"
+    shown = 0
+    for position, letter in enumerate(said, 1):
+        shown += len(reader.feed(letter))
+        assert position - shown <= len("```text\n")
+
+
+@pytest.mark.parametrize(
+    "worst", ["{", "\n{", "[", "`", "<", "<tool_call>{", '{"name": "', "```json\n", "[TOOL_CALLS]", '{"a":', " "]
+)
+def test_the_worst_text_is_read_in_linear_time(worst):
+    begin = time.perf_counter()
+    read(worst * (300_000 // len(worst)), TOOLS, spoken=True, size=500)
+    assert time.perf_counter() - begin < 10
+
+
+# Through the machines
+
+
+async def streamed(game, words):
+    """Play a turn; return the words of the reply that a door would show."""
+    stream = game.app.astream(
+        {"messages": [HumanMessage(words)]}, game.config, context=game.settings, stream_mode=STREAM_MODES
+    )
+    return "".join([event.text async for event in read_stream(stream) if isinstance(event, ReplyPiece)])
+
+
+@pytest.mark.parametrize("shape", [shape.replace("arguments", "parameters") for shape in SHAPES[:7]])
+async def test_the_player_sees_the_reply_and_never_the_call(game, shape):
+    await game.begin()
+    game.model.queue("quest", say(f"You creep along.\n{shape}"), say("Nobody hears you."))
+    assert (await streamed(game, "I sneak")).replace("\n", "") == "You creep along.Nobody hears you."
+    assert [roll["expression"] for roll in game.values["rolls"]] == ["1d20+3"]
+    assert not any("roll_dice" in message.text for message in game.values["messages"])
+
+
+async def test_a_reply_that_comes_whole_shows_no_call_either(game):
+    await game.begin()
+    game.model.disable_streaming = True
+    game.model.queue("quest", say(f"<tool_call>{NAMED}</tool_call>"), say("Nobody hears you."))
+    assert await streamed(game, "I sneak") == "Nobody hears you."
+
+
+async def test_a_reply_that_only_looks_like_a_call_reaches_the_player_whole(game):
+    await game.begin()
+    told = 'The sign says:\n{"welcome": "to <b> the ```Bent``` Nail"}\n[Nobody looks up.]'
+    game.model.queue("quest", say(told))
+    assert await streamed(game, "I read the sign") == told == game.reply
+
+
+async def test_other_streams_of_langgraph_have_the_reply_once(game):
+    await game.begin()
+    game.model.queue("quest", say("One two three."))
+    events = game.app.astream_events(
+        {"messages": [HumanMessage("go")]}, game.config, context=game.settings, version="v2", stream_mode="messages"
+    )
+    parts = [event["data"]["chunk"] async for event in events if event["event"] == "on_chain_stream"]
+    parts = [part[0] for part in parts if isinstance(part, tuple) and part[1]["langgraph_node"] == "run_quest"]
+    assert "".join(part.text for part in parts) == "One two three."
+
+
+async def test_an_interview_that_answers_in_json_notes_it(game):
+    page = '{"name": "Mira", "ancestry": "halfling", "class": "rogue"}'
+    game.model.queue("interview", say(f"```json\n{page}\n```"), say("Where do you come from?"))
+    assert await streamed(game, "I'm Mira, a halfling rogue") == "Where do you come from?"
+    assert game.values["character"]["name"] == "Mira"
+
+
+async def test_the_companion_edits_its_memory_by_a_call_in_text(companion):
+    edit = '{"name": "core_memory_append", "arguments": {"label": "human", "content": "Called Ann."}}'
+    companion.model.queue("companion", say(f"Hello Ann!\n<tool_call>{edit}</tool_call>"))
+    await companion.say("I am Ann")
+    assert "Called Ann." in companion.values["core"]["sections"]["human"]["value"]
+    assert companion.values["messages"][-1].text == "Hello Ann!"
+
+
+async def test_a_reflection_in_text_is_one(eager):
+    from reflecting import tell
+
+    eager.model.queue("question", say('```json\n{"questions": ["Who burnt the mill?"]}\n```'))
+    eager.model.queue("conclude", say("nothing"))
+    await eager.begin()
+    facts = [{"text": f"{who} burnt the mill.", "importance": 9} for who in ("Oda", "Goran")]
+    await tell(eager, "I ask.", *facts)
+    assert eager.model.asked("conclude"), "the questions were read"
