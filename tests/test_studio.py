@@ -1,7 +1,7 @@
 """LangGraph's own development server runs the dungeon master, and Studio's API drives it."""
 
 import pytest
-from dev_server import say
+from dev_server import CONTEXT, say
 from langgraph_sdk.errors import APIStatusError
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
@@ -43,8 +43,9 @@ async def test_studio_from_schemas_to_restart(studio):
         thread["thread_id"], {"quest": {"inventory": {"silver key": 1}, "gold": 77}}, as_node="remember"
     )
     assert edited["checkpoint"]
-    for bad in ({"quest": {"gold": "much"}}, {"quest": {"treasure": 1}}, {"character": {"level": 99}}):
-        with pytest.raises(APIStatusError, match="was left as it is") as refused:
+    wrong = [{"messages": 5}, {"notices": "x"}, {"rolls": [1]}, {"turn": "x"}]
+    for bad in ({"quest": {"gold": "much"}}, {"quest": {"treasure": 1}}, {"character": {"level": 99}}, *wrong):
+        with pytest.raises(APIStatusError, match=r"was left as it is|xpected|got 'x'") as refused:
             await client.threads.update_state(thread["thread_id"], bad, as_node="remember")
         assert refused.value.status_code == 400
     values = (await client.threads.get_state(thread["thread_id"]))["values"]
@@ -53,6 +54,16 @@ async def test_studio_from_schemas_to_restart(studio):
     assert values["character"]["level"] == 1
     bag, _ = await say(client, thread, "inventory")
     assert "silver key" in bag
+
+    # A run's command is saved before its channel sees it; what does not fit is left out all the same.
+    for bad in ({"quest": {"gold": "x"}}, {"messages": 5}, {"notices": "x"}, {"rolls": [1]}):
+        await client.runs.wait(thread["thread_id"], "dungeon_master", command={"update": bad}, context=CONTEXT)
+    state = await client.threads.get_state(thread["thread_id"])
+    assert state["values"]["quest"]["gold"] == 77
+    assert len(await client.threads.get_history(thread["thread_id"], limit=100)) > 8
+    await say(client, thread, "I look at the key.")
+    notices = (await client.threads.get_state(thread["thread_id"]))["values"]["notices"]
+    assert [notice["node"] for notice in notices].count("edit") == 4
 
     # History, and a fork from it.
     history = await client.threads.get_history(thread["thread_id"], limit=100)

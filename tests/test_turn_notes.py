@@ -34,7 +34,9 @@ def test_the_reducer_takes_every_patch_that_the_notes_make(before, calls):
     for patch in calls:
         noted = _applied(noted, patch)
     assume(noted is not page)
-    reduced = patches(StateNotebook)(page.as_json(), noted.patch_from(page))
+    channel = patches(StateNotebook).from_checkpoint(page.as_json()).copy()
+    channel.update([noted.patch_from(page)])
+    reduced = channel.get()
     assert reduced == noted.as_json()
 
 

@@ -39,9 +39,11 @@ async def begin(state: AgentState, runtime: Runtime[Context]) -> JSON:
     pages = {name: page.load(channels.pop(name)) for name, page in state.PAGES.items() if name in channels}
     now = state.model_copy(update=channels | pages)
     patches = {name: getattr(now, name).patch_from(getattr(state, name)) for name in state.PAGES}
+    opened = open_turn(now, runtime)
     return {
         **channels,
-        **open_turn(now, runtime),
+        **opened,
+        "notices": [*channels.get("notices", []), *opened["notices"]],
         **{name: patch for name, patch in patches.items() if patch or not state.turn},  # JSON from the first turn on
         "mode": state.AGENT.mode(now).name,
         "recalled": None,

@@ -8,6 +8,7 @@ from pydantic import Field, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from questbook.graphs.agent.description import Agent
+from questbook.graphs.turn.channels import Last
 from questbook.graphs.turn.state import TurnInput, TurnState, patches
 from questbook.types import JSON
 
@@ -32,10 +33,10 @@ class AgentState(TurnState):
     """What the agent is made of."""
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted")
 
-    mode: str = ""
-    noted: dict[str, int] = Field(default_factory=dict)
-    seat: JSON = Field(default_factory=dict)
-    handover: str = ""
+    mode: Annotated[str, Last] = ""
+    noted: Annotated[dict[str, int], Last] = Field(default_factory=dict)
+    seat: Annotated[JSON, Last] = Field(default_factory=dict)
+    handover: Annotated[str, Last] = ""
 
     @property
     def may_leave(self) -> int:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langgraph.graph import MessagesState
 from langgraph.runtime import get_runtime
 from langgraph.types import Command
+from typing_extensions import TypedDict
 
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.errors import InputError
+from questbook.graphs.turn.channels import Checked
+from questbook.graphs.turn.state import reduce_messages
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
@@ -28,7 +30,7 @@ def keep_seats(current: JSON, new: JSON) -> JSON:
     return {**current, **new}
 
 
-class TeamState(MessagesState):
+class TeamState(TypedDict):
     """State of a parent graph; add a channel for each notebook that its agents share.
 
     Attributes:
@@ -36,7 +38,8 @@ class TeamState(MessagesState):
         seats: State of each agent's own conversation, by its name.
     """
 
-    seats: Annotated[dict[str, JSON], keep_seats]
+    messages: Annotated[list[AnyMessage], Checked(list, reduce_messages, list)]
+    seats: Annotated[dict[str, JSON], Checked(dict, keep_seats, dict)]
 
 
 def as_node(agent: Any) -> RunnableLambda[Any, Any]:

@@ -53,7 +53,8 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> JSON:
         return await memories_for(now, runtime)
 
     recalled = await exchanges.recall_or_notice(now.turn, memories())
-    return {**past, **opened, **recalled, "core": core.patch_from(before)}
+    notices = [*opened["notices"], *recalled["notices"]]
+    return {**past, **opened, **recalled, "core": core.patch_from(before), "notices": notices}
 
 
 async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:

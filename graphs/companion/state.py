@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from questbook.graphs.turn.channels import Last
 from questbook.graphs.turn.state import TurnState, patches
 from questbook.notebooks import CoreNotebook, Notebook
 from questbook.types import JSON
@@ -27,8 +28,8 @@ class CompanionState(TurnState):
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "archive_count", "opened_at")
 
     core: Annotated[CoreNotebook, patches(CoreNotebook)] = Field(default_factory=CoreNotebook)
-    archived: list[JSON] = Field(default_factory=list)
-    archive_count: int = 0
-    opened_at: str = ""
-    session: str = ""
-    away: str = ""
+    archived: Annotated[list[JSON], Last] = Field(default_factory=list)
+    archive_count: Annotated[int, Last] = 0
+    opened_at: Annotated[str, Last] = ""
+    session: Annotated[str, Last] = ""
+    away: Annotated[str, Last] = ""

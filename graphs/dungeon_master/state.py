@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from questbook.graphs.turn.channels import Last
 from questbook.graphs.turn.state import TurnState, keep_last, patches
 from questbook.memory.facts import marks
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
@@ -36,11 +37,11 @@ class DungeonState(TurnState):
     character: Annotated[CharacterNotebook, patches(CharacterNotebook)] = Field(default_factory=CharacterNotebook)
     quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
     rolls: Annotated[list[JSON], keep_last(_ROLLS_KEPT)] = Field(default_factory=list)
-    facts: list[JSON] = Field(default_factory=list)
-    unreflected: int = 0
-    reflection_told: str = ""
-    noted: JSON = Field(default_factory=dict)
-    noted_through: int = 0
+    facts: Annotated[list[JSON], Last] = Field(default_factory=list)
+    unreflected: Annotated[int, Last] = 0
+    reflection_told: Annotated[str, Last] = ""
+    noted: Annotated[JSON, Last] = Field(default_factory=dict)
+    noted_through: Annotated[int, Last] = 0
 
     @property
     def begun(self) -> bool:

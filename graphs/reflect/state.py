@@ -7,15 +7,10 @@ from typing import Annotated
 from langgraph.channels import UntrackedValue
 from pydantic import BaseModel, Field
 
+from questbook.graphs.turn.channels import Last
+from questbook.graphs.turn.state import keep_notices
 from questbook.memory.facts.reflection import Conclusions, Evidence
 from questbook.types import JSON
-
-_MAX_NOTICES = 10
-
-
-def keep_notices(current: list[JSON], new: list[JSON]) -> list[JSON]:
-    """Append notices; the last 10 stay."""
-    return [*current, *new][-_MAX_NOTICES:]
 
 
 class ReflectInput(BaseModel):
@@ -27,9 +22,9 @@ class ReflectInput(BaseModel):
         through: The last turn whose facts are all in the store; 0: the current one.
     """
 
-    timeline: list[tuple[str, int]] = Field(default_factory=list)
-    turn: int = 0
-    through: int = 0
+    timeline: Annotated[list[tuple[str, int]], Last] = Field(default_factory=list)
+    turn: Annotated[int, Last] = 0
+    through: Annotated[int, Last] = 0
 
 
 class ReflectState(ReflectInput):
@@ -53,8 +48,8 @@ class ReflectState(ReflectInput):
     questions: Annotated[list[str] | None, UntrackedValue] = None
     evidence: Annotated[list[Evidence] | None, UntrackedValue] = None
     concluded: Annotated[Conclusions | None, UntrackedValue] = None
-    pending: int = 0
-    failed: str = ""
-    reflected_through: int = 0
-    written: list[str] = Field(default_factory=list)
-    notices: Annotated[list[JSON], keep_notices] = Field(default_factory=list)
+    pending: Annotated[int, Last] = 0
+    failed: Annotated[str, Last] = ""
+    reflected_through: Annotated[int, Last] = 0
+    written: Annotated[list[str], Last] = Field(default_factory=list)
+    notices: Annotated[list[JSON], keep_notices()] = Field(default_factory=list)

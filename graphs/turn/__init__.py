@@ -2,7 +2,8 @@
 
 Read `state.py` first, then in the order of a turn:
 
-- `state`: the channels and their reducers; `patches` makes the reducer of a page.
+- `state`: the channels and their reducers; `patches` makes the channel of a page.
+- `channels`: what all channels have in common: a write that does not fit is left out.
 - `node`: `Node`, an async function as a step for async and sync callers; which nodes speak to the person.
 - `turn`: how a turn begins; notices; private turns.
 - `sessions`: a new thread goes on from the campaign's head.

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, cast
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import UntrackedValue
 from langgraph.graph.message import add_messages
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, model_validator
 
+from questbook.graphs.errors import InputError
+from questbook.graphs.turn.channels import Checked, Last, Refusal, refusals_in
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.notebooks import Notebook
 from questbook.types import JSON
 
 _NOTICES_KEPT = 10
+_NOTICE = {"turn": int, "node": str, "text": str}
 
 
-def patches(page: type[Notebook], *, bounded: bool = True) -> Callable[[Any, Any], JSON]:
-    """Make the reducer of a channel that holds a page: it applies RFC 7396 merge patches of any writer.
+_MESSAGES: TypeAdapter[list[AnyMessage]] = TypeAdapter(list[AnyMessage])
 
-    A patch that does not fit raises a NotebookError that names the field, and the page stays as it is.
+
+def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
+    """Make the channel of a page, which applies merge patches of any writer.
+
+    A state declares it as `Annotated[Page, patches(Page)]`.
+
+    If a patch (RFC 7396) does not fit, the page stays as it is. An edit by `update_state` raises a NotebookError that
+    names the field; a write that LangGraph has saved already is left out, with a line in the log.
 
     Args:
         page: The notebook's class.
@@ -31,22 +40,52 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Callable[[Any, Any
     def reduce(current: Any, patch: Any) -> JSON:
         return page.load(current).apply(patch, bounded=bounded).page.as_json()
 
-    return reduce
+    return Checked(page, reduce, page)
 
 
-def keep_last(most: int) -> Callable[[list[JSON], list[JSON]], list[JSON]]:
-    """Make the reducer of a list that grows: it appends, and keeps the last `most` entries."""
+def keep_last(most: int, fields: Mapping[str, type] | None = None) -> Checked:
+    """Make a channel for a list of JSON objects that grows: it appends, and keeps the last `most`.
 
-    def reduce(current: list[JSON], new: list[JSON]) -> list[JSON]:
+    Args:
+        most: Objects.
+        fields: What each object must have, by type.
+    """
+
+    def reduce(current: list[JSON], new: Any) -> list[JSON]:
+        if not isinstance(new, list):
+            raise InputError(f"Expected a list of objects, got {new!r:.80}.")
+        for entry in new:
+            if not isinstance(entry, dict):
+                raise InputError(f"Expected a list of objects, got {entry!r:.80} in it.")
+            for field, kind in (fields or {}).items():
+                if not isinstance(entry.get(field), kind):
+                    raise InputError(f"{field}: expected {kind.__name__}, got {entry.get(field)!r:.80}.")
         return [*current, *new][-most:]
 
-    return reduce
+    return Checked(list[JSON], reduce, list)
+
+
+def keep_notices() -> Checked:
+    """Make the channel `notices`, which keeps the last 10."""
+    return keep_last(_NOTICES_KEPT, _NOTICE)
 
 
 def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
-    """Add messages by id, as `add_messages` does; what players write is cleaned first, so that it can be stored."""
-    messages = [clean(message) for message in convert_to_messages(update if isinstance(update, list) else [update])]
-    return cast("list[AnyMessage]", add_messages(cast("Any", current), cast("Any", messages)))
+    """Add messages by id, as `add_messages` does; what players write is cleaned first, so that it can be stored.
+
+    Raises:
+        InputError: The update has something that is no message, or removes one that is not there.
+    """
+    try:
+        written = convert_to_messages(update if isinstance(update, list) else [update])
+        messages = [clean(message) for message in written]
+        _MESSAGES.validate_python([message for message in messages if message.type != "remove"])
+        return cast("list[AnyMessage]", add_messages(cast("Any", current), cast("Any", messages)))
+    except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(
+            f'messages: got {update!r:.80}; expected messages such as {{"role": "user", "content": "…"}}. {reason}'
+        ) from error
 
 
 def clean(message: BaseMessage) -> BaseMessage:
@@ -61,7 +100,7 @@ def clean(message: BaseMessage) -> BaseMessage:
 class TurnInput(BaseModel):
     """What a caller sends: the player's message."""
 
-    messages: Annotated[list[AnyMessage], reduce_messages] = Field(default_factory=list)
+    messages: Annotated[list[AnyMessage], Checked(list, reduce_messages, list)] = Field(default_factory=list)
 
 
 class TurnState(BaseModel):
@@ -89,17 +128,31 @@ class TurnState(BaseModel):
     BUFFER: ClassVar[BufferPolicy | None] = None
     """The buffer policy of an application that has one of its own; None: the one that the settings name."""
 
-    messages: Annotated[list[AnyMessage], reduce_messages] = Field(default_factory=list)
-    summary: str = ""
-    timeline: list[tuple[str, int]] = Field(default_factory=list)
+    messages: Annotated[list[AnyMessage], Checked(list, reduce_messages, list)] = Field(default_factory=list)
+    summary: Annotated[str, Last] = ""
+    timeline: Annotated[list[tuple[str, int]], Last] = Field(default_factory=list)
     recalled: Annotated[list[JSON] | None, UntrackedValue] = None
-    notices: Annotated[list[JSON], keep_last(_NOTICES_KEPT)] = Field(default_factory=list)
-    summarised_through: int = 0
-    remembered_through: int = 0
-    turn: int = 0
-    opened_by: str = ""
-    campaign: list[str] = Field(default_factory=list)
-    line: str = "main"
+    notices: Annotated[list[JSON], keep_notices()] = Field(default_factory=list)
+    summarised_through: Annotated[int, Last] = 0
+    remembered_through: Annotated[int, Last] = 0
+    turn: Annotated[int, Last] = 0
+    opened_by: Annotated[str, Last] = ""
+    campaign: Annotated[list[str], Last] = Field(default_factory=list)
+    line: Annotated[str, Last(str, "main")] = "main"
+
+    _refusals = PrivateAttr(default_factory=list[Refusal])
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        state = read(values)
+        state._refusals = refusals_in(values)
+        return state
+
+    @property
+    def refusals(self) -> list[Refusal]:
+        """What was written to the thread since its last checkpoint and did not fit."""
+        return list(self._refusals)
 
     @property
     def begun(self) -> bool:

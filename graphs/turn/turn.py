@@ -80,11 +80,16 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     _, messages = split_turns(state.messages, state.turn)[-1]
     opened_by = next(message.id or "" for message in messages if isinstance(message, HumanMessage))
     turn = state.turn + (opened_by != state.opened_by)
+    notices = [
+        notice(turn, "edit", f"A change of {channel!r} did not fit and was left out: nothing was changed.", reason)
+        for channel, reason in state.refusals
+    ]
     return {
         "turn": turn,
         "opened_by": opened_by,
         "timeline": [list(segment) for segment in extend(state.timeline, turn, _first_branch(runtime))],
         "campaign": [runtime.context.user, runtime.context.campaign],
+        "notices": [entry for entry in notices if entry not in state.notices],  # two nodes may open a turn
     }
 
 

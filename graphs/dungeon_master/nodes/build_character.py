@@ -48,7 +48,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         private=is_private(state),
     )
     # An empty patch of the quest: state holds JSON from the first turn on.
-    update: JSON = {**opened, "messages": messages, "notices": notices, "quest": {}}
+    update: JSON = {**opened, "messages": messages, "notices": [*opened["notices"], *notices], "quest": {}}
     if not page.complete:
         return update | {"character": page.patch_from(state.character)}
     messages[-1] = messages[-1].model_copy(update={"content": prompts.OPENING})

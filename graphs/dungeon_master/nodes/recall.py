@@ -40,7 +40,8 @@ _log = logging.getLogger(__name__)
 
 async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """Open the turn and recall for it; what a person changed on the character's page by hand takes effect here."""
-    opened, notices = open_turn(state, runtime), list[JSON]()
+    opened = open_turn(state, runtime)
+    notices: list[JSON] = opened["notices"]
     try:
         opened |= fill_sheet(state.character, state.character, state.quest)
     except NotebookError as error:

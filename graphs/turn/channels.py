@@ -1,0 +1,185 @@
+"""Channels that check what is written to them: a write that does not fit is left out, and the thread can still be read.
+
+LangGraph saves a write before its channel sees it, and gives it to the channel again whenever the thread is read. A
+channel that raised there would make the thread unreadable for ever. So these channels keep their value; the log says
+why, and so does a notice of the next turn. They raise where nothing has been saved yet: in the copy that LangGraph
+makes to show an edge what a node, or an edit by `update_state`, is about to write.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Any, NamedTuple, Self, get_origin
+
+from langgraph.channels import LastValue
+from langgraph.types import Overwrite
+from pydantic import TypeAdapter, ValidationError
+
+from questbook.graphs.errors import InputError
+
+_OVERWRITE = "__overwrite__"
+_log = logging.getLogger(__name__)
+
+
+class Refusal(NamedTuple):
+    """A write that was left out.
+
+    Attributes:
+        channel: The channel.
+        reason: What was written, and what was expected.
+    """
+
+    channel: str
+    reason: str
+
+
+class Checked(LastValue[Any]):
+    """A channel with a reducer, which raises to refuse a write.
+
+    Args:
+        typ: The type that nodes receive.
+        reduce: Makes the new value from the current one and a write; it changes neither.
+        empty: Makes the value before the first write; None: there is none.
+    """
+
+    __slots__ = ("_empty", "_reduce", "_refusals", "_saved")
+
+    def __init__(self, typ: Any, reduce: Callable[[Any, Any], Any], empty: Callable[[], Any] | None = None) -> None:
+        super().__init__(typ)
+        self._reduce, self._empty = reduce, empty
+        self._refusals: list[Refusal] = []
+        self._saved = True
+        if empty:
+            self.value = empty()
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        """Return the channel with a checkpoint's value, or its empty one."""
+        saved = LastValue[Any](self.typ).from_checkpoint(checkpoint)
+        channel = copy(self)
+        channel._refusals, channel._saved = [], True
+        channel.value = saved.value if saved.is_available() or not self._empty else self._empty()
+        return channel
+
+    def copy(self) -> Self:
+        """Return a copy that shows what would be written; it raises if a write does not fit."""
+        channel = copy(self)
+        channel._refusals, channel._saved = [], False
+        return channel
+
+    def get(self) -> Any:
+        """Return the value; `refusals_in` reads from it what was refused since the thread was loaded.
+
+        Raises:
+            EmptyChannelError: There is none yet.
+        """
+        value = super().get()
+        return _with_refusals(value, self._refusals) if self._refusals else value
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Apply each write that fits; return whether there was one.
+
+        Raises:
+            ValueError: A write does not fit, and this is a copy: nothing is saved. The message names the channel.
+        """
+        changed = False
+        for write in values:
+            try:
+                self.value, changed = self._after(write), True
+            except Exception as error:  # an application's notebook may raise anything, and the thread must open
+                reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+                if not self._saved:
+                    raise error if isinstance(error, ValueError) else InputError(f"{self.key}: {reason}") from error
+                _log.warning("A write to %s was refused: %s", self.key, reason)
+                self._refusals = [*self._refusals, Refusal(self.key, reason)]
+        return changed
+
+    def _after(self, write: Any) -> Any:
+        overwrites, value = _overwrite(write)
+        if overwrites:
+            return self._reduce(self._empty() if self._empty else None, value)
+        return self._reduce(self.value if self.is_available() else None, write)
+
+
+class Last(Checked):
+    """A channel that holds the last value that fits its type: `Annotated[int, Last]`.
+
+    Args:
+        typ: The type.
+        default: What the state has before the first write; None: the type's empty value.
+    """
+
+    __slots__ = ("_default",)
+
+    def __init__(self, typ: Any, default: Any = None) -> None:
+        adapter: TypeAdapter[Any] = TypeAdapter(typ)
+
+        def replace(_: Any, value: Any) -> Any:
+            try:
+                adapter.validate_python(value)
+            except ValidationError as error:
+                problem = error.errors(include_url=False)[0]
+                where = ".".join(map(str, (self.key, *problem["loc"])))
+                raise InputError(f"{where}: got {problem['input']!r:.80}. {problem['msg']}.") from error
+            return value
+
+        super().__init__(typ, replace)
+        self._default = (get_origin(typ) or typ)() if default is None else default
+
+    def get(self) -> Any:
+        """Return the value, or the default if there is none and it has to bring refusals along.
+
+        Raises:
+            EmptyChannelError: There is neither.
+        """
+        if self._refusals and not super().is_available():
+            return _with_refusals(self._default, self._refusals)
+        return super().get()
+
+    def is_available(self) -> bool:
+        """Whether there is something to read."""
+        return super().is_available() or bool(self._refusals)
+
+
+def refusals_in(values: Any) -> list[Refusal]:
+    """Return what the channels of a state refused since the thread was loaded.
+
+    Args:
+        values: The state's values, as LangGraph read them from its channels.
+    """
+    if not isinstance(values, Mapping):
+        return []
+    return [each for value in values.values() if isinstance(value, _Marked) for each in value.refusals]
+
+
+class _Marked:
+    """What a channel's value brings along to the node that reads it; a checkpoint has the plain value."""
+
+    refusals: Sequence[Refusal] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle, as LangGraph's development server does with a thread's values, the plain value."""
+        plain: Any = type(self).__mro__[1]
+        return plain, (plain(self),)
+
+
+def _with_refusals(value: Any, refusals: Sequence[Refusal]) -> Any:
+    if not isinstance(value, str | int | list | dict) or isinstance(value, bool):
+        return value
+    # LangGraph gives a node nothing of a channel but its value.
+    kind = type(value)
+    marked = type(kind.__name__, (kind, _Marked), {"refusals": tuple(refusals)})
+    return marked(value)
+
+
+def _overwrite(write: Any) -> tuple[bool, Any]:
+    """Return whether a write replaces the value without the reducer, in any form of LangGraph's, and with what."""
+    if isinstance(write, Overwrite):
+        return True, write.value
+    if isinstance(write, Mapping):
+        if len(write) == 1 and _OVERWRITE in write:
+            return True, write[_OVERWRITE]
+        if write.get("type") == _OVERWRITE and "value" in write:
+            return True, write["value"]
+    return False, None

@@ -1,0 +1,156 @@
+"""No write leaves a thread that cannot be read: what does not fit is left out, by whichever door it came."""
+
+import copy
+import logging
+import pickle
+
+import orjson
+import pytest
+from desk import Desk, TicketNotebook
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Command, Overwrite, StateUpdate
+from scripted import say
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.history.history import History
+
+WRONG = [
+    {"quest": {"gold": "x"}},
+    {"quest": 5},
+    {"quest": {"__overwrite__": {"gold": "x"}}},
+    {"quest": {"type": "__overwrite__", "value": 3}},
+    {"quest": {"version": 99}},
+    {"quest": {"scene": "x" * 9000}},
+    {"character": {"level": 99}},
+    {"character": None},
+    {"messages": 5},
+    {"messages": [{"role": "alien", "content": "x"}]},
+    {"messages": [{"type": "remove", "content": "", "id": "nobody"}]},
+    {"messages": {"__overwrite__": 7}},
+    {"notices": "x"},
+    {"notices": [{"text": "no turn"}]},
+    {"rolls": 3},
+    {"rolls": [1]},
+    {"rolls": {"__overwrite__": {"a": 1}}},
+    {"turn": "x"},
+    {"summary": None},
+    {"timeline": [["a"]]},
+    {"timeline": "x"},
+    {"facts": [3]},
+    {"noted": []},
+    {"campaign": 1},
+    {"line": {"__overwrite__": None}},
+]
+SAME = ("turn", "summary", "timeline", "quest", "character", "rolls", "facts", "campaign", "line")
+
+
+def told(values):
+    return [f"{entry['text']} {entry['detail']}" for entry in values["notices"] if entry["node"] == "edit"]
+
+
+@pytest.mark.parametrize("write", WRONG, ids=lambda write: str(write)[:50])
+@pytest.mark.parametrize("goto", [(), "recall"], ids=["", "goto"])
+async def test_a_command_that_does_not_fit_keeps_the_thread_readable_and_the_next_turn_tells(game, write, goto, caplog):
+    await game.begin()
+    before = game.values
+    with caplog.at_level(logging.WARNING):
+        await game.app.ainvoke(Command(update=write, goto=goto), game.config, context=game.settings)
+    assert "was refused" in caplog.text
+    after = game.values
+    unwritten = {"summary": "", "facts": [], "line": "main"}
+    assert [{**unwritten, **after}[name] for name in SAME] == [{**unwritten, **before}[name] for name in SAME]
+    assert len(list(game.app.get_state_history(game.config))) > 3
+    if not goto:  # else the command's own run has told it
+        await game.play("I go on")
+        assert game.values["turn"] == 2
+    assert len(told(game.values)) == 1
+    assert repr(next(iter(write))) in told(game.values)[0]
+    await game.play("And on")
+    assert len(told(game.values)) == 1, "it is told once"
+    await History(game.app, game.config, Context.of(game.settings)).undo()
+    assert game.values["turn"] >= 1
+
+
+@pytest.mark.parametrize("write", WRONG, ids=lambda write: str(write)[:50])
+async def test_an_edit_that_does_not_fit_is_refused_before_it_is_saved(game, write):
+    await game.begin()
+    before = game.checkpointed
+    with pytest.raises(ValueError):
+        await game.app.aupdate_state(game.config, write, as_node="remember")
+    assert game.checkpointed == before
+    assert game.app.get_state(game.config).tasks == ()
+
+
+async def test_pages_of_the_companion_and_of_an_agent_are_as_safe(companion):
+    desk = Desk(TicketNotebook)
+    await desk.say("It leaks")
+    await companion.say("Hello", say("Hello."))
+    long = {"sections": {"human": {"value": "x" * 3000}}}
+    for app, config, write, context in (
+        (companion.app, companion.config, {"core": long, "archived": 3, "session": None}, companion.settings),
+        (desk.app, desk.config, {"ticket": {"steps": 3}, "noted": {"ticket": "x"}, "seat": 5}, {}),
+    ):
+        before = (await app.aget_state(config)).values
+        for name, value in write.items():
+            with pytest.raises(ValueError, match=r"left as it was|left as it is|got|use"):
+                await app.aupdate_state(config, {name: value}, as_node="remember")
+        await app.ainvoke(Command(update=write), config, context=context)
+        after = (await app.aget_state(config)).values
+        assert {**after, "session": ""} == {**before, "session": ""}
+    await companion.say("And now?", say("Now."))
+    await desk.say("Below")
+    assert len(told(companion.values)) == len(told(desk.values)) == 3
+
+
+async def test_two_values_for_one_channel_are_no_error_either(game):
+    await game.begin()
+    twice = [("line", "a"), ("line", "b"), ("quest", Overwrite({})), ("quest", Overwrite({"gold": 4}))]
+    await game.app.ainvoke(Command(update=twice), game.config, context=game.settings)
+    assert (game.values["line"], game.values["quest"]["gold"]) == ("b", 4)
+
+
+async def test_a_thread_that_was_bricked_by_an_earlier_version_opens_again(game):
+    """As 0.1 left it: the write is saved beside the last checkpoint, under the id of no task, or of a node's."""
+    await game.begin()
+    last = game.saver.get_tuple(game.config)
+    game.saver.put_writes(
+        last.config, [("quest", {"gold": "x"}), ("messages", 5)], "00000000-0000-0000-0000-000000000000"
+    )
+    game.saver.put_writes(last.config, [("rolls", 5), ("notices", "x")], "00000000-0000-0000-0000-000000000000")
+    assert game.values["turn"] == 1
+    await game.play("I go on")
+    assert game.values["turn"] == 2
+    assert len(told(game.values)) >= 2
+    assert any("gold: got 'x'" in text for text in told(game.values))
+
+
+async def test_a_correct_edit_is_taken_while_a_refused_one_waits(game):
+    await game.begin()
+    await game.app.ainvoke(Command(update={"quest": {"gold": "x"}}), game.config, context=game.settings)
+    await game.app.aupdate_state(game.config, {"rolls": []}, as_node="remember")
+    await game.app.aupdate_state(game.config, {"quest": {"gold": 5}}, as_node="remember")
+    await game.app.abulk_update_state(game.config, [[StateUpdate({"quest": {"gold": 6}}, "remember")]])
+    assert game.values["quest"]["gold"] == 6
+
+
+async def test_the_state_beside_a_refused_write_can_be_copied_pickled_and_stored(game):
+    await game.begin()
+    await game.app.ainvoke(Command(update={"quest": 3, "rolls": 3, "turn": ""}), game.config, context=game.settings)
+    values = {name: game.values[name] for name in ("quest", "rolls", "turn")}
+    assert type(values["quest"]) is not dict
+    for again in (pickle.loads(pickle.dumps(values)), copy.deepcopy(values)):
+        assert again == values
+        assert {type(value) for value in again.values()} == {dict, list, int}
+    serializer = JsonPlusSerializer()
+    assert serializer.loads_typed(serializer.dumps_typed(values)) == values
+    assert orjson.loads(orjson.dumps(values)) == values
+
+
+async def test_input_of_the_wrong_type_is_refused_with_what_was_expected(game):
+    await game.begin()
+    before = game.checkpointed
+    with pytest.raises(ValueError, match="messages"):
+        await game.play({"messages": 5})
+    assert {**game.checkpointed} == before
+    await game.play("I go on")
+    assert game.values["turn"] == 2
