@@ -5,6 +5,7 @@ from fact_play import CONTEXT, PLAYER, facts, known, notices, play, stored
 from faulty_stores import Headstrong, Refusing
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
+from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 from noted_facts import home
 
@@ -132,3 +133,23 @@ async def test_what_the_player_told_in_turns_99_and_100_and_could_not_be_written
     found = await store.asearch(PLAYER, limit=9)
     assert len(found) == 2
     assert [item.value["value"] for item in await keep_valid(store, found)] == ["Rome"]
+
+
+async def test_what_was_written_before_the_store_failed_counts_towards_a_reflection():
+    class PlayerRefused(InMemoryStore):
+        async def abatch(self, ops):
+            ops = list(ops)
+            if any(isinstance(op, PutOp) and op.namespace == PLAYER for op in ops):
+                raise ConnectionError("the line went dead")
+            return await super().abatch(ops)
+
+    entry = {"turns": [2, 2], "ordinal": 0, "echoes": "", "said": "m2", "messages": []}
+    facts = [
+        entry | {"fact": {"text": "Goran lives at the mill.", "importance": 6}},
+        entry | {"ordinal": 1, "fact": {"text": "The player likes geese.", "importance": 3, "of_player": True}},
+    ]
+    origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
+    state = DungeonState(turn=2, facts=facts, unreflected=10)
+    update = await write_waiting_facts(state, Runtime(context=CONTEXT, store=PlayerRefused()), [("a", 2)], origin)
+    assert update["unreflected"] == 16
+    assert update["facts"] == facts[1:]

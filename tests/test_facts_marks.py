@@ -104,3 +104,16 @@ async def test_writing_facts_asks_for_vectors_of_the_facts_alone():
     assert [(op.namespace[2], op.index) for op in puts] == [
         ("marks", False), ("marks", False), ("facts", None), ("facts", None),
     ]  # fmt: skip
+
+
+async def test_judgements_ask_for_no_vectors():
+    puts = []
+
+    class Recording(InMemoryStore):
+        async def abatch(self, ops):
+            ops = list(ops)
+            puts.extend(op for op in ops if isinstance(op, PutOp))
+            return await super().abatch(ops)
+
+    await write_judgements(Recording(), FACTS, [("a-1-fact-0", "a-2-fact-0")], RECORD)
+    assert [op.index for op in puts] == [False, False]

@@ -174,3 +174,7 @@ async def test_a_store_that_cannot_be_searched_is_told_and_the_turn_is_noted_all
     await game.play("I count my gold.")
     assert game.values["quest"]["gold"] == 3
     assert "could not be searched for what is known" in str(game.values["notices"])
+
+
+def test_a_subject_of_one_word_is_named_by_that_word_alone():
+    assert subjects_in("heron", ["Heron"]) == {"Heron"}

@@ -99,3 +99,9 @@ async def test_what_is_noted_under_the_name_is_recalled_by_the_other_name(new_ga
     )
     told = game.model.asked("quest")[-1][0].text.split("\n<memories>\n")[1].split("</memories>")[0]
     assert "below the bridge" in str([json.loads(line) for line in told.strip().splitlines()])
+
+
+def test_the_small_words_of_a_name_need_no_capitals():
+    old_and_grey = known("Goran", "nickname", "Old and Grey")
+    assert find_aliases([old_and_grey], "Where does Old and Grey live?") == ["Goran"]
+    assert find_aliases([old_and_grey], "Where are old and grey geese?") == []

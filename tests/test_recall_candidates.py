@@ -2,9 +2,10 @@
 
 import pytest
 from langchain_core.embeddings import Embeddings
+from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory.recall.candidates import Scope, gather_candidates
+from questbook.memory.recall.candidates import Scope, gather_candidates, propose_candidates
 from questbook.memory.recall.query import WeightedText
 from questbook.memory.timeline.remember import remember
 
@@ -57,3 +58,11 @@ async def test_the_first_turn_comes_along_as_a_neighbour(store, timeline):
 @pytest.mark.parametrize("timeline", [[("main", 83)], None])
 async def test_a_neighbour_of_a_later_turn_than_may_be_seen_does_not_come_along(store, timeline):
     assert await turns_brought(store, timeline, before=3) == {1, 2}
+
+
+async def test_of_the_time_that_a_question_names_those_that_mean_the_same_come_along(store):
+    lamps = [{"text": f"A lamp {n}", "day": "1" if n else "0"} for n in range(80)]
+    await store.abatch([PutOp(FACTS, f"k{n}", lamps[n]) for n in reversed(range(80))])
+    [[candidates]] = await propose_candidates(store, [Scope(FACTS, narrow=[{"day": "1"}])], ["lamp"], [1])
+    days = {item.key for item in candidates if item.value["day"] == "1"}
+    assert days == {f"k{n}" for n in range(1, 33)}

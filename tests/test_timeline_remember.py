@@ -140,3 +140,20 @@ async def test_a_claim_is_noted_in_the_same_words_in_every_version(store):
     (note,) = await store.asearch(CLAIMS)
     assert note.key == "1-ffde0dca5701d0970022585b7e7feeac"
     assert note.value == {"turn": 1, "owner": "ffde0dca5701d0970022585b7e7feeac", "kept": True}
+
+
+async def test_a_killed_write_is_recognised_although_the_story_was_elsewhere_by_then(store):
+    await remember(store, HERE, {"text": "one", "day": 1}, claims=CLAIMS)
+    line = await remember(
+        store, HERE, [{"text": "one", "day": 2}, "two"], turn=1, timeline=[("main", 2)], claims=CLAIMS
+    )
+    assert line == [("main", 2)]
+    assert await written(store) == [(1, "one"), (2, "two")]
+
+
+async def test_turns_of_one_batch_count_their_sessions_from_each_other(store):
+    hours = ("10:00", "14:00", "14:05")
+    said = [{"text": hour, "said_at": f"2026-03-10T{hour}:00+00:00", "thread": "t"} for hour in hours]
+    await remember(store, HERE, said)
+    items = await store.asearch(HERE)
+    assert {item.value["text"]: item.value["session"] for item in items} == {"10:00": 1, "14:00": 2, "14:05": 2}

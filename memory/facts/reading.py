@@ -352,7 +352,7 @@ def _is_self_description(fact: Fact, origin: FactOrigin) -> bool:
 
 def _share(words: frozenset[str], text: str) -> float:
     """Return how many of the words a text has, from 0 to 1."""
-    return len(words & content_stems(text)) / len(words) if words else 0.0
+    return len(words & content_stems(text)) / max(len(words), 1)
 
 
 def _is_player(name: str, origin: FactOrigin) -> bool:
