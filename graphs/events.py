@@ -87,9 +87,25 @@ async def read_stream(stream: AsyncIterator[Any]) -> AsyncGenerator[Event]:
                 for event in _update_events(node, update, spoke=node in speaking):
                     yield event
         elif isinstance(payload, dict) and isinstance(payload.get("prompt"), list):
-            yield PromptReport(str(payload.get("node", "")), payload["prompt"], payload.get("fidelity"))
+            yield _prompt_report(payload)
         elif isinstance(payload, dict) and isinstance(payload.get("begins"), str):
             yield NodeStart(payload["begins"])
+
+
+def events_of_prompt(recalled: list[JSON] | None, report: JSON) -> list[Event]:
+    """Return what a turn's stream told of its memories and its prompt.
+
+    Args:
+        recalled: The memories; None: none were looked for.
+        report: As `Prompt.report` makes it.
+    """
+    from questbook.graphs.turn.player_view import shown_memories
+
+    return [*([] if recalled is None else [Memories(shown_memories(recalled))]), _prompt_report(report)]
+
+
+def _prompt_report(payload: JSON) -> PromptReport:
+    return PromptReport(str(payload.get("node", "")), payload["prompt"], payload.get("fidelity"))
 
 
 def _reply_pieces(payload: Any, streamed: set[str], speaking: set[str]) -> Iterator[ReplyPiece]:

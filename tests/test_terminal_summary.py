@@ -9,7 +9,9 @@ def test_the_summary_is_shown_as_it_changes_and_the_fidelity_with_it(tmp_path):
     run = questbook(tmp_path, "chat", words=words, **settings)
     assert run.returncode == 0, run.stderr
     first, second = run.stdout.split("summary (")[1:3]
+    first, second = (told.split("\n\n")[0] for told in (first, second))
     assert "Heron" in first
-    assert "Bo" not in first.split("\n\n")[0]
-    assert "Bo" in second.split("\n\n")[0]
+    assert "Bo" in first, "as it is now, not as the last prompt had it"
+    assert "Miso" not in first
+    assert "Miso" in second
     assert "Word for word: 0 of 2 earlier turns." in run.stdout

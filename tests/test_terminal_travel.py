@@ -72,13 +72,17 @@ async def test_what_cannot_be_read_is_one_line_that_says_what_can(sitting, model
 
 
 @pytest.mark.parametrize("command", ["/undo", "/go 2"])
-async def test_what_a_turn_taken_back_was_told_is_shown_no_more(sitting, model, capsys, command):
+async def test_what_a_turn_taken_back_was_told_is_shown_no_more_but_what_the_last_one_here_was(
+    sitting, model, capsys, command
+):
     await story(sitting, model, turns=4)
-    assert "What the model saw last" in await answer(sitting, "/prompt", capsys)
+    assert "Deed 4" in await answer(sitting, "/prompt messages", capsys)
     assert "there is none" not in await answer(sitting, "/memories", capsys)
     await answer(sitting, command, capsys)
-    assert "You have not played a turn here yet" in await answer(sitting, "/prompt", capsys)
-    assert "there is none" in await answer(sitting, "/memories", capsys)
+    told, turn = await answer(sitting, "/prompt messages", capsys), 3 if command == "/undo" else 2
+    assert f"Deed {turn}" in told
+    assert f"Deed {turn + 1}" not in told
+    assert "there is none" not in await answer(sitting, "/memories", capsys)
 
 
 async def test_undo_says_where_one_is_and_shows_the_last_reply(sitting, model, capsys):

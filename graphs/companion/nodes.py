@@ -15,6 +15,7 @@ from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import tools_for
 from questbook.graphs.turn import exchanges
 from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.turn import open_turn
@@ -65,11 +66,21 @@ async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:
         ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
     """
     state = await exchanges.with_recalled(state, runtime, memories_for)
-    prompt, rounds = assist_prompt(state, runtime.context), runtime.context.max_tool_rounds
-    if (ltm := await ltm_of(runtime.context, runtime.server_info)) is not None:
-        prompt = with_memories(prompt, state.recalled or [], ltm, runtime.context)
+    prompt, rounds = await prompt_for(state, runtime), runtime.context.max_tool_rounds
     message, notices = await reply(state, runtime, prompt, node="respond", tools=tools_for(state), most_rounds=rounds)
     return {"messages": [message], "notices": notices}
+
+
+async def prompt_for(state: CompanionState, runtime: Runtime[Context]) -> Prompt:
+    """Make the prompt of a turn whose memories were recalled.
+
+    Raises:
+        LtmConfigError: The settings of the character's memory are wrong.
+    """
+    prompt = assist_prompt(state, runtime.context)
+    if (ltm := await ltm_of(runtime.context, runtime.server_info)) is not None:
+        prompt = with_memories(prompt, state.recalled or [], ltm, runtime.context)
+    return prompt
 
 
 async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:

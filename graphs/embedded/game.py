@@ -12,7 +12,7 @@ from questbook.graphs.embedded.databases import create_database, open_checkpoint
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.errors import UnreadableError
-from questbook.graphs.events import STREAM_MODES, Event, read_stream
+from questbook.graphs.events import STREAM_MODES, Event, events_of_prompt, read_stream
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -119,6 +119,23 @@ class Game:
         module = await asyncio.to_thread(import_module, "questbook.graphs.history.history")
         history: History = module.History(await self.load(), self.config, self.context)
         return history
+
+    async def last_turn(self) -> list[Event]:
+        """Return what was recalled for the last turn and what the model saw in it, made again of its checkpoint.
+
+        So it is known after a restart and after going back. Ages are those of now.
+        """
+        question = await (await self.history()).last_question() if await self.saved_game() is not None else None
+        if question is None:
+            return []
+        from langgraph.runtime import ExecutionInfo, Runtime  # loaded already, with the graph
+
+        module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.last_prompt")
+        where = question.state.config["configurable"]
+        here = ExecutionInfo(where["checkpoint_id"], where.get("checkpoint_ns", ""), "", self.thread_id)
+        runtime = Runtime(context=self.context, store=(await self.load()).store, execution_info=here)
+        last = await module.last_prompt(question.state.values, question.node, runtime)
+        return events_of_prompt(last["recalled"], last["report"])
 
     def send(self, text: str) -> AsyncGenerator[Event]:
         """Play a turn: send the player's message and yield what happens.

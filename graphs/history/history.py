@@ -40,6 +40,13 @@ class LastMessage(NamedTuple):
     text: str
 
 
+class LastQuestion(NamedTuple):
+    """The state from which the model was asked for the last reply, and the node that asked."""
+
+    state: StateSnapshot
+    node: str
+
+
 class History(HistoryView):
     """What was played in a campaign, seen from one thread, and moves between its turns.
 
@@ -115,6 +122,18 @@ class History(HistoryView):
         answers = roles[waiting_nodes(start)] == "answers"
         config = await (self._on_line(position.line, start, "recall") if answers else self._on_thread(start))
         return Replay(config, self.context.model_copy(update={"seed": seed}))
+
+    async def last_question(self) -> LastQuestion | None:
+        """Return the state from which the model was asked for the last reply, and the node; None if there is none."""
+        turn = position_of(await self.current_state()).turn
+        speaking = {(node,) for node in speaking_nodes(self.graph)}
+        async for state in self._ancestors(self._thread_config()):
+            nodes = waiting_nodes(state)
+            if nodes in speaking:
+                return LastQuestion(state, nodes[0])
+            if position_of(state).turn < turn:
+                break
+        return None
 
     async def last_message(self) -> LastMessage:
         """Return the person's last message, and how to send another in its place.

@@ -62,7 +62,8 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
         f"{name}, turn {saved.turn}. You last talked {phrase_age(saved.played, datetime.now().astimezone())}."
     )
     if saved.last_reply:
-        screen.say(one_line(saved.last_reply, 200))
+        screen.blank()
+        screen.tell(saved.last_reply)
 
 
 class _Edit(NamedTuple):

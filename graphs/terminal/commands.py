@@ -57,7 +57,9 @@ async def _quest(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
 
 async def _memories(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
     if sitting.recalled is None:
-        sitting.screen.answer("/memories shows what was recalled for a turn that you just played; there is none.")
+        await sitting.look_back()
+    if sitting.recalled is None:
+        sitting.screen.answer("/memories shows what was recalled for the last turn of the story; there is none yet.")
     elif not sitting.recalled:
         sitting.screen.answer("Nothing was recalled for the last turn: the conversation still has what matters.")
     else:
@@ -79,11 +81,19 @@ async def _memories(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
 
 async def _prompt(sitting: Sitting, rest: str) -> Then:
     screen = sitting.screen
+    await sitting.look_back()
     prompts = [prompt for prompt in sitting.prompts if prompt.node in sitting.speaking] or sitting.prompts
     if not prompts:
-        screen.answer("You have not played a turn here yet; /prompt shows what the model saw in the last one.")
+        screen.answer("Nothing has been played yet; /prompt shows what the model saw in the last turn.")
         return Then.PROMPT
     node, sections, fidelity = prompts[-1]
+    if rest == "summary":
+        saved = await sitting.game.saved_game()
+        text = str(saved.values.get("summary") or "") if saved else ""
+        screen.answer(f"summary ({-(-len(text) // 4):,} tokens), as it is now", style="bold")
+        screen.answer(text or "Nothing has left the conversation yet.")
+        screen.blank()
+        return Then.PROMPT
     names = [str(section["section"]) for section in sections]
     if not rest:
         rows = [(str(section["section"]), f"{section['tokens']:,}") for section in sections]

@@ -222,9 +222,13 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
     name = saved.character.name or "someone without a name yet"
     screen.heading(f"{one_line(context.campaign, 60)}, turn {saved.turn}: you are {one_line(name, 60)}.")
     where = [one_line(part, _SCENE_WIDTH) for part in (saved.quest.location, saved.quest.scene) if part]
-    if not where:  # still in the interview: show its last question
-        where = [one_line(saved.last_reply, _SCENE_WIDTH)]
-    screen.say(" – ".join(filter(None, where)) or "The adventure is about to begin.")
+    if where:
+        screen.say(" – ".join(where))
+    if saved.last_reply:
+        screen.blank()
+        screen.tell(saved.last_reply)
+    elif not where:
+        screen.say("The adventure is about to begin.")
 
 
 DUNGEON_MASTER = Partner(

@@ -186,6 +186,12 @@ class Screen:
                 self.console.print(picture)
             _write("".join(line.rstrip() + "\n" for line in drawn.get().splitlines()) + "\n")
 
+    def tell(self, text: str) -> None:
+        """Show a reply that was told before."""
+        reply = self.reply()
+        reply.show(ReplyPiece(text, ""))
+        reply.close()
+
     def reply(self) -> Reply:
         """Begin to show a turn."""
         return (

@@ -109,6 +109,12 @@ class Sitting:
         """Forget the last turn."""
         self.recalled, self.prompts = None, []
 
+    async def look_back(self) -> None:
+        """After a restart or a move in the story, learn what was recalled and asked in the last turn here."""
+        if not self.prompts:
+            for event in await self.game.last_turn():
+                self.keep(event)
+
     def keep(self, event: Event) -> None:
         """Keep what a command may ask for."""
         if isinstance(event, Memories):

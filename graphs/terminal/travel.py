@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.events import ReplyPiece
 from questbook.graphs.terminal.campaigns import hold_campaign
 from questbook.graphs.terminal.screen import Screen, one_line, quoted
 from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Play, Sitting, Then
@@ -159,7 +158,7 @@ async def _recap(sitting: Sitting, rest: str) -> Outcome:  # noqa: ARG001
     if saved is None or not saved.character.complete:
         sitting.screen.answer("Nothing to tell yet: the story begins when your character is complete.")
     else:
-        _show_reply(sitting.screen, saved.view.recap())
+        sitting.screen.tell(saved.view.recap())
     return Then.PROMPT
 
 
@@ -177,13 +176,7 @@ def _show_position(screen: Screen, state: StateSnapshot) -> None:
     line = "" if position.line == "main" else f" on the line {quoted(position.line)}"
     screen.answer(f"Back at the end of turn {position.turn}{line}. {quoted(position.player, _TEXT_WIDTH)}")
     screen.answer("")
-    _show_reply(screen, position.reply)
-
-
-def _show_reply(screen: Screen, text: str) -> None:
-    reply = screen.reply()
-    reply.show(ReplyPiece(text, ""))
-    reply.close()
+    screen.tell(position.reply)
 
 
 def _show_turns(screen: Screen, title: str, turns: Sequence[PlayedTurn]) -> None:

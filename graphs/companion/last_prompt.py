@@ -1,0 +1,29 @@
+"""What the model saw in a turn that was played earlier, made again of the turn's checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.nodes import memories_for, prompt_for
+from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.turn.exchanges import with_recalled
+from questbook.types import JSON
+
+
+async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[Context]) -> JSON:
+    """Make the prompt of a turn again; nothing is written.
+
+    Args:
+        values: The channels before the node ran.
+        node: The node that answered.
+        runtime: With the settings and the store.
+
+    Returns:
+        `recalled`, the memories of the turn, and `report`, as `Prompt.report` makes it.
+    """
+    state = await with_recalled(CompanionState.model_validate(values), runtime, memories_for)
+    return {"recalled": state.recalled, "report": (await prompt_for(state, runtime)).report(node, state.turn)}

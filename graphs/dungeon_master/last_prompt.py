@@ -1,0 +1,35 @@
+"""What the model saw in a turn that was played earlier, made again of the turn's checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.nodes.recall import memories_for
+from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.exchanges import with_recalled
+from questbook.graphs.turn.turn import open_turn
+from questbook.types import JSON
+
+
+async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[Context]) -> JSON:
+    """Make the prompt of a turn again; nothing is written.
+
+    Args:
+        values: The channels before the node ran.
+        node: The node that spoke to the player: "build_character" or "run_quest".
+        runtime: With the settings and the store.
+
+    Returns:
+        `recalled`, the memories of the turn, None in the interview; and `report`, as `Prompt.report` makes it.
+    """
+    state = DungeonState.model_validate(values)
+    if node == "build_character":
+        turn = open_turn(state, runtime)["turn"]
+        return {"recalled": None, "report": interview_prompt(state, runtime.context).report(node, turn)}
+    state = await with_recalled(state, runtime, memories_for)
+    return {"recalled": state.recalled, "report": quest_prompt(state, runtime.context).report(node, state.turn)}
