@@ -93,7 +93,7 @@ async def probe(game: Game, values: dict[str, Any], question: str) -> Probe:
         found=await records(FIRST, secrets=True),
         conversation="\n".join(message.text for message in prompt.conversation[:-1]).casefold(),
         summary=state.summary.casefold(),
-        memories=next((section.text for section in prompt.sections if section.name == "memories"), "").casefold(),
+        memories=next((section.text for section in prompt.behind if section.name == "memories"), "").casefold(),
         facts="\n".join(memory_line(one) for one in told).casefold(),
         player=f"{view.model_dump_json()}\n{view.recap()}\n{await records(24, secrets=False)}".casefold(),
     )

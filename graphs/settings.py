@@ -84,7 +84,7 @@ class Settings(BaseModel):
     prompt_order: tuple[str, ...] = Field(
         default=(),
         description="Names of the prompt's sections in the order wanted, 'instructions' among them; the rest follow. "
-        "Those named after 'messages' are behind the conversation.",
+        "Those named after 'messages' come with the newest message, before its words.",
     )
     prompt_sections: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")], Extra] = Field(
         default={}, description="Sections to add to the prompt: name to text and place, before or after instructions."

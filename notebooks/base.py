@@ -25,7 +25,7 @@ _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 PageT = TypeVar("PageT")
 PromptPlace = Literal["before", "after", "last"]
-"""Where a page is in the prompt: before or after the instructions, or last, after the conversation."""
+"""Where a page is in the prompt: before or after the instructions, or last, beside the newest message."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ class Notebook(BaseModel):
     """Channel of the state that holds the page, and name of its section in the prompt; empty: see `channel`."""
     UPDATE: ClassVar[Update] = every_turn
     """When the page is written: `once`, `every_turn`, `every(n)` or `on_demand`."""
-    PLACE: ClassVar[PromptPlace] = "after"
-    """Where the page is in the prompt."""
+    PLACE: ClassVar[PromptPlace | Literal[""]] = ""
+    """Where the page is in the prompt; empty: see `place`."""
 
     TOOL: ClassVar[str] = "Note what changed. Send only the fields to change, as totals; null deletes an entry."
     """Instructions for the tool that patches this page. What the page is for is said by the class's docstring."""
@@ -132,6 +132,14 @@ class Notebook(BaseModel):
         """Return `CHANNEL`, or by default the class's name in small letters without "Notebook"."""
         words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__.removesuffix("Notebook"))
         return cls.CHANNEL or words.lower()
+
+    @classmethod
+    def place(cls) -> PromptPlace:
+        """Return `PLACE`; by default "last" for a page that is written after replies, "after" for one that stays.
+
+        Providers charge less for the beginning that a prompt shares with the one before: what changes comes last.
+        """
+        return cls.PLACE or ("last" if cls.UPDATE.turns else "after")
 
     @property
     def missing(self) -> list[str]:
@@ -293,7 +301,7 @@ def _check_declaration(page: type[Notebook]) -> None:
         raise DeclarationError(
             f"{name}.UPDATE: got {page.UPDATE!r}; expected once, every_turn, every(n) or on_demand, from questbook."
         )
-    if page.PLACE not in get_args(PromptPlace):
+    if page.place() not in get_args(PromptPlace):
         places = ", ".join(map(repr, get_args(PromptPlace)))
         raise DeclarationError(f"{name}.PLACE: got {page.PLACE!r}; expected one of {places}.")
     try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
-from scripted import ScriptedModel, call, say
+from scripted import ScriptedModel, call, say, sections_of
 
 from questbook import Count, Notebook, every, every_turn, on_demand, once
 from questbook.graphs.agent import build_agent
@@ -71,7 +71,7 @@ class AgentModel(ScriptedModel):
         return bound
 
     def _answer(self, messages: list[BaseMessage]) -> Any:
-        told = "\n".join(message.text for message in messages if isinstance(message, SystemMessage))
+        told = sections_of(messages)
         sections = {"<due>\n": "update", "<missing>\n": "fill", "You keep the running summary": "condense"}
         kind = next((job for mark, job in sections.items() if mark in told), "reply")
         self._stock.update(fill=say("Who are you?"), reply=say("I see."))
@@ -108,5 +108,5 @@ class Desk:
         return [notice["text"] for notice in self.values["notices"]]
 
     def prompts(self, job: str) -> list[str]:
-        """What each question of a kind said, system messages alone."""
-        return ["\n\n".join(m.text for m in asked if isinstance(m, SystemMessage)) for asked in self.model.asked(job)]
+        """The sections of each question of a kind."""
+        return [sections_of(asked) for asked in self.model.asked(job)]

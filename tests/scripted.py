@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 from collections import defaultdict, deque
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
@@ -29,6 +30,18 @@ def say(text: str = "", *calls: dict[str, Any]) -> AIMessage:
 def malformed(tool: str, arguments: str, text: str = "") -> AIMessage:
     broken = invalid_tool_call(name=tool, args=arguments, id=f"call_{next(_ids)}", error="not JSON")
     return AIMessage(text, invalid_tool_calls=[broken])
+
+
+def sections_of(messages: Sequence[BaseMessage]) -> str:
+    """All sections of a prompt: the system message, and what opens the person's newest message."""
+    newest = [message.text for message in messages if isinstance(message, HumanMessage)][-1:]
+    return "\n\n".join([messages[0].text, *(text.partition("<message>\n")[0] for text in newest)])
+
+
+def words_of(messages: Sequence[BaseMessage]) -> list[str]:
+    """The person's own words in each of their messages, without sections and escapes."""
+    texts = (message.text for message in messages if isinstance(message, HumanMessage))
+    return [html.unescape(text.rpartition("<message>\n")[2].removesuffix("\n</message>")) for text in texts]
 
 
 class ScriptedModel(BaseChatModel):

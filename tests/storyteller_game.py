@@ -13,7 +13,6 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt, update_prompt
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.offline.storyteller import OfflineStoryteller
-from questbook.graphs.turn.prompt import system_message
 
 SEEDS = {}  # (tale, character's name) to a seed that begins with that tale
 INTERVIEWER = OfflineStoryteller(seed=1).bind_tools([CharacterNotebook.tool()])
@@ -76,8 +75,8 @@ class Game:
         self.messages.append(HumanMessage(words))
         rolls, model = [], self.model.bind_tools([ROLL])
         for _ in range(5):
-            sections, conversation, _ = quest_prompt(self.state(), Context())
-            reply = model.invoke([system_message(sections), *conversation])
+            prompt = quest_prompt(self.state(), Context()).messages
+            reply = model.invoke(prompt)
             self.messages.append(reply)
             if not reply.tool_calls:
                 break
@@ -125,8 +124,8 @@ def tell(words, page=None, asked=""):
     page = CharacterNotebook.load(page)
     before = [AIMessage(asked)] if asked else []
     state = DungeonState(messages=[HumanMessage("hello"), *before, HumanMessage(words)], character=page, turn=2)
-    sections, conversation, _ = interview_prompt(state, Context())
-    reply = INTERVIEWER.invoke([system_message(sections), *conversation])
+    prompt = interview_prompt(state, Context()).messages
+    reply = INTERVIEWER.invoke(prompt)
     for call in reply.tool_calls:
         assert call["name"] == "CharacterNotebook"
         page = page.apply(call["args"], by_model=True).page

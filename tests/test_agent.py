@@ -20,10 +20,10 @@ async def test_pages_stand_where_they_are_declared_to():
 
     desk = Desk(CallbackNotebook, LastNotebook, instructions="You are the desk.")
     await desk.say("hi")
-    first, *_, last = desk.model.asked("reply")[0]
+    first, last = desk.model.asked("reply")[0]
     assert first.text.startswith("<callback>")
     assert first.text.index("</callback>") < first.text.index("You are the desk.")
-    assert last.text == '<last>\nstatus: "open"\n</last>'
+    assert last.text == '<last>\nstatus: "open"\n</last>\n\n<message>\nhi\n</message>'
 
 
 async def test_modes_are_tried_in_order_and_hold_for_the_turn():

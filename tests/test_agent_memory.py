@@ -2,7 +2,7 @@
 
 import pytest
 from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, TicketNotebook, note
-from scripted import call, say
+from scripted import call, say, words_of
 
 from questbook.graphs.agent import Recall
 from questbook.memory.buffer.policies import LastTurns, RunningSummary
@@ -13,7 +13,7 @@ async def test_the_buffer_policy_decides_what_stands_in_the_prompt():
     desk = Desk(buffer=LastTurns(1))
     for words in ("one", "two", "three"):
         await desk.say(words)
-    assert [m.text for m in desk.model.asked("reply")[-1] if m.type == "human"] == ["two", "three"]
+    assert words_of(desk.model.asked("reply")[-1]) == ["two", "three"]
     desk = Desk(buffer=RunningSummary(1), recall=Recall(tokens=0))
     for words in ("one apple", "two pears", "three plums"):
         await desk.say(words)

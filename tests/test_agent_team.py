@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
-from scripted import call, say
+from scripted import call, say, sections_of, words_of
 from team import OVER, DeskState, Team, VisitsNotebook, VisitsState
 
 from questbook import DeclarationError
@@ -24,7 +24,7 @@ async def test_an_agent_hands_over_and_the_other_answers_in_the_same_turn_with_t
     assert await team.say("My invoice?", sales=[OVER], billing=[say("It is paid.")]) == "It is paid."
     prompt = team.models["billing"].asked("reply")[0]
     assert '<callback>\nday: "Monday"' in prompt[0].text
-    assert [m.text for m in prompt[1:]] == ["My invoice?"], "its conversation is its own"
+    assert words_of(prompt) == ["My invoice?"], "its conversation is its own"
     texts = [m.text for m in team.values["messages"]]
     assert texts == ["Call me Monday", "I will.", "My invoice?", "It is paid."]
     tool = team.app.get_graph(xray=False).edges
@@ -69,10 +69,10 @@ async def test_a_tool_may_hand_over_as_langgraph_swarm_does_and_ends_the_agent_a
     models["billing"].queue("reply", say("Paid."))
     told = await app.ainvoke({"messages": [HumanMessage("My invoice?")]}, config)
     assert told["messages"][-1].text == "Paid."
-    assert '<callback>\nday: "Monday"' in models["billing"].asked("reply")[0][0].text
+    assert '<callback>\nday: "Monday"' in sections_of(models["billing"].asked("reply")[0])
     assert models["sales"].asked("update") == [], "no notes were taken"
     await app.ainvoke({"messages": [HumanMessage("And a lamp?")]}, config)
-    assert models["sales"].asked("reply")[-1][-1].text == "And a lamp?"
+    assert words_of(models["sales"].asked("reply")[-1])[-1] == "And a lamp?"
     models["sales"].queue("reply", say("", call("transfer_to_billing")))
     context = {"max_tool_rounds": 1}
     told = await app.ainvoke({"messages": [HumanMessage("My refund?")]}, config, context=context)

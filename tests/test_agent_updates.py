@@ -2,7 +2,7 @@
 
 from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note
 from langchain_core.messages import ToolMessage
-from scripted import call, malformed, say
+from scripted import call, malformed, say, sections_of
 
 from questbook.memory.buffer.policies import LastTurns
 
@@ -49,7 +49,7 @@ async def test_every_n_turns_the_page_takes_account_of_all_turns_since():
     await desk.say("three", update=say("", call("MoodNotebook", mood="tired")))
     told = desk.model.asked("update")[-1]
     assert [words in told[-1].text for words in ("one", "two", "three")] == [True] * 3
-    assert "MoodNotebook: page <mood>, turns 1 to 3" in told[0].text
+    assert "MoodNotebook: page <mood>, turns 1 to 3" in sections_of(told)
     assert desk.values["mood"]["mood"] == "tired"
     assert len(desk.values["messages"]) == 2, "what is noted may leave the buffer, and not before"
     for words in ("four", "five", "six"):

@@ -5,7 +5,7 @@ from conftest import EXCHANGES
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
-from scripted import say
+from scripted import say, sections_of, words_of
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
@@ -167,7 +167,7 @@ async def test_last_turns_in_the_game_needs_no_summary_and_keeps_what_left_in_th
     assert game.model.asked("condense") == []
     assert numbers([m for m in game.values["messages"] if m.text.startswith("question")]) == [5]
     *_, prompt = game.model.asked("quest")
-    assert [m.text for m in prompt if isinstance(m, HumanMessage)] == ["question 4", "question 5"]
+    assert words_of(prompt) == ["question 4", "question 5"]
     assert game.values.get("summary", "") == ""
     kept = await game.store.asearch(EXCHANGES, limit=50)
     assert len(kept) == 5
@@ -180,7 +180,7 @@ async def test_summary_in_the_game_folds_after_each_reply(new_game):
     assert game.values["summarised_through"] == 4
     assert game.values["summary"] == "They walked on."
     *_, prompt = game.model.asked("quest")
-    assert [m.text for m in prompt if isinstance(m, HumanMessage)] == ["question 4"]
+    assert words_of(prompt) == ["question 4"]
     assert "They walked on." in prompt[0].text
     assert game.reply == "Answer 4. More of it.", "the last turn stays for people"
 
@@ -231,7 +231,8 @@ def test_the_order_of_the_stack_is_a_setting():
         SECTIONS, talk_so_far, Context.of({"prompt_order": ["summary", "instructions", "messages", "quest"]})
     )
     assert names(turned) == (["summary", "instructions"], ["quest"])
-    assert [m.type for m in turned.messages] == ["system", "human", "system"]
+    assert [m.type for m in turned.messages] == ["system", "human"]
+    assert turned.messages[1].text == "<quest>\nq\n</quest>\n\n<message>\nquestion 1\n</message>"
     assert turned.messages[0].text == "<summary>\ns\n</summary>\n\nBe kind."
     assert [part["section"] for part in turned.report("x", 3)["prompt"]] == [
         "summary",
@@ -252,9 +253,9 @@ def test_sections_can_be_added_before_and_after_the_instructions_at_run_time():
 async def test_an_added_section_reaches_the_model_and_may_change_from_turn_to_turn(game):
     await game.begin()
     await game.play("look", prompt_sections={"mood": {"text": "Gloomy."}})
-    assert "<mood>\nGloomy.\n</mood>" in game.model.asked("quest")[-1][0].text
+    assert "<mood>\nGloomy.\n</mood>" in sections_of(game.model.asked("quest")[-1])
     await game.play("look")
-    assert "mood" not in game.model.asked("quest")[-1][0].text
+    assert "mood" not in sections_of(game.model.asked("quest")[-1])
 
 
 def test_the_environment_gives_the_stack_as_json(monkeypatch):

@@ -5,7 +5,7 @@ from companion_thread import EXCHANGES, Companion, note
 from fake_openai import call as http_call
 from fake_openai import say as http_say
 from langchain_core.messages import AIMessage
-from scripted import call, malformed, say
+from scripted import call, malformed, say, sections_of
 
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.graph import graph
@@ -26,12 +26,12 @@ async def test_a_reply_with_an_edit_is_one_question_to_the_model(companion):
     shapes = [(m.type, bool(getattr(m, "tool_calls", None))) for m in companion.values["messages"]]
     assert shapes == [("human", False), ("ai", True), ("tool", False), ("ai", False)]
     await companion.say("And?")
-    assert "Name: Ann" in companion.model.asked("companion")[-1][0].text
+    assert "Name: Ann" in sections_of(companion.model.asked("companion")[-1])
 
 
 async def test_the_prompt_shows_each_section_with_used_and_limit(companion):
     await companion.say("hi")
-    system = companion.model.asked("companion")[0][0].text
+    system = sections_of(companion.model.asked("companion")[0])
     assert '<core_memory>\npersona: {"description"' in system
     assert '"used": 0, "limit": 2000, "value": ""' in system
     assert "<about>\nnow: " in system
@@ -93,7 +93,7 @@ async def test_a_new_thread_goes_on_with_core_memory_and_knows_how_long_it_has_b
     assert later.human == "Name: Ann"
     assert later.values["turn"] == 2
     assert later.values["away"] == "just now"
-    assert "you_last_spoke" in companion.model.asked("companion")[-1][0].text
+    assert "you_last_spoke" in sections_of(companion.model.asked("companion")[-1])
 
 
 async def test_undo_and_retry_take_core_memory_along(companion):

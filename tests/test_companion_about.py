@@ -6,14 +6,14 @@ import pytest
 from companion_thread import Companion
 from fake_openai import FakeOpenAI, status
 from langgraph.store.memory import InMemoryStore
-from scripted import call, say
+from scripted import call, say, sections_of
 
 from questbook.graphs.errors import ModelError
 from questbook.notebooks import parse_fields
 
 
 def about(talk):
-    system = str(talk.model.asked("companion")[-1][0].content)
+    system = sections_of(talk.model.asked("companion")[-1])
     return parse_fields(system.split("<about>\n")[1].split("\n</about>")[0])
 
 

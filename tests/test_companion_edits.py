@@ -2,7 +2,7 @@
 
 import pytest
 from companion_thread import Companion
-from scripted import call, say
+from scripted import call, say, sections_of
 
 from questbook import EditError
 from questbook.graphs.companion.edits import core_of, edit_by_hand
@@ -31,7 +31,7 @@ async def test_an_edit_is_a_checkpoint_that_the_model_sees_next(talk):
     assert len(list(talk.app.get_state_history(talk.config))) == steps + 1
     assert talk.app.get_state(talk.config).next == ()
     await talk.say("Who am I?")
-    assert "Name: Ann" in str(talk.model.asked("companion")[-1][0].content)
+    assert "Name: Ann" in sections_of(talk.model.asked("companion")[-1])
 
 
 async def test_going_back_takes_the_edit_back_and_going_there_again_brings_it(talk):
@@ -98,7 +98,7 @@ async def test_a_shared_section_changes_for_all_that_share_it_and_does_not_go_ba
     for one in (talk, other):
         assert (await core_of(one.app, one.config, one.context)).sections["house"].value == told
     await other.say("read")
-    assert "No dogs." in str(model.asked("companion")[-1][0].content)
+    assert "No dogs." in sections_of(model.asked("companion")[-1])
     await talk.history.undo()
     assert (await core_of(talk.app, talk.config, talk.context)).sections["house"].value == told
     with pytest.raises(EditError, match="is not in"):

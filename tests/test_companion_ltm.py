@@ -8,7 +8,7 @@ from companion_thread import Companion
 from forgetting_of import forgetting_of
 from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
-from scripted import say
+from scripted import say, sections_of
 
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.ltm import ltm_of
@@ -39,7 +39,7 @@ async def kept(talk, name="Chiharu", user="ann"):
 
 
 def system(talk):
-    return str(talk.model.asked("companion")[-1][0].content)
+    return sections_of(talk.model.asked("companion")[-1])
 
 
 async def test_what_was_brought_over_is_recalled_into_the_prompt_before_everything_else(model):
@@ -69,7 +69,7 @@ async def test_after_the_context_is_before_the_first_start_or_at_its_end(model, 
         assert after.count("<START>") == 2
         assert "<character_memories>" not in before
     else:
-        assert after.endswith("fit.\n</character_memories>")
+        assert after.endswith("\n</character_memories>\n\n")
         assert "<about>" in before
 
 

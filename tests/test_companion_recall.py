@@ -3,7 +3,7 @@
 import pytest
 from companion_thread import Companion
 from langgraph.store.memory import InMemoryStore
-from scripted import call, say
+from scripted import call, say, sections_of
 
 from questbook.memory.embeddings.embedders import HashEmbeddings
 
@@ -20,7 +20,7 @@ async def told(model, **settings):
 
 
 def recalled(talk):
-    prompt = str(talk.model.asked("companion")[-1][0].content)
+    prompt = sections_of(talk.model.asked("companion")[-1])
     return [words for words in SAID if words in prompt]
 
 
@@ -51,7 +51,7 @@ async def test_a_withheld_turn_is_neither_recalled_nor_listed(model):
     talk = await told(model)
     await talk.say("Don't remember this: I forgot my keys.")
     await talk.say("What have you forgotten today?")
-    assert "[forgotten]" not in str(model.asked("companion")[-1][0].content)
+    assert "[forgotten]" not in sections_of(model.asked("companion")[-1])
     today = call("conversation_search_date", start_date="today", end_date="today")
     await talk.say("List it.", say("", today), say("There."))
     assert "of 4" in talk.results[-1].text

@@ -8,7 +8,7 @@ import pytest
 from companion_thread import ARCHIVE, EXCHANGES, Companion
 from faulty_stores import Broken
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted import call, say
+from scripted import call, say, sections_of, words_of
 
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.graph import build_graph
@@ -52,7 +52,9 @@ async def test_conversation_search_finds_what_left_the_buffer_but_not_this_turn(
     assert "Showing 1–1 of 1" in told
     assert "Heron" in told
     assert "what boat" not in told
-    assert "Heron" not in str(companion.model.asked("companion")[-2][1:]), "it was not in the conversation any more"
+    assert "Heron" not in str(words_of(companion.model.asked("companion")[-2])), (
+        "it was not in the conversation any more"
+    )
 
 
 async def search(companion, tool, **args):
@@ -166,12 +168,12 @@ async def test_memories_of_turns_beyond_the_prompt_are_recalled_before_the_reply
     await companion.say("My sister Lia plays the cello")
     await companion.say("It is windy")
     await companion.say("What does my sister play?")
-    system = companion.model.asked("companion")[-1][0].text
+    system = sections_of(companion.model.asked("companion")[-1])
     # The instructions and the summary speak of memories and of the cello, too: the section alone counts.
     section = re.search(r"^<memories>\n(.*?)\n</memories>$", system, re.MULTILINE | re.DOTALL)
     memories = [json.loads(line) for line in section[1].splitlines()]
     assert ("My sister Lia plays the cello", 1) in [(memory["user"], memory["turn"]) for memory in memories]
-    assert [m.text for m in companion.model.asked("companion")[-1][1:]] == ["What does my sister play?"]
+    assert words_of(companion.model.asked("companion")[-1]) == ["What does my sister play?"]
     assert "cello" in companion.values["summary"]
 
 

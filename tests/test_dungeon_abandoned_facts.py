@@ -3,7 +3,7 @@
 import pytest
 from fact_play import play
 from langchain_core.messages import HumanMessage
-from scripted import say
+from scripted import say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.history.history import History
@@ -32,7 +32,7 @@ async def test_the_prompt_after_going_back_knows_nothing_of_the_abandoned_turn(n
     for words in ("Where does Goran live, in the mill?", "And who poisoned the well?"):
         game.model.queue("quest", say("Nothing happens."))
         await game.app.ainvoke({"messages": [HumanMessage(words)]}, config, context=game.settings)
-        prompt = game.model.asked("quest")[-1][0].text
+        prompt = sections_of(game.model.asked("quest")[-1])
         assert "Isolde" not in prompt
         assert "crypt" not in prompt
         assert buffered or "lives in the mill" in prompt
@@ -46,4 +46,4 @@ async def test_a_secret_of_the_buffer_is_told_once(new_game):
     await play(game, "I ask of Goran.", MILL | {"kind": "secret"}, reply="He smiles.")
     await play(game, "I ask again.", home, reply="He smiles again.")
     await play(game, "Where is the home of Goran, the mill or the crypt?", reply="Who knows.")
-    assert game.model.asked("quest")[-1][0].text.count("lives in the crypt now") == 1
+    assert sections_of(game.model.asked("quest")[-1]).count("lives in the crypt now") == 1

@@ -4,7 +4,7 @@ import json
 
 from conftest import EXCHANGES
 from langchain_core.messages import HumanMessage
-from scripted import say
+from scripted import say, sections_of
 
 
 async def test_recall_finds_what_left_the_buffer_and_leaves_out_what_still_stands_in_it(new_game):
@@ -16,7 +16,7 @@ async def test_recall_finds_what_left_the_buffer_and_leaves_out_what_still_stand
     first_kept = game.values["turn"] - sum(isinstance(m, HumanMessage) for m in game.values["messages"]) + 1
     assert first_kept > 3
     await game.play("What was the password that Goran whispered?")
-    prompt = game.model.asked("quest")[-1][0].text
+    prompt = sections_of(game.model.asked("quest")[-1])
     memories = prompt.split("\n<memories>\n")[1]
     assert "swordfish" in memories
     recalled = [json.loads(line) for line in memories.split("</memories>")[0].strip().splitlines()]
@@ -32,12 +32,12 @@ async def test_recall_keeps_to_its_budget(new_game):
     for number in range(15):
         game.model.queue("quest", say(f"The heron of stone {number} looks at you. " + "It is old. " * 12))
         await game.play(f"I look at the heron {number}")
-    prompt = game.model.asked("quest")[-1][0].text
+    prompt = sections_of(game.model.asked("quest")[-1])
     memories = prompt.split("\n<memories>\n")[1].split("</memories>")[0]
     assert 0 < len(memories) / 4 <= 150 * 1.1
     game.settings["recall_tokens"] = 0
     await game.play("heron")
-    assert "\n<memories>\n" not in game.model.asked("quest")[-1][0].text
+    assert "\n<memories>\n" not in sections_of(game.model.asked("quest")[-1])
 
 
 async def test_each_exchange_is_one_record_that_says_where_it_comes_from(game):
@@ -66,7 +66,7 @@ async def test_campaigns_and_users_do_not_see_each_other(new_game, model):
         model.queue("quest", say("Nothing but sand here. " * 12))
         await other.play(f"step {number}")
     await other.play("heron swordfish")
-    assert "swordfish" not in model.asked("quest")[-1][0].text.split("\n<memories>\n")[1]
+    assert "swordfish" not in sections_of(model.asked("quest")[-1]).split("\n<memories>\n")[1]
 
 
 async def test_turns_are_folded_into_the_summary_when_the_buffer_is_full(new_game):
@@ -78,7 +78,7 @@ async def test_turns_are_folded_into_the_summary_when_the_buffer_is_full(new_gam
     assert '"player": "I walk mile 0"' in "".join(messages[-1].text for messages in asked)
     assert game.values["summary"] == "They walked on."
     assert isinstance(game.values["messages"][0], HumanMessage)
-    assert "They walked on." in game.model.asked("quest")[-1][0].text
+    assert "They walked on." in sections_of(game.model.asked("quest")[-1])
 
 
 async def test_if_the_summary_fails_sentences_stand_in_and_a_notice_says_so(new_game):

@@ -2,7 +2,7 @@
 
 from fact_play import PLAYER, facts, known, notices, play, stored
 from noted_facts import home
-from scripted import call, malformed, say
+from scripted import call, malformed, say, sections_of
 
 from questbook.memory.facts.fact import Fact
 
@@ -95,7 +95,7 @@ async def test_what_was_recalled_is_not_noted_again_as_new(new_game):
     game.model.queue("update", facts({"text": "Goran betrayed the ferryman at the old mill.", "kind": "event"}))
     game.model.queue("quest", say("You remember: Goran betrayed the ferryman at the old mill."))
     await game.play("What did Goran do to the ferryman at the old mill?")
-    memories = game.model.asked("quest")[-1][0].text.split("<memories>\n")[-1]
+    memories = sections_of(game.model.asked("quest")[-1]).split("<memories>\n")[-1]
     assert "betrayed the ferryman" in memories, "else this test shows nothing"
     assert await stored(game) == {}
 

@@ -5,7 +5,7 @@ from conftest import EXCHANGES, MIRA
 from faulty_stores import Blind, Broken
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted import call, say
+from scripted import call, say, sections_of
 
 from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import ModelError, PastUnknownError
@@ -74,7 +74,7 @@ async def test_what_was_recalled_is_found_again_when_a_turn_is_resumed(new_game)
     with pytest.raises(ModelError):
         await game.play("What did heron 1 sing?")
     await game.play(None)
-    assert "\n<memories>\n" in game.model.asked("quest")[-1][0].text
+    assert "\n<memories>\n" in sections_of(game.model.asked("quest")[-1])
 
 
 async def test_a_turn_left_open_is_joined_by_the_next_message(game):

@@ -125,7 +125,7 @@ async def test_only_the_reply_is_streamed_never_the_notes(game):
     assert not any("mayor" in text for _, text in heard)
     [prompt] = prompts
     sections = {part["section"]: part for part in prompt["prompt"]}
-    assert list(sections) == ["instructions", "character", "quest", "messages"]
+    assert list(sections) == ["instructions", "character", "messages", "quest"]
     assert all(part["tokens"] > 0 for part in sections.values())
 
 

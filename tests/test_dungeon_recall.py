@@ -5,7 +5,7 @@ import json
 import pytest
 from conftest import EXCHANGES
 from langchain_core.messages import HumanMessage
-from scripted import say
+from scripted import say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
@@ -25,7 +25,7 @@ async def asked(game, words):
     given = {"messages": [HumanMessage(words)]}
     stream = game.app.astream(given, game.config, context=game.settings, stream_mode=STREAM_MODES)
     shown = [event.memories async for event in read_stream(stream) if isinstance(event, Memories)]
-    told = game.model.asked("quest")[-1][0].text.split("\n<memories>\n")[1].split("</memories>")[0]
+    told = sections_of(game.model.asked("quest")[-1]).split("\n<memories>\n")[1].split("</memories>")[0]
     return [json.loads(line) for line in told.strip().splitlines()], shown[0]
 
 

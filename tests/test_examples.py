@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import MIRA
-from scripted import call, say
+from scripted import call, say, sections_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -28,7 +28,7 @@ async def test_the_graph_lives_inside_somebody_elses_app(model):
     out = await app.ainvoke({"messages": [("user", "I look")]}, config, context=context)
     assert len(out["messages"]) == 4, "the host keeps its own messages"
     await app.ainvoke({"messages": [("user", "I go")]}, config, context=context)
-    assert "gold: 3" in model.asked("quest")[-1][0].text, "the dungeon master's state outlives a call"
+    assert "gold: 3" in sections_of(model.asked("quest")[-1]), "the dungeon master's state outlives a call"
     stored = await app.store.asearch(("adventurer", "my-app", "exchanges"))
     assert sorted(item.value["turn"] for item in stored) == [1, 2, 3]
 

@@ -7,7 +7,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.store.base import PutOp
 from noted_facts import FACTS
 from noted_facts import say as noted
-from scripted import call, say
+from scripted import call, say, sections_of
 from stores import opened
 
 from questbook import FaissStore
@@ -71,7 +71,7 @@ async def test_a_subject_is_found_among_thousands_of_other_facts(tmp_path):
 
 
 def prompt(game):
-    return game.model.asked("update")[-1][0].text
+    return sections_of(game.model.asked("update")[-1])
 
 
 def section(game):
@@ -91,7 +91,7 @@ async def test_the_notes_are_shown_the_attributes_so_a_change_is_seen_as_one(gam
     assert section(game) == "", "nobody is named"
 
     def by_the_known_name(messages):
-        shown = messages[0].text.partition("<known>\n")[2]
+        shown = sections_of(messages).partition("<known>\n")[2]
         name = "den" if '"attributes": ["den"]' in shown else "lair"
         return say("", call("Facts", facts=[den("the mill", name)]))
 
@@ -110,7 +110,7 @@ async def test_what_was_recalled_is_shown_though_the_turn_does_not_name_it(new_g
     for n in range(6):
         await play(game, f"I walk mile {n}.", reply="The road goes on past hedges and ditches. " * 8)
     await play(game, "Who has a den in the cave?", reply="The smith, you recall.")
-    assert "has his den" in game.model.asked("quest")[-1][0].text, "else this test shows nothing"
+    assert "has his den" in sections_of(game.model.asked("quest")[-1]), "else this test shows nothing"
     assert section(game) == '{"subject": "Goran", "attributes": ["den"]}'
 
 
@@ -134,7 +134,7 @@ async def test_a_secret_attribute_is_shown_to_the_notes_and_to_nobody_else(game)
     ):  # fmt: skip
         heard.append((mode, repr(event)))
     assert '"true lair"' in section(game)
-    assert "true lair" not in game.model.asked("quest")[-1][0].text
+    assert "true lair" not in sections_of(game.model.asked("quest")[-1])
     assert not [event for _, event in heard if "true lair" in event]
 
 

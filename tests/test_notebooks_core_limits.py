@@ -2,7 +2,7 @@
 
 import pytest
 from companion_thread import Companion
-from scripted import call, say
+from scripted import call, say, sections_of
 
 from questbook import CoreNotebook, EditError, SectionFullError, edit_core
 
@@ -42,4 +42,4 @@ async def test_the_reducer_obeys_the_limit_and_does_not_change_the_page(model):
 async def test_the_model_sees_the_count_and_the_limit(model):
     talk = Companion(model, core={"human": {"value": "Name: Ann", "limit": 20}})
     await talk.say("hi")
-    assert '"used": 9, "limit": 20' in str(model.asked("companion")[-1][0].content)
+    assert '"used": 9, "limit": 20' in sections_of(model.asked("companion")[-1])

@@ -8,7 +8,7 @@ import asyncio
 import pytest
 from conftest import EXCHANGES, MIRA
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from scripted import call, malformed, say
+from scripted import call, malformed, say, sections_of
 
 from questbook.graphs.errors import InputError, ModelError
 
@@ -284,12 +284,12 @@ async def test_two_runs_at_once_on_one_thread_lose_no_memory(game):  # there: no
 async def test_braces_in_the_character_are_safe(game):
     game.model.queue("interview", say("", call("CharacterNotebook", **MIRA | {"name": "{Mira} {0} %s"})))
     await game.play("I'm {Mira}")
-    assert "{Mira} {0} %s" in game.model.asked("quest")[0][0].text
+    assert "{Mira} {0} %s" in sections_of(game.model.asked("quest")[0])
 
 
 async def test_before_the_first_update_the_prompt_shows_no_none(game):  # there: the state renders as "None"
     await game.begin()
-    assert "None" not in game.model.asked("quest")[0][0].text
+    assert "None" not in sections_of(game.model.asked("quest")[0])
 
 
 async def test_the_prompt_stays_bounded(new_game):  # there: 11 k characters at turn 10, 232 k at 200, then dead

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from desk import AgentModel
 from fake_openai import call, say
+from langchain_core.messages import convert_to_messages
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted import call as calling
 from scripted import say as saying
+from scripted import sections_of, words_of
 
 ROOT = Path(__file__).parent.parent
 *DESK, SECOND_THOUGHTS = re.findall(
@@ -30,10 +32,11 @@ NOTES = {
 
 def desk_clerk(body):
     """Answer as a model would that does what it is told."""
-    system = "\n".join(m["content"] for m in body["messages"] if m["role"] == "system")
-    last = body["messages"][-1]["content"] or ""
+    messages = convert_to_messages(body["messages"])
+    sections, words = sections_of(messages), words_of(messages)[-1]
+    last = messages[-1].text if body["messages"][-1]["role"] != "user" else words
     tools = [tool["function"]["name"] for tool in body.get("tools", [])]
-    if "<due>\n" in system:
+    if "<due>\n" in sections:
         told = last.split("\n")[-2]
         notes = [fields for words, fields in NOTES.items() if words in told]
         return call("TicketNotebook", notes[0]) if notes else say("no change")
@@ -42,10 +45,10 @@ def desk_clerk(body):
         return say("") + known if "Ann" in last else say("Welcome to Lumen! Who are you, and which lamp do you have?")
     if last == "until May 2027":
         return say(f"It is under warranty {last}. What is wrong with it?")
-    if "L-7" in next(m["content"] for m in reversed(body["messages"]) if m["role"] == "user"):
+    if "L-7" in words:
         return call("warranty", {"serial": "L-7"})
-    mode = "Good day!" if "Thank them" in system else "Please try a new bulb."
-    return say(f"{mode} {'Ann' if 'Ann' in system else '?'}")
+    mode = "Good day!" if "Thank them" in sections else "Please try a new bulb."
+    return say(f"{mode} {'Ann' if 'Ann' in sections else '?'}")
 
 
 @pytest.fixture
@@ -98,7 +101,7 @@ async def test_it_remembers_over_turns_and_asks_no_more_often_than_it_says(clerk
     _, values = await tell(desk, "Hello?", "Ann. I have the Lumen Arc, L-7.", "It flickers.")
     assert values["ticket"]["problem"] == "The lamp flickers."
     assert values["noted"] == {"ticket": 3}
-    due = [body for body in clerk.requests if "<due>\n" in body["messages"][0]["content"]]
+    due = [body for body in clerk.requests if "<due>\n" in str(body["messages"][-1]["content"])]
     assert [len(body["tools"]) for body in due] == [1, 1], "once a turn, and not while the interview goes on"
     assert values["notices"] == []
 
@@ -132,4 +135,4 @@ async def test_the_example_of_a_team_hands_over_and_shares_its_page(monkeypatch)
     assert values["messages"][-1].text == "Refunded."
     assert values["ticket"]["promises"] == {"delivery": "by Friday", "refund": "today"}
     assert values["ticket"]["promised"] == 2
-    assert 'delivery": "by Friday' in model.asked("reply")[-1][0].text, "billing saw what sales had promised"
+    assert 'delivery": "by Friday' in sections_of(model.asked("reply")[-1]), "billing saw what sales had promised"

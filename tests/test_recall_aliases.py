@@ -5,6 +5,7 @@ import json
 import pytest
 from langchain_core.messages import HumanMessage
 from noted_facts import noted
+from scripted import sections_of
 
 from questbook.memory.recall.names import find_aliases
 from questbook.memory.recall.query import Recalled
@@ -97,7 +98,7 @@ async def test_what_is_noted_under_the_name_is_recalled_by_the_other_name(new_ga
     await game.app.ainvoke(
         {"messages": [HumanMessage("Where is the home of the Grey Heron?")]}, game.config, context=game.settings
     )
-    told = game.model.asked("quest")[-1][0].text.split("\n<memories>\n")[1].split("</memories>")[0]
+    told = sections_of(game.model.asked("quest")[-1]).split("\n<memories>\n")[1].split("</memories>")[0]
     assert "below the bridge" in str([json.loads(line) for line in told.strip().splitlines()])
 
 

@@ -3,7 +3,7 @@
 from conftest import MIRA
 from fact_play import CONTEXT, FACTS, known, notices, stored
 from reflecting import DEBT, FAIR, INSIGHT, MILL, REFLECTIONS, SETTLED, ask, conclude, insights, numbers, tell
-from scripted import call, say
+from scripted import call, say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.retract import retract
@@ -62,7 +62,7 @@ async def test_an_insight_is_recalled_like_a_fact(new_game):
     for n in range(6):
         await tell(game, f"I walk mile {n}.", reply="The road goes on past hedges and ditches. " * 8)
     await tell(game, "Why does Goran avoid the river?")
-    assert INSIGHT in game.model.asked("quest")[-1][0].text
+    assert INSIGHT in sections_of(game.model.asked("quest")[-1])
 
 
 async def test_both_sides_of_a_contradiction_are_shown_and_the_judgement_stays_on_its_timeline(eager):

@@ -14,7 +14,6 @@ from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prom
 from questbook.graphs.offline.storyteller import OfflineStoryteller
 from questbook.graphs.offline.storyteller.tale import tale
 from questbook.graphs.turn.buffer import summary_prompt
-from questbook.graphs.turn.prompt import system_message
 
 
 def test_without_dice_and_without_sections_there_is_still_a_story():
@@ -39,15 +38,15 @@ def test_a_roll_that_failed_is_not_asked_for_again():
     game.say("go north")
     game.messages.append(HumanMessage("climb the ivy"))
     model = game.model.bind_tools([ROLL])
-    sections, conversation, _ = quest_prompt(game.state(), Context())
-    call = model.invoke([system_message(sections), *conversation])
+    prompt = quest_prompt(game.state(), Context()).messages
+    call = model.invoke(prompt)
     assert call.tool_calls[0]["args"] == {
         "expression": "1d20",
         "reason": "Athletics to climb the ivy to the gallery",
         "dc": 11,
     }
     answer = ToolMessage("There is no such expression.", tool_call_id=call.tool_calls[0]["id"], name="roll_dice")
-    told = model.invoke([system_message(sections), *conversation, call, answer])
+    told = model.invoke([*prompt, call, answer])
     assert told.text
     assert not told.tool_calls
 
@@ -57,8 +56,7 @@ async def test_streaming_and_async_say_the_same_as_invoke():
     game.say("go north")
     for words in ("look", "climb the ivy"):
         game.messages.append(HumanMessage(words))
-        sections, conversation, _ = quest_prompt(game.state(), Context())
-        prompt = [system_message(sections), *conversation]
+        prompt = quest_prompt(game.state(), Context()).messages
         model = game.model.bind_tools([ROLL])
         whole = model.invoke(prompt)
         streamed = AIMessageChunk("")
@@ -94,9 +92,9 @@ def test_any_words_at_all_get_an_answer(words):
     game = Game(seed=1)
     game.messages.append(AIMessage("Welcome. What is your name?"))
     game.character = CharacterNotebook()
-    sections, *_ = interview_prompt(game.state(), Context())
+    game.messages.append(HumanMessage(words))
     model = game.model.bind_tools([CharacterNotebook.tool()])
-    said = model.invoke([system_message(sections), *game.messages, HumanMessage(words)])
+    said = model.invoke(interview_prompt(game.state(), Context()).messages)
     for call in said.tool_calls:
         game.character.apply(call["args"], by_model=True)
     assert said.text or said.tool_calls
@@ -114,8 +112,8 @@ def test_the_adventure_opens_in_the_turn_that_completes_the_character():
         AIMessage("Then we are ready, Mira.", tool_calls=[call]),
         ToolMessage("The page is complete. Open the adventure now.", tool_call_id="c1", name="CharacterNotebook"),
     ]
-    sections, conversation, _ = quest_prompt(game.state(), Context())
-    opened = game.model.bind_tools([ROLL]).invoke([system_message(sections), *conversation])
+    prompt = quest_prompt(game.state(), Context()).messages
+    opened = game.model.bind_tools([ROLL]).invoke(prompt)
     assert "sister" in opened.text
     reply = f"Then we are ready, Mira.\n{opened.text}"
     game.note([{"turn": 1, "player": "to get her sister back", "reply": reply}])

@@ -11,7 +11,6 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.prompts import interview_prompt
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.offline.storyteller.portrait import read
-from questbook.graphs.turn.prompt import system_message
 
 SENTENCES = [
     ("I'm Mira, a halfling thief who grew up on the docks and wants her sister back", "", {
@@ -92,8 +91,8 @@ def test_after_the_tool_has_answered_it_asks_on_and_speaks_of_errors():
             messages=[HumanMessage("I'm Mira"), reply, ToolMessage(result, tool_call_id=reply.tool_calls[0]["id"])],
             character=CharacterNotebook(name="Mira"),
         )
-        sections, conversation, _ = interview_prompt(state, Context())
-        after = INTERVIEWER.invoke([system_message(sections), *conversation])
+        prompt = interview_prompt(state, Context()).messages
+        after = INTERVIEWER.invoke(prompt)
         assert word in after.text
         assert not after.tool_calls
 

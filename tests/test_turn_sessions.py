@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from conftest import EXCHANGES, Game
 from langchain_core.messages import HumanMessage
-from scripted import call, say
+from scripted import call, say, sections_of
 
 from questbook import StateNotebook
 from questbook.graphs.errors import FatalModelError, InputError
@@ -41,9 +41,9 @@ async def test_a_new_thread_goes_on_from_the_head_with_a_recap(game):
     assert later.values["turn"] == 3
     assert later.values["timeline"] == [[game.values["timeline"][0][0], 3]]
     prompt = game.model.asked("quest")[-1]
-    assert "seen at the mill" in prompt[0].text
+    assert "seen at the mill" in sections_of(prompt)
     assert not any("Previously on" in message.text for message in prompt)
-    memories = prompt[0].text.split("\n<memories>\n")[1]
+    memories = sections_of(prompt).split("\n<memories>\n")[1]
     assert "I ask about Lia" in memories, "what the other thread's buffer holds is recalled here"
     [record] = [item for item in await game.store.asearch(EXCHANGES) if item.value["turn"] == 3]
     assert record.value["reply"] == "The mill wheel turns."

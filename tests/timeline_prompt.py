@@ -6,7 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
+from scripted import sections_of
 from timeline_records import Record, exchanges_of, facts_of, holding, read
 
 MOST = 24  # memories that a prompt recalls; where there are as many, others may have had no room
@@ -14,7 +15,7 @@ MOST = 24  # memories that a prompt recalls; where there are as many, others may
 
 def recalled(prompt: Sequence[BaseMessage]) -> list[Record]:
     """What the prompt's memories tell."""
-    _, _, after = prompt[0].text.partition("<memories>\n")
+    _, _, after = sections_of(prompt).partition("<memories>\n")
     lines, _, _ = after.partition("\n</memories>")
     return [read(json.loads(line)) for line in lines.splitlines()]
 
@@ -28,7 +29,7 @@ def faults_of(prompt: Sequence[BaseMessage], stored: Sequence[Record], late: Seq
         late: What may have come to stand there since; of a past that waits for some, nothing is sure to hold.
     """
     told, holds = Counter(recalled(prompt)), holding(stored)
-    words = "\n".join(message.text for message in prompt[1:])
+    words = "\n".join(message.text for message in prompt[1:] if not isinstance(message, HumanMessage))
     here = {one.turn for one in exchanges_of(stored) if one.reply in words}
     exchanges = {one for one in exchanges_of(stored) if one.turn not in here}
     due = exchanges | {fact for fact in holds if fact.kind == "secret" or fact.turn not in here}

@@ -103,7 +103,7 @@ async def character_memories(
 def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, context: Context) -> Prompt:
     """Put a character's memories into a prompt, by the templates and at the place that its settings say.
 
-    Before all other sections; or before the first <START> in an added section; or behind all other sections.
+    Before all other sections; or before the first <START> in an added section; or last, beside the newest message.
     """
     memories = [RecalledMemory(*(memory[name] for name in RecalledMemory._fields)) for memory in recalled]
     # Cut first: an escape must not be cut in two.
@@ -119,7 +119,7 @@ def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, c
         return prompt._replace(sections=[Section(SECTION, block), *sections])
     index = next((n for n, section in enumerate(sections) if START in section.text), None)
     if index is None:
-        return prompt._replace(sections=[*sections, Section(SECTION, block)])
+        return prompt._replace(behind=[*prompt.behind, Section(SECTION, block)])
     sections[index] = sections[index]._replace(text=inject_text(sections[index].text, block, location))
     return prompt._replace(sections=sections)
 

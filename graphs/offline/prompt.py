@@ -13,14 +13,16 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from questbook.notebooks import parse_fields
 from questbook.types import JSON
 
+_WORDS = "message"  # tags of the person's newest words, where sections open their message
+
 
 @dataclass(frozen=True)
 class Prompt:
     """What the messages of a prompt say.
 
     Attributes:
-        system: All system messages together.
-        conversation: Every other message.
+        system: All sections: the system messages, and those that open the person's newest message.
+        conversation: Every other message, the person's with their own words alone.
         tools: Names of the tools that may be called.
     """
 
@@ -31,8 +33,12 @@ class Prompt:
     @classmethod
     def of(cls, messages: Sequence[BaseMessage], tools: frozenset[str]) -> Prompt:
         """Read a list of messages."""
-        system = "\n\n".join(text_of(m) for m in messages if isinstance(m, SystemMessage))
-        return cls(system, [m for m in messages if not isinstance(m, SystemMessage)], tools)
+        texts = [text_of(m) for m in messages if isinstance(m, SystemMessage)]
+        newest = next((m for m in reversed(messages) if isinstance(m, HumanMessage)), None)
+        if newest:
+            texts.append(re.split(rf"^<{_WORDS}>\n?", text_of(newest), maxsplit=1, flags=re.MULTILINE)[0])
+        conversation = [_in_own_words(m) for m in messages if not isinstance(m, SystemMessage)]
+        return cls("\n\n".join(texts), conversation, tools)
 
     def section(self, name: str) -> str:
         """Return the text between the tags of a section, each on a line of its own; "" if there is none."""
@@ -60,8 +66,7 @@ class Prompt:
     @property
     def turns(self) -> list[JSON]:
         """The turns to note or to sum up."""
-        newest = next((m for m in reversed(self.conversation) if isinstance(m, HumanMessage)), None)
-        return _lines(section(text_of(newest), "turns")) if newest else []
+        return _lines(self.section("turns"))
 
     @property
     def words(self) -> str:
@@ -121,6 +126,15 @@ class Prompt:
             elif start is not None:
                 break
         return self.conversation[start:] if start is not None else self.conversation[len(self.conversation) :]
+
+
+def _in_own_words(message: BaseMessage) -> BaseMessage:
+    """Return a person's message with what they wrote, without the sections that open it and without escapes."""
+    if not isinstance(message, HumanMessage):
+        return message
+    text = text_of(message)
+    words = section(text, _WORDS) if f"\n<{_WORDS}>\n" in f"\n{text}" else text
+    return message.model_copy(update={"content": html.unescape(words)})
 
 
 def section(text: str, name: str) -> str:

@@ -1,4 +1,11 @@
-"""The prompt as a stack of named sections, so that a person can see what the model saw, and set their order."""
+"""The prompt as a stack of named sections, so that a person can see what the model saw, and set their order.
+
+What stays the same comes first, then the conversation, which only grows, then what changes every turn: providers charge
+less for the beginning that a prompt shares with the one before. The sections that change stand in the newest message of
+the person, before their words: a second system message is refused by Anthropic and by many local chat templates. The
+person's words are escaped in every message, and stand between tags of their own beside sections, so that they can never
+pass for one.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +25,12 @@ from questbook.types import JSON
 
 INSTRUCTIONS = "instructions"
 MESSAGES = "messages"
+WORDS = "message"
+"""Tags around the person's newest words, where sections stand beside them."""
 
 
 class Section(NamedTuple):
-    """A named part of the system message. The one called "instructions" has no tags."""
+    """A named part of the prompt. The one called "instructions" has no tags."""
 
     name: str
     text: str
@@ -33,7 +42,7 @@ class Prompt(NamedTuple):
     Attributes:
         sections: The system message, in order.
         conversation: The turns that are in the prompt word for word.
-        behind: Sections after the conversation, in a system message of their own.
+        behind: Sections that stand in the newest message of the person, before their words.
     """
 
     sections: list[Section]
@@ -43,8 +52,13 @@ class Prompt(NamedTuple):
     @property
     def messages(self) -> list[BaseMessage]:
         """The messages to send."""
-        behind = [system_message(self.behind)] if self.behind else []
-        return [system_message(self.sections), *self.conversation, *behind]
+        messages = [_with_words_escaped(message) for message in self.conversation]
+        if self.behind:
+            newest = next(
+                (n for n, m in reversed([*enumerate(messages)]) if isinstance(m, HumanMessage)), len(messages)
+            )
+            messages[newest : newest + 1] = [_beside(self.behind, messages[newest : newest + 1])]
+        return [system_message(self.sections), *messages]
 
     def report(self, node: str, turn: int) -> JSON:
         """Return what the stream says of the prompt: the sections with their tokens, and the fidelity.
@@ -73,13 +87,15 @@ def stack(
         sections: Sections before the conversation.
         conversation: The turns that are in the prompt word for word.
         settings: Name added sections, and the order.
-        last: Sections behind the conversation, unless the settings name another place.
+        last: Sections beside the person's newest words, unless the settings name another place.
 
     Raises:
         SettingsError: An added section has the name of one that is there.
     """
     own, closing = list(sections), list(last)
-    if taken := sorted(settings.prompt_sections.keys() & {MESSAGES, *(section.name for section in own + closing)}):
+    if taken := sorted(
+        settings.prompt_sections.keys() & {MESSAGES, WORDS, *(section.name for section in own + closing)}
+    ):
         raise SettingsError(
             f"Setting prompt_sections: the prompt has a section {taken[0]!r} already; choose another name."
         )
@@ -101,7 +117,7 @@ def stack(
 
 def page_sections(state: TurnState, place: PromptPlace | None = None) -> list[Section]:
     """Render the pages of one place in the prompt (None: all), in the order in which the state has them."""
-    channels = [channel for channel, page in state.PAGES.items() if place in (page.PLACE, None)]
+    channels = [channel for channel, page in state.PAGES.items() if place in (page.place(), None)]
     return [Section(channel, getattr(state, channel).render()) for channel in channels]
 
 
@@ -110,15 +126,23 @@ def opening_sections(instructions: str, state: TurnState) -> list[Section]:
     return [*page_sections(state, "before"), Section(INSTRUCTIONS, instructions), *page_sections(state, "after")]
 
 
-def prompt_about_turns(sections: Iterable[Section], turns: Iterable[JSON]) -> list[BaseMessage]:
-    """Make a prompt for work after the reply: sections, and turns as JSON objects in the place of a conversation."""
+def prompt_about_turns(
+    sections: Iterable[Section], turns: Iterable[JSON], last: Iterable[Section] = ()
+) -> list[BaseMessage]:
+    """Make a prompt for work after the reply.
+
+    Args:
+        sections: Sections of the system message.
+        turns: Turns, shown as JSON objects in the place of a conversation.
+        last: Sections that change from call to call, before the turns.
+    """
     lines = Section("turns", "\n".join(render_value(turn) for turn in turns))
-    return [system_message(sections), HumanMessage(tagged(lines))]
+    return [system_message(sections), HumanMessage(_joined([*last, lines]))]
 
 
 def system_message(sections: Iterable[Section]) -> SystemMessage:
     """Join sections; each but the instructions is between tags of its name."""
-    return SystemMessage("\n\n".join(s.text if s.name == INSTRUCTIONS else tagged(s) for s in sections if s.text))
+    return SystemMessage(_joined(sections))
 
 
 def tagged(section: Section) -> str:
@@ -129,6 +153,37 @@ def tagged(section: Section) -> str:
 def escaped(text: str) -> str:
     """Escape text that a model or a person wrote, so that it cannot form a tag."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _joined(sections: Iterable[Section]) -> str:
+    return "\n\n".join(s.text if s.name == INSTRUCTIONS else tagged(s) for s in sections if s.text)
+
+
+def _with_words_escaped(message: BaseMessage) -> BaseMessage:
+    """Escape a person's words, in every turn alike, so that an old message stays what it was."""
+    if not isinstance(message, HumanMessage):
+        return message
+    if isinstance(message.content, str):
+        return message.model_copy(update={"content": escaped(message.content)})
+    return message.model_copy(update={"content": [_block_escaped(block) for block in message.content]})
+
+
+def _block_escaped(block: str | JSON) -> str | JSON:
+    if isinstance(block, str):
+        return escaped(block)
+    return block | {"text": escaped(block["text"])} if isinstance(block.get("text"), str) else block
+
+
+def _beside(sections: Sequence[Section], messages: Sequence[BaseMessage]) -> BaseMessage:
+    """Put sections before a person's words; without a message (none: the model speaks first), they stand alone."""
+    text = _joined(sections)
+    if not messages:
+        return HumanMessage(text)
+    [message] = messages
+    if isinstance(message.content, str):
+        return message.model_copy(update={"content": f"{text}\n\n{tagged(Section(WORDS, message.content))}"})
+    before, after = {"type": "text", "text": f"{text}\n\n<{WORDS}>"}, {"type": "text", "text": f"</{WORDS}>"}
+    return message.model_copy(update={"content": [before, *message.content, after]})
 
 
 def _report(section: Section) -> JSON:
