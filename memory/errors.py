@@ -8,12 +8,12 @@ StoreError
 │   └── CorruptStoreError      the file is not a store, or is damaged; it is left untouched
 ├── StoreClosedError        the store was used after `close()`
 ├── EmbeddingError          the embedder failed or returned something else than promised
-├── UnstorableValueError    a value is not JSON (also a ValueError)
+├── UnstorableValueError    a value is not JSON, or its time to live is no time (also a ValueError)
 ├── UnreadableDocumentError a file that is to become lore cannot be read (also a ValueError)
 ├── UnknownLoreError        there is no lore of that name (also a LookupError)
 ├── ImportFailedError       there is nothing to bring over, or it cannot be read
 ├── NoSuchMemoryError       there is no memory with this key (also a LookupError)
-└── BadQueryError           a search asks for something that there is not: a page, a day (also a ValueError)
+└── BadQueryError           a filter is wrong, or a search asks for a page or day that there is not (also a ValueError)
 """
 
 
@@ -50,7 +50,7 @@ class EmbeddingError(StoreError):
 
 
 class UnstorableValueError(StoreError, ValueError):
-    """A value cannot be kept as JSON. Nothing was written."""
+    """A value cannot be kept as JSON, or a time to live is no number of minutes. Nothing was written."""
 
 
 class UnreadableDocumentError(StoreError, ValueError):
@@ -70,4 +70,4 @@ class NoSuchMemoryError(StoreError, LookupError):
 
 
 class BadQueryError(StoreError, ValueError):
-    """A search asks for something that there is not; the message names the argument and what is allowed."""
+    """A filter is wrong, or a search asks for something that there is not; the message says what is allowed."""

@@ -102,3 +102,19 @@ async def test_no_name_leaves_the_directory_of_exports(tmp_path, store):
         (one,) = await import_ltm(store, path, user=None)
         assert one.added == 1
         assert character_namespace(one.character, user=None) == character_namespace(name, user=None)
+
+
+def test_only_the_user_may_read_an_export_and_it_is_not_written_through_a_link(tmp_path):
+    now = datetime(2026, 7, 1, 9, 8, 7, tzinfo=UTC)
+    path = write_csv(tmp_path / "out", "chiharu", [{"text": "first", "speaker": "s"}], now)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    (tmp_path / "foreign").write_text("theirs")
+    path.unlink()
+    path.symlink_to(tmp_path / "foreign")
+    write_csv(tmp_path / "out", "chiharu", [{"text": "second", "speaker": "s"}], now)
+    assert (tmp_path / "foreign").read_text() == "theirs"
+    assert b"second" in path.read_bytes()
+    path.chmod(0o644)
+    write_csv(tmp_path / "out", "chiharu", [{"text": "third", "speaker": "s"}], now)
+    assert path.stat().st_mode & 0o777 == 0o600

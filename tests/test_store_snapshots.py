@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from langgraph.store.base import PutOp
 
 from questbook import FaissStore
 from questbook.memory.store import vectors
@@ -85,3 +86,40 @@ def test_nothing_is_pickled(snapshotted):
     for source in (ROOT / "memory").rglob("*.py"):
         assert "pickle." not in source.read_text()
         assert "eval(" not in source.read_text()
+
+
+@pytest.mark.parametrize("suffix", [".faiss", ".ids.npy", ".json", ".part"])
+def test_a_snapshot_is_not_written_through_a_link(path, tmp_path, monkeypatch, suffix):
+    foreign = tmp_path / "foreign"
+    foreign.write_text("theirs")
+    directory = snapshot_path(path, 1).parent
+    directory.mkdir()
+    (directory / f"1{suffix}").symlink_to(foreign)
+    expected = written(path, monkeypatch)
+    assert foreign.read_text() == "theirs"
+    assert answers(path) == expected
+    assert all(file.stat().st_mode & 0o777 == 0o600 and not file.is_symlink() for file in directory.iterdir())
+    assert {file.name for file in directory.iterdir()} == {"1.faiss", "1.ids.npy", "1.json"}
+
+
+def test_a_directory_that_is_a_link_gets_no_snapshot(path, tmp_path, monkeypatch):
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    directory = snapshot_path(path, 1).parent
+    directory.symlink_to(foreign)
+    expected = written(path, monkeypatch)
+    assert list(foreign.iterdir()) == []
+    assert answers(path) == expected
+    with FaissStore.open(path) as store:
+        store.compact()
+    assert not directory.is_symlink()
+    assert foreign.is_dir()
+    assert answers(path) == expected
+
+
+def written(path, monkeypatch):
+    monkeypatch.setattr(vectors, "SNAPSHOT_VECTORS", 10)
+    with FaissStore.open(path) as store:
+        store.batch([PutOp(("a",), str(n), {"text": f"memory of day {n}"}) for n in range(30)])
+        store.search(("a",), query="day")
+    return answers(path)

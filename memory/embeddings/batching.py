@@ -3,7 +3,7 @@
 import asyncio
 import math
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -60,10 +60,12 @@ class BatchEmbedder:
             embeddings: Any LangChain embedder.
 
         Raises:
-            EmbeddingError: If the embedder fails.
+            EmbeddingError: If the embedder fails, or returns no vector.
         """
-        vectors = cls(embeddings, 0).embed((), ("dimension",))
-        return cls(embeddings, len(vectors.queries["dimension"]))
+        vector: object = cls(embeddings, 0).embed((), ("dimension",)).queries["dimension"]
+        if not isinstance(vector, Sized) or not len(vector):
+            raise EmbeddingError(f"the embedder returned {vector!r:.40} for a word; expected a list of numbers")
+        return cls(embeddings, len(vector))
 
     def embed(self, texts: Iterable[str], queries: Iterable[str]) -> RawVectors:
         """Embed documents with `embed_documents` in one call, and each query with `embed_query`.
@@ -205,6 +207,10 @@ def _packer(dims: int) -> "Callable[..., bytes]":
 
 
 def _by_text(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> dict[str, Sequence[float]]:
+    if not isinstance(vectors, Sized):
+        raise EmbeddingError(
+            f"the embedder returned {type(vectors).__name__} instead of a list of vectors, nothing was written"
+        )
     if len(vectors) != len(texts):
         raise EmbeddingError(
             f"the embedder returned {len(vectors)} vectors for {len(texts)} texts, nothing was written"

@@ -30,6 +30,7 @@ SHA256 = {
 DIMS = 384
 _HEADS = 12  # from the model's config.json
 _LONGEST = 256  # tokens, from the model's sentence_bert_config.json
+_LARGEST = 1 << 28  # bytes of a file in an archive; the weights are a third of that
 _TIMEOUT = 60.0  # seconds without a byte from the hub
 
 
@@ -100,7 +101,7 @@ def _copy(source: Path, name: str, target: Path) -> None:
     if zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:
             for entry in archive.namelist():
-                if entry.rsplit("/", 1)[-1] == name:
+                if entry.rsplit("/", 1)[-1] == name and archive.getinfo(entry).file_size <= _LARGEST:
                     with archive.open(entry) as content, target.open("wb") as out:
                         shutil.copyfileobj(content, out)
                     return

@@ -6,6 +6,7 @@ Nothing in the extension's directories is changed, and a damaged database is rea
 from __future__ import annotations
 
 import csv
+import os
 import re
 import shutil
 import sqlite3
@@ -240,7 +241,7 @@ def read_csv(path: Path) -> Messages:
 def write_csv(directory: Path, character: str, memories: Sequence[Mapping[str, Any]], now: datetime) -> Path:
     """Write memories as the extension exports them: `<directory>/<YYYYMMDD_HHMMSS>/<namespace>.csv` (RFC 4180).
 
-    No header; ordered by time; rows end with CRLF and newlines in a message stay; times are UTC, "" if unknown. The
+    Only this user may read the file. No header; ordered by time; rows end with CRLF and newlines in a message stay; times are UTC, "" if unknown. The
     namespace is escaped, so that no character's name can lead out of the directory.
 
     Args:
@@ -256,10 +257,13 @@ def write_csv(directory: Path, character: str, memories: Sequence[Mapping[str, A
         OSError: It cannot be written.
     """
     folder = directory / now.strftime("%Y%m%d_%H%M%S")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{escape_label(character_name(character))}.csv"
     ordered = sorted(memories, key=lambda memory: str(memory.get("said_at", "")))
-    with path.open("w", encoding="utf-8", newline="") as file:
+    path.unlink(missing_ok=True)  # so that neither its permissions nor a link in its place count
+    with os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8", newline=""
+    ) as file:
         writer = csv.writer(file, lineterminator="\r\n")
         for number, memory in enumerate(ordered):
             writer.writerow(

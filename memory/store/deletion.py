@@ -10,15 +10,15 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from questbook.memory.errors import StoreError, StoreUnavailableError
+from questbook.memory.errors import StoreConfigError, StoreError, StoreUnavailableError
 from questbook.memory.store.database import Database
 from questbook.memory.store.rows import decode_key, decode_path, now
 from questbook.memory.store.snapshots import snapshot_path
-from questbook.memory.store.writes import MINUTE, Write, apply_write
+from questbook.memory.store.writes import LONGEST_TTL, MINUTE, Write, apply_write, is_time_to_live
 
 _log = logging.getLogger(__name__)
 _DEFAULT_MINUTES = 5.0  # between two sweeps, as in LangGraph's stores
@@ -92,12 +92,44 @@ def _has_table(connection: sqlite3.Connection, table: str) -> bool:
 def _remove_snapshots(path: Path) -> None:
     directory = snapshot_path(path, 0).parent
     try:
-        if directory.exists():
+        if directory.is_symlink():
+            directory.unlink()  # nothing was written through it
+        elif directory.exists():
             shutil.rmtree(directory)
     except OSError as error:
         raise StoreUnavailableError(
             f"cannot remove the snapshots in {directory}: {error.strerror or error}; mend that and try again"
         ) from error
+
+
+def check_ttl(ttl: object) -> None:
+    """Refuse wrong settings for items that expire.
+
+    Args:
+        ttl: LangGraph's `TTLConfig`, or None.
+
+    Raises:
+        StoreConfigError: If it is no mapping, or a number of minutes is wrong.
+    """
+    if ttl is None:
+        return
+    if not isinstance(ttl, Mapping):
+        raise StoreConfigError(f'ttl must be settings such as {{"default_ttl": 60}}, got {ttl!r:.80}')
+    default = ttl.get("default_ttl")
+    if default is not None and not is_time_to_live(default):
+        raise StoreConfigError(
+            f'ttl["default_ttl"] must be a number of minutes, at most {LONGEST_TTL:,.0f}; got {default!r:.80}'
+        )
+    if ttl.get("sweep_interval_minutes") is not None:
+        _check_interval(ttl["sweep_interval_minutes"])
+
+
+def _check_interval(minutes: object) -> None:
+    longest = threading.TIMEOUT_MAX / 60
+    if not is_time_to_live(minutes) or not 0 < minutes <= longest:
+        raise StoreConfigError(
+            f"the minutes between two sweeps must be a number above 0, at most {longest:,.0f}; got {minutes!r:.80}"
+        )
 
 
 class Sweeper:
@@ -130,7 +162,12 @@ class Sweeper:
 
         Returns:
             A future that is done when the thread has ended; cancelling it ends the thread.
+
+        Raises:
+            StoreConfigError: If `minutes` is no number above 0.
         """
+        if minutes is not None:
+            _check_interval(minutes)
         future: Future[None] = Future()
         future.add_done_callback(lambda done: self._stop.set() if done.cancelled() else None)
         if self._thread is not None and self._thread.is_alive():

@@ -13,7 +13,7 @@ from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 
 from questbook.memory.embeddings.batching import RawVectors
 from questbook.memory.store.database import Database
-from questbook.memory.store.deletion import Sweeper, compact, delete_expired, refresh_expiry
+from questbook.memory.store.deletion import Sweeper, check_ttl, compact, delete_expired, refresh_expiry
 from questbook.memory.store.file_index import FileIndex, Progress
 from questbook.memory.store.index_config import DEFAULT_INDEX, StoreIndex, read_index
 from questbook.memory.store.namespace_cache import NamespaceCache
@@ -53,6 +53,7 @@ class FaissStore(BaseStore):
         """Read the settings, without touching the disk. `open` says what the arguments mean."""
         super().__init__()
         settings = None if index is None else read_index(index)
+        check_ttl(ttl)
         self.ttl_config = ttl
         self._omit_expired = bool(ttl and ttl.get("omit_expired"))
         self.index_config: JSON | None = settings.described if settings else None
@@ -194,7 +195,8 @@ class FaissStore(BaseStore):
         Raises:
             InvalidNamespaceError: If a label is empty, no string, or contains "." or NUL.
             EmbeddingError: If embedding failed; nothing was written.
-            UnstorableValueError: If a value is not JSON; nothing was written.
+            BadQueryError: If a filter is wrong.
+            UnstorableValueError: If a value is not JSON or a time to live no number of minutes; nothing was written.
             EmbedderChangedError: If another process has changed the file's embedder meanwhile.
             StoreUnavailableError: If the file cannot be read or written; nothing was written.
         """

@@ -4,9 +4,12 @@
 and answers with a `FilterMask`.
 """
 
-from collections.abc import Callable, Mapping
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
 from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from questbook.memory.errors import BadQueryError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,38 +24,71 @@ EITHER = "$or"
 ORDER: Mapping[str, Callable[[Any, Any], Any]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 """The operators that compare by order."""
 
+_DEEPEST = 50  # levels; comparing values takes Python's stack
 _OPERATORS = frozenset({"$eq", "$ne", *ORDER})
 
 
-def check_filter(wanted: Mapping[str, Any]) -> None:
+def check_filter(wanted: object) -> None:
     """Refuse a wrong filter before anything is searched.
 
     Args:
         wanted: `SearchOp.filter`.
 
     Raises:
-        ValueError: If an operator is none of $eq, $ne, $gt, $gte, $lt, $lte, or "$or" has no list of filters.
+        BadQueryError: If it is no mapping, a key is no text, an operator is none of $eq, $ne, $gt, $gte, $lt, $lte,
+            "$or" has no list of filters, or it is nested deeper than 50 levels.
     """
+    _check_depth(wanted)
+    _check_conditions(wanted)
+
+
+def _check_depth(wanted: object) -> None:
+    level = [wanted]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level for inner in _parts(outer)]
+        if not level:
+            return
+    raise BadQueryError(f"a filter may be nested {_DEEPEST} levels deep; this one is deeper: {reprlib.repr(wanted)}")
+
+
+def _parts(value: object) -> Iterable[object]:
+    """Return what is inside a mapping or a list."""
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _check_conditions(wanted: object) -> None:
+    if not isinstance(wanted, Mapping):
+        raise BadQueryError(f'a filter is a mapping, for example {{"kind": "fact"}}; got {reprlib.repr(wanted)}')
+    _check_keys(wanted)
     for key, condition in wanted.items():
         if key != EITHER:
             _check_condition(condition)
             continue
         if not isinstance(condition, list | tuple) or not all(isinstance(branch, Mapping) for branch in condition):
-            raise ValueError(f"{EITHER} takes a list of filters, got {condition!r:.80}")
+            raise BadQueryError(f"{EITHER} takes a list of filters, got {reprlib.repr(condition)}")
         for alternative in condition:
-            check_filter(alternative)
+            _check_conditions(alternative)
 
 
 def _check_condition(condition: object) -> None:
     if not isinstance(condition, Mapping):
         return
+    _check_keys(condition)
     if _has_operators(condition):
         for name in condition:
             if name not in _OPERATORS:
-                raise ValueError(f"Unsupported operator: {name}; expected one of {', '.join(sorted(_OPERATORS))}")
+                raise BadQueryError(f"Unsupported operator: {name}; expected one of {', '.join(sorted(_OPERATORS))}")
     else:
         for nested in condition.values():
             _check_condition(nested)
+
+
+def _check_keys(wanted: Mapping[Any, Any]) -> None:
+    for key in wanted:
+        if not isinstance(key, str):
+            raise BadQueryError(f"the keys of a filter are texts, as those of stored values; got {reprlib.repr(key)}")
 
 
 def _has_operators(condition: Mapping[str, Any]) -> bool:

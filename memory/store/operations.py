@@ -18,13 +18,14 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from questbook.memory.errors import UnstorableValueError
 from questbook.memory.store import rows
 from questbook.memory.store.file_index import FileIndex
 from questbook.memory.store.filters import check_filter
 from questbook.memory.store.rows import ItemRow, Namespace, NamespaceRow, encode_value
 from questbook.memory.store.search import Search, SearchRequest
 from questbook.memory.store.vectors import QueryBatch
-from questbook.memory.store.writes import Write
+from questbook.memory.store.writes import LONGEST_TTL, Write, is_time_to_live
 
 if TYPE_CHECKING:
     from questbook.memory.embeddings.batching import Vector
@@ -40,9 +41,10 @@ class Operations:
         index: What the store is indexed with.
 
     Raises:
-        ValueError: If something is no operation, or a filter has an unknown operator.
+        ValueError: If something is no operation.
+        BadQueryError: If a filter is wrong.
         InvalidNamespaceError: If a label is invalid.
-        UnstorableValueError: If a value is not JSON.
+        UnstorableValueError: If a value is not JSON, or a time to live no number of minutes.
     """
 
     def __init__(self, ops: Iterable[Op], index: FileIndex) -> None:
@@ -59,10 +61,15 @@ class Operations:
             if isinstance(op, SearchOp):
                 if op.query:
                     self.queries.append(op.query)
-                if op.filter and id(op.filter) not in checked:
+                if op.filter is not None and id(op.filter) not in checked:
                     check_filter(op.filter)
                     checked.add(id(op.filter))
             elif isinstance(op, PutOp):
+                if op.ttl is not None and not is_time_to_live(op.ttl):
+                    raise UnstorableValueError(
+                        f"cannot store {op.key!r} in {tuple(op.namespace)}: its time to live must be a number of "
+                        f"minutes, at most {LONGEST_TTL:,.0f}, or None for ever; got {op.ttl!r:.80}"
+                    )
                 self._puts[tuple(op.namespace), op.key] = op
         kept = {place: put for place, put in self._puts.items() if put.value is not None}
         self._values = {place: encode_value(put.value or {}, *place) for place, put in kept.items()}

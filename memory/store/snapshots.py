@@ -81,7 +81,7 @@ def snapshot_path(database: Path, namespace: int) -> Path:
 def write_snapshot(
     snapshot: Snapshot, connection: sqlite3.Connection, version: int, epoch: int, contents: IndexContents
 ) -> None:
-    """Write a snapshot. If that fails, it is logged and there is none.
+    """Write a snapshot. If that fails, it is logged and there is none. Nothing is written through links.
 
     Args:
         snapshot: Where, and what it belongs to.
@@ -98,10 +98,12 @@ def write_snapshot(
     index = contents.index
     try:
         snapshot.path.parent.mkdir(mode=0o700, exist_ok=True)
+        if snapshot.path.parent.is_symlink():
+            raise OSError("its directory is a link")
         # Without its manifest a snapshot does not count, so a crash in here leaves none.
         manifest.unlink(missing_ok=True)
         for file in (snapshot.path, ids):
-            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+            os.close(_create(file))
         faiss.write_index(index.faiss, str(snapshot.path))
         with ids.open("wb") as out:
             columns = [contents.vectors, contents.items, contents.alive.astype(np.int64)]
@@ -118,7 +120,7 @@ def write_snapshot(
             "sha256": {file.name: _checksum(file) for file in (snapshot.path, ids)},
         }
         draft = manifest.with_suffix(".part")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out_text:
+        with os.fdopen(_create(draft), "w") as out_text:
             json.dump(described, out_text)
         draft.replace(manifest)
     except (OSError, RuntimeError, sqlite3.Error) as error:
@@ -176,6 +178,12 @@ def _has_probes(probes: dict[str, str], connection: sqlite3.Connection) -> bool:
     """Return whether the database has these vectors, as far as they are still there."""
     rows = vectors_by_id(connection, [int(number) for number in probes])
     return all(hashlib.sha256(blob).hexdigest() == probes[str(number)] for number, blob in rows)
+
+
+def _create(file: Path) -> int:
+    """Open a new private file; a link in its place is removed, and nothing is written through it."""
+    file.unlink(missing_ok=True)
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
 
 def _checksum(file: Path) -> str:

@@ -3,12 +3,16 @@
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from questbook.memory.store.rows import SHIFT, Namespace, encode_key, encode_path, now
 from questbook.memory.store.word_index import write_words
 
 MINUTE = 60_000_000
 """Microseconds."""
+
+LONGEST_TTL = 1e10
+"""Minutes, about 19,000 years: the longest time to live."""
 
 # A list of removals that is longer than this, and than half the items, is emptied, so that it does not grow for
 # ever; caches then read their namespace again at their next search.
@@ -37,6 +41,11 @@ class Write:
     paths: str | None = None
     vectors: Sequence[bytes] = ()
     words: Sequence[str] = ()
+
+
+def is_time_to_live(minutes: object) -> TypeGuard[float]:
+    """Return whether something is a number of minutes after which an item can expire."""
+    return isinstance(minutes, int | float) and not isinstance(minutes, bool) and abs(minutes) <= LONGEST_TTL
 
 
 def apply_write(connection: sqlite3.Connection, write: Write) -> None:
