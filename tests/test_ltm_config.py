@@ -1,6 +1,7 @@
 """`ltm_config.json`: the extension's own file is read as it is; everything wrong is named with what is allowed."""
 
 import json
+import time
 
 import pytest
 
@@ -94,3 +95,15 @@ def test_a_file_that_is_no_json_is_said(tmp_path, text, said):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(LtmConfigError, match="UTF-8"):
         LtmConfig.read(path)
+
+
+def test_a_file_of_many_names_and_a_number_of_many_digits_are_refused_at_once(tmp_path):
+    file = tmp_path / "ltm_config.json"
+    file.write_text(json.dumps({f"name{number}": 1 for number in range(100_000)}))
+    started = time.monotonic()
+    with pytest.raises(LtmConfigError):
+        LtmConfig.read(file)
+    assert time.monotonic() - started < 5
+    file.write_text('{"ltm_reads": {"num_memories_to_fetch": ' + "9" * 5000 + "}}")
+    with pytest.raises(LtmConfigError, match="JSON"):
+        LtmConfig.read(file)

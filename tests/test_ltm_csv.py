@@ -118,3 +118,9 @@ def test_only_the_user_may_read_an_export_and_it_is_not_written_through_a_link(t
     path.chmod(0o644)
     write_csv(tmp_path / "out", "chiharu", [{"text": "third", "speaker": "s"}], now)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_number_of_any_length_is_none_too_long(tmp_path, store):
+    (tmp_path / "a.csv").write_text(f"{'9' * 9000},A,one,2023-05-01 10:00:00\r\n1,A,two,2023-05-01 10:00:00\r\n")
+    (one,) = await import_ltm(store, tmp_path / "a.csv", user="ada")
+    assert one.added == 2

@@ -132,10 +132,10 @@ class LtmConfig(BaseModel):
             given = json.loads(file.read_text("utf-8-sig"), object_pairs_hook=_once)
         except OSError as error:
             raise LtmConfigError(f"{file} cannot be read: {error.strerror or error}.") from error
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise LtmConfigError(f"{file} is no JSON in UTF-8: {error}.") from error
         except LtmConfigError as error:
             raise LtmConfigError(f"{file}: {error}") from error
+        except (ValueError, RecursionError) as error:
+            raise LtmConfigError(f"{file} is no JSON in UTF-8: {error}.") from error
         return cls.of(given, str(file))
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -147,10 +147,12 @@ _SECTIONS: dict[str, type[BaseModel]] = {"ltm_context": LtmContext, "ltm_writes"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise LtmConfigError(f"{twice[0]!r} stands there twice; which of the two is meant cannot be known.")
-    return dict(pairs)
+    settings: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in settings:
+            raise LtmConfigError(f"{name!r} stands there twice; which of the two is meant cannot be known.")
+        settings[name] = value
+    return settings
 
 
 def _problem(problem: Any) -> str:

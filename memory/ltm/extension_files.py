@@ -33,6 +33,7 @@ _EXPORTS = "bot_csv_outputs"  # in user_data too
 _EXPORT_NAME = re.compile(r"\d{8}_\d{6}")  # directory of one export
 _TABLE = "long_term_memory"
 _COLUMNS = ["id", "name", "message", "timestamp"]
+_DIGITS = 18  # of a message's number; SQLite has no longer ones
 _TIME = "%Y-%m-%d %H:%M:%S"
 
 
@@ -179,6 +180,7 @@ def read_database(path: Path) -> Messages:
     damage = ""
     with _copy(path) as copy, closing(sqlite3.connect(copy)) as connection:
         connection.text_factory = bytes
+        _refuse_code(connection, path)
         for order in ("ASC", "DESC"):
             try:
                 for number, *values in connection.execute(
@@ -199,6 +201,18 @@ def read_database(path: Path) -> Messages:
     if damage:
         messages.skipped.append(f"the file is damaged ({damage}): the rows between those that were read are lost")
     return messages
+
+
+def _refuse_code(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a database in which reading the messages would run what its author wrote: a few bytes could be endless."""
+    try:
+        table = connection.execute("SELECT type, rootpage FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchone()
+        columns = connection.execute(f"PRAGMA table_xinfo({_TABLE})").fetchall()
+    except sqlite3.DatabaseError:
+        return  # reading the messages says what is wrong
+    # A view or a virtual table has no page of its own; a column is hidden if it is computed.
+    if table and (table[0] != b"table" or not table[1] or any(hidden for *_, hidden in columns)):
+        raise ImportFailedError(f"{path}: {_TABLE} is no plain table; this is no database of the extension.")
 
 
 def read_csv(path: Path) -> Messages:
@@ -227,7 +241,8 @@ def read_csv(path: Path) -> Messages:
                     reason = f"line {reader.line_num}: {len(cells)} columns; expected {', '.join(_COLUMNS)}"
                     messages.skipped.append(reason)
                     continue
-                number = int(cells[0]) if cells[0].strip().isdecimal() else reader.line_num
+                known = cells[0].strip().isdecimal() and len(cells[0]) <= _DIGITS
+                number = int(cells[0]) if known else reader.line_num
                 messages.add(number, *cells[1:])
     except csv.Error as error:
         messages.skipped.append(f"line {reader.line_num}: {error}; what follows it was not read")
@@ -241,8 +256,8 @@ def read_csv(path: Path) -> Messages:
 def write_csv(directory: Path, character: str, memories: Sequence[Mapping[str, Any]], now: datetime) -> Path:
     """Write memories as the extension exports them: `<directory>/<YYYYMMDD_HHMMSS>/<namespace>.csv` (RFC 4180).
 
-    Only this user may read the file. No header; ordered by time; rows end with CRLF and newlines in a message stay; times are UTC, "" if unknown. The
-    namespace is escaped, so that no character's name can lead out of the directory.
+    No header; ordered by time; rows end with CRLF and newlines in a message stay; times are UTC, "" if unknown. The
+    namespace is escaped, so that no character's name can lead out of the directory. Only this user may read the file.
 
     Args:
         directory: Directory of all exports; created if it is missing.

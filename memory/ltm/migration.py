@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 MODEL = "all-mpnet-base-v2"
 """The embedder of the extension."""
 
+_WIDTH = 768  # numbers of a vector of that embedder
+_MOST_VECTORS = 1_000_000
+_CHUNK_BYTES = 1 << 26  # zarr makes no larger chunks by itself
+_HEADER_BYTES = 1 << 16
+_BLOSC_BYTES = 16  # of Blosc's header
 _BATCH = 200  # memories written at once
 _SESSION = "imported"  # stands for all sessions in the extension
 
@@ -187,25 +192,24 @@ def count_vectors(array: Path) -> int:
 
 
 def read_vectors(array: Path) -> NDArray[np.float32]:
-    """Read all vectors, shape (messages, 768). Rows of a missing chunk have the fill value, as in zarr.
+    """Read all vectors, shape (messages, 768). Rows of a missing chunk are zeros.
 
     Raises:
-        ImportFailedError: They cannot be read; the message says why.
+        ImportFailedError: They cannot be read, or are too many; the message says why.
     """
     import numpy as np
 
     header = _header(array)
     (count, width), (rows, columns) = header["shape"], header["chunks"]
-    if header.get("order", "C") != "C" or header.get("filters") or columns < width:
-        raise ImportFailedError(f"{array}: not in the extension's layout ({header!r:.200}).")
     kind = np.dtype(header["dtype"])
-    vectors = np.full((count, width), header.get("fill_value") or 0.0, np.float32)
+    vectors = np.zeros((count, width), np.float32)  # the system gives pages to rows when they are filled
     for number in range(math.ceil(count / rows)):
         chunk = array / f"{number}{header.get('dimension_separator', '.')}0"
         if not chunk.is_file():
             continue
         try:
-            whole = np.frombuffer(_decoded(chunk.read_bytes(), header.get("compressor")), kind).reshape(rows, columns)
+            data = _decoded(chunk, rows * columns * kind.itemsize, compressed=header.get("compressor") is not None)
+            whole = np.frombuffer(data, kind).reshape(rows, columns)
         except (OSError, ValueError, RuntimeError) as error:
             raise ImportFailedError(f"{chunk} cannot be read: {error}.") from error
         part = vectors[number * rows : (number + 1) * rows]
@@ -241,25 +245,72 @@ class KnownVectors(Embeddings):
 
 
 def _header(array: Path) -> JSON:
+    """Read what an array says of itself, and check it: a length in a foreign file is a request for memory.
+
+    Raises:
+        ImportFailedError: It is no zarr array of format 2, not in the extension's layout, or too large.
+    """
+    import numpy as np
+
     try:
-        header: JSON = json.loads((array / ".zarray").read_text("utf-8"))
-        if len(header["shape"]) != 2 or len(header["chunks"]) != 2 or min(*header["shape"], *header["chunks"]) < 0:
+        with (array / ".zarray").open("rb") as file:
+            header: JSON = json.loads(file.read(_HEADER_BYTES))
+        if len(header["shape"]) != 2 or len(header["chunks"]) != 2:
             raise ValueError("it does not have two dimensions")
-        if header["zarr_format"] != 2 or not header["chunks"][0]:
+        if header["zarr_format"] != 2:
             raise ValueError(f"zarr format {header['zarr_format']!r}")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ImportFailedError(f"{array} is not a zarr array of format 2: {error!r}.") from error
+        lengths, kind = [*header["shape"], *header["chunks"]], np.dtype(header["dtype"])
+        if not all(type(length) is int and length >= 0 for length in lengths):
+            raise ValueError(f"{lengths!r:.80} are no lengths")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ImportFailedError(f"{array} is not a zarr array of format 2: {error!r:.200}.") from error
+    count, width, rows, columns = lengths
+    if count > _MOST_VECTORS or rows * columns * kind.itemsize > _CHUNK_BYTES:
+        raise ImportFailedError(
+            f"{array} is too large: {count:,} vectors in chunks of {rows:,} rows; at most {_MOST_VECTORS:,} vectors "
+            f"and {_CHUNK_BYTES >> 20} MiB a chunk can be read."
+        )
+    if (
+        width != _WIDTH
+        or not rows
+        or columns < width
+        or kind.kind != "f"
+        or header.get("order", "C") != "C"
+        or header.get("filters")
+        or header.get("fill_value") not in (None, 0)
+        or header.get("dimension_separator", ".") not in (".", "/")
+    ):
+        raise ImportFailedError(f"{array}: not in the extension's layout ({header!r:.200}).")
+    compressor = header.get("compressor")
+    # Other codecs are refused, whatever numcodecs has: one of them is pickle, which runs what a file says.
+    if compressor is not None and (not isinstance(compressor, Mapping) or compressor.get("id") != "blosc"):
+        raise ImportFailedError(f"{array} is compressed with {compressor!r:.80}; only Blosc can be read.")
     return header
 
 
-def _decoded(data: bytes, compressor: JSON | None) -> bytes:
-    if compressor is None:
-        return data
-    try:
-        codecs = import_module("numcodecs")
-    except ImportError as error:
-        raise ImportFailedError(
-            "The vectors are compressed; to take them over, install questbook[ltm]. Without it the messages are "
-            "embedded again."
-        ) from error
-    return bytes(codecs.get_codec(compressor).decode(data))
+def _decoded(chunk: Path, size: int, *, compressed: bool) -> bytes:
+    """Read a chunk of so many bytes.
+
+    Raises:
+        ImportFailedError: It is compressed, and numcodecs is missing.
+        ValueError: It has another length.
+        RuntimeError: Blosc cannot read it.
+    """
+    if (stored := chunk.stat().st_size) > size + _BLOSC_BYTES:
+        raise ValueError(f"it has {stored:,} bytes; expected at most {size + _BLOSC_BYTES:,}")
+    data = chunk.read_bytes()
+    if compressed:
+        try:
+            blosc = import_module("numcodecs").Blosc()
+        except ImportError as error:
+            raise ImportFailedError(
+                "The vectors are compressed; to take them over, install questbook[ltm]. Without it the messages are "
+                "embedded again."
+            ) from error
+        # Blosc takes as much memory as bytes 4 to 7 say.
+        if len(data) < _BLOSC_BYTES or int.from_bytes(data[4:8], "little") != size:
+            raise ValueError(f"its header does not say that it has {size:,} bytes")
+        data = bytes(blosc.decode(data))
+    if len(data) != size:
+        raise ValueError(f"it has {len(data):,} bytes; expected {size:,}")
+    return data
