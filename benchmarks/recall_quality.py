@@ -10,7 +10,10 @@ Recall@k of a question is the share of the turns that hold its answer among the 
 Peers in the same run, over the same records and, as ours, without speakers' names in the question: the store's vectors
 alone, its words alone, reciprocal rank fusion of both (k = 60), its own fused order, and recall scored as in Generative
 Agents. LoCoMo (Maharana et al. 2024) is not part of this project; without it, or without the weights, that part is left
-out and named. Each figure is one line `name: value unit`.
+out and named. What comes for questions about what was never told is counted in tokens: questions of the other
+conversations or campaigns, of which nobody is known here, and questions about invented names. LoCoMo's category 5 asks
+what one speaker told as if the other had: its turns were told, so it stands apart. Each figure is one line
+`name: value unit`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import re
 import statistics
 import sys
@@ -32,21 +36,34 @@ from typing import Any, NamedTuple
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
 
 from langchain_core.embeddings import Embeddings  # noqa: E402
+from langchain_core.messages.utils import count_tokens_approximately  # noqa: E402
 from langgraph.store.base import BaseStore  # noqa: E402
 from planted_campaign import campaign  # noqa: E402
 
 from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
 from questbook.memory.embeddings.minilm import minilm_directory  # noqa: E402
-from questbook.memory.recall.names import named_in, remove_words  # noqa: E402
+from questbook.memory.recall.names import name_words, named_in, remove_words  # noqa: E402
 from questbook.memory.recall.query import Present, Query  # noqa: E402
 from questbook.memory.recall.recall import recall  # noqa: E402
 from questbook.memory.recall.weights import Weights  # noqa: E402
+from questbook.memory.text.words import split_words  # noqa: E402
 from questbook.memory.timeline.remember import remember  # noqa: E402
 from questbook.memory.timeline.timeline import Segment  # noqa: E402
 
 AT = (5, 10, 20)
+NEVER, TURNED = "never told", "told by the other speaker"
+BUDGET, MOST = 800, 24  # tokens and records, as the dungeon master has them
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 PARTS = ("neighbours", "named", "phrase", "time", "answers", "meaning", "spread", "recency", "importance")
+NAMES = ("Zorblax", "Ysmera Thornwick", "Uldric", "the Brass Vulture", "Ophrune", "Old Wendrell")
+ABOUT = (
+    "What do I know of {}?",
+    "Who is {}?",
+    "Where does {} live?",
+    "What did {} promise me?",
+    "What is the password of {}?",
+    "When did I last meet {}?",
+)
 Find = Callable[[str], Awaitable[list[Any]]]
 
 
@@ -59,6 +76,8 @@ class Corpus(NamedTuple):
     present: Present
     speakers: tuple[str, ...] = ()
     timeline: list[Segment] | None = None
+    turned: tuple[str, ...] = ()
+    """Questions about one speaker that only the other has answered."""
 
 
 # LoCoMo: reading a foreign data set, remembering it, asking it.
@@ -80,7 +99,8 @@ def locomo(path: Path) -> Corpus:
         if evidence and asked["category"] in CATEGORIES:
             questions.append((asked["question"], CATEGORIES[asked["category"]], evidence))
     now = Present(datetime.fromisoformat(turns[-1]["said_at"]))
-    return Corpus(path.stem, turns, questions, now, (read["speaker_a"], read["speaker_b"]))
+    turned = tuple(asked["question"] for asked in read["qa"] if asked["category"] == 5)
+    return Corpus(path.stem, turns, questions, now, (read["speaker_a"], read["speaker_b"]), turned=turned)
 
 
 async def ours(store: BaseStore, corpus: Corpus, question: str, weights: Weights) -> list[Any]:
@@ -94,6 +114,32 @@ async def ours(store: BaseStore, corpus: Corpus, question: str, weights: Weights
     )
     found = await recall(store, ("bench", corpus.name), query)
     return [one.value["id"] for one in found]
+
+
+def never_told(corpora: Sequence[Corpus], corpus: Corpus, each: int = 15) -> dict[str, list[str]]:
+    """Return questions about what a corpus does not tell: of the others, about invented names, and turned ones."""
+    dice, words = random.Random(corpus.name), {word for turn in corpus.turns for word in split_words(text_of(turn))}
+    known = words.union(*map(split_words, corpus.speakers))
+    foreign = list[str]()
+    for other in corpora:
+        asked = [question for question, _, _ in other.questions if other.name != corpus.name]
+        strange = [question for question in asked if (names := name_words(question)) and not known & set(names)]
+        foreign += dice.sample(strange, min(each, len(strange)))
+    names = [question.format(name) for question in ABOUT for name in NAMES]
+    return {"of others": foreign, "invented names": names, TURNED: list(corpus.turned)}
+
+
+def text_of(turn: dict[str, Any]) -> str:
+    return str(turn.get("text") or f"{turn['player']} {turn['reply']}")
+
+
+async def fill(store: BaseStore, corpus: Corpus, question: str) -> float:
+    """Return the share of the budget that comes for a question, in %."""
+    query = Query(
+        question, limit=MOST, budget=BUDGET, present=corpus.present, speakers=corpus.speakers, timeline=corpus.timeline
+    )
+    records = await recall(store, ("bench", corpus.name), query)
+    return 100 * sum(count_tokens_approximately([record.text]) for record in records) / BUDGET
 
 
 async def ask(corpus: Corpus, find: Find) -> dict[str, list[tuple[float, ...]]]:
@@ -132,6 +178,7 @@ async def run(corpora: Sequence[Corpus], embed: Embeddings, *, ablate: bool) -> 
     A question is embedded by the pipeline that asks it first, and counts there.
     """
     scores: dict[str, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
+    scores[NEVER] = defaultdict(list)
     for corpus in corpora:
         space = ("bench", corpus.name)
         with tempfile.TemporaryDirectory(prefix="recall") as home:
@@ -148,6 +195,8 @@ async def run(corpora: Sequence[Corpus], embed: Embeddings, *, ablate: bool) -> 
                     for category, found in (await ask(corpus, find)).items():
                         scores[name][category] += found
                     scores[name]["ms"].append(1000 * (time.process_time() - started) / len(corpus.questions))
+                for kind, questions in never_told(corpora, corpus).items():
+                    scores[NEVER][kind] += [await fill(store, corpus, question) for question in questions]
         print(f"  {corpus.name}: {len(corpus.turns)} turns, {len(corpus.questions)} questions", file=sys.stderr)
     return scores
 
@@ -187,6 +236,7 @@ def pipelines(store: BaseStore, dense: BaseStore, words: BaseStore, corpus: Corp
 
 def report(title: str, scores: dict[str, dict[str, Any]]) -> list[str]:
     """Print a table and return its figures."""
+    never = scores.pop(NEVER)
     categories = sorted({category for found in scores.values() for category in found} - {"ms"})
     total = sum(len(next(iter(scores.values()))[category]) for category in categories)
     print(f"\n{title}: evidence recall in %, {total} questions")
@@ -199,7 +249,12 @@ def report(title: str, scores: dict[str, dict[str, Any]]) -> list[str]:
         ms = statistics.mean(found["ms"])
         print(f"{name:<22}" + "".join(f"{value:>7.1f}" for value in mean) + f"{ms:>8.1f}   " + " / ".join(by))
         lines += [f"{title}, {name}, recall@{k}: {value:.1f} %" for k, value in zip(AT, mean, strict=True)]
-    return lines
+    for kind, filled in never.items():
+        if filled:
+            print(f"never told, {kind}: {statistics.mean(filled):.1f} % of the budget, {len(filled)} questions")
+            lines.append(f"{title}, never told, {kind}, budget filled: {statistics.mean(filled):.1f} %")
+    told = [share for kind, filled in never.items() if kind != TURNED for share in filled]
+    return [*lines, f"{title}, never told, budget filled: {statistics.mean(told):.1f} %"]
 
 
 def main() -> None:

@@ -111,8 +111,8 @@ async def test_what_has_a_name_word_for_word_comes_before_what_has_its_words_sca
 async def test_a_name_that_no_record_has_changes_nothing(store):
     await told(store, *CRYPTS, CALLED)
     question = "Does the amulet of the Quiet Anvil or the Pale Nail lie in a crypt?"
-    found = await texts(store, question, limit=1000)
-    assert found == await texts(store, question.lower(), limit=1000)
+    found = await texts(store, question, limit=1000, fitting=False)
+    assert found == await texts(store, question.lower(), limit=1000, fitting=False)
 
 
 async def test_each_of_two_names_brings_what_has_it(store):

@@ -155,7 +155,7 @@ async def test_importance_and_recency_are_small_weights(store):
     await fact(store, "dull", "The lamp is lit.", importance=1, said_at="2026-03-01T00:00:00")
     await fact(store, "grave", "The lamp was lit.", importance=9, said_at="2026-03-01T00:00:00")
     await fact(store, "fresh", "A boat comes in at noon.", importance=10, said_at="2026-03-09T00:00:00")
-    assert await keys(store, "Is the lamp lit?") == ["grave", "dull", "fresh"]
+    assert await keys(store, "Is the lamp lit?", fitting=False) == ["grave", "dull", "fresh"]
     off = Weights(importance=0, recency=0)
     assert (await recall(store, FACTS, Query("Is the lamp lit?", weights=off)))[0].reason.importance in (0.1, 0.9)
 
@@ -179,7 +179,7 @@ async def test_published_scoring_goes_by_recency_importance_and_relevance_alike(
     stream = Weights(scoring="generative_agents")
     await fact(store, "old", "The lamp is lit.", importance=1, said_at="2026-01-01T00:00:00")
     await fact(store, "new", "A boat comes in.", importance=9, said_at="2026-03-09T00:00:00")
-    assert await keys(store, "Is the lamp lit?") == ["old", "new"]
+    assert await keys(store, "Is the lamp lit?", fitting=False) == ["old", "new"]
     found = await recall(store, FACTS, Query("Is the lamp lit?", weights=stream))
     assert [one.key for one in found] == ["new", "old"], "two of three parts are the newer one's"
     assert found[0].weight == pytest.approx(2)
@@ -253,8 +253,8 @@ async def test_tokens_and_distance_are_kept(store):
     assert await keys(store, "lamp", budget=50) == ["short"]
     assert await keys(store, "lamp", budget=50, cost=lambda _: 60) == []
     await fact(store, "far", "Nothing of the kind, wholly other words.")
-    assert "far" in await keys(store, "The lamp is lit")
-    assert await keys(store, "The lamp is lit", max_cosine_distance=0.3) == ["short"]
+    assert "far" in await keys(store, "The lamp is lit", fitting=False)
+    assert await keys(store, "The lamp is lit", max_cosine_distance=0.3, fitting=False) == ["short"]
     with pytest.raises(ValueError, match="max_cosine_distance is 3"):
         await recall(store, FACTS, Query("lamp", max_cosine_distance=3))
 
@@ -285,7 +285,7 @@ async def test_many_queries_and_namespaces_are_one_embedding_each(store):
 async def test_the_reason_says_what_the_order_is_made_of(store):
     await fact(store, "x", "Oda keeps the lamp.", importance=8, subject="Oda", said_at="2026-03-09T12:00:00")
     await fact(store, "y", "A boat.")
-    (best, _) = await recall(store, FACTS, Query("What of Oda's lamp yesterday?", present=Present(NOW)))
+    (best, _) = await recall(store, FACTS, Query("What of Oda's lamp yesterday?", present=Present(NOW), fitting=False))
     assert str(best.reason) == (
         "relevance 1.00, words #1, meaning #1, time 1.00, named +1, importance 0.8, recency 1.00"
     )

@@ -281,7 +281,7 @@ async def times_of(question, *said):
     """Return by turn how well each of some exchanges fits the time of a question."""
     store = store_with()
     await remember(store, HERE, said)
-    return {one.value["turn"]: one.reason.time for one in await recall(store, HERE, question)}
+    return {one.value["turn"]: one.reason.time for one in await recall(store, HERE, Query(question, fitting=False))}
 
 
 async def test_an_event_is_found_by_a_record_that_tells_half_of_it():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from questbook.memory.recall.names import content_words
-from questbook.memory.text.bm25 import score_texts
+from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.stems import heads_of, stem_words
 
 TEXTS = {"x": "the lamp and the door", "y": "the lamp", "z": "the lamp, the lamp, the keeper"}
@@ -15,9 +15,8 @@ ALONE = np.empty((3, 0), np.intp)
 
 def scored(texts, query, near=(), shares=()):
     near = np.array(near, np.intp).reshape(len(texts), len(shares))
-    return dict(
-        zip(texts, score_texts(list(texts.values()), [content_words(query, frozenset())], near, shares)[0], strict=True)
-    )
+    table = WordTable(list(texts.values()), [content_words(query, frozenset())], near, shares)
+    return dict(zip(texts, table.scores()[0], strict=True))
 
 
 def test_rare_words_count_more_and_scores_stay_positive():
@@ -43,7 +42,7 @@ def test_stems_diacritics_and_scripts_without_spaces():
 
 
 def test_several_queries_are_scored_apart():
-    first, second = score_texts(list(TEXTS.values()), [["keeper"], ["door"]], ALONE, ())
+    first, second = WordTable(list(TEXTS.values()), [["keeper"], ["door"]], ALONE, ()).scores()
     assert first[2] > 0 == first[0]
     assert second[0] > 0 == second[2]
 
@@ -55,6 +54,6 @@ def test_names_of_speakers_are_left_out_unless_nothing_else_is_asked(query, word
 
 @given(st.text("aeiouybdgnst", min_size=1, max_size=7), st.sampled_from(["", "s", "ies", "ed", "ing", "ation", "y"]))
 def test_stemming_leaves_the_head_of_a_word(word, ending):
-    """What `score_texts` passes over before it stems could not have the stem."""
+    """What is passed over before it is stemmed could not have the stem."""
     (stem,) = stem_words([word + ending])
     assert any((word + ending).startswith(head) for head in heads_of([stem]))

@@ -48,7 +48,8 @@ vividly and briefly (two short paragraphs at most), and end where the player has
   cannot fail or cannot succeed.
 - <character> and <quest> are the truth about who and where the player is and what they carry; <summary> and
   <memories> tell what happened before. Do not contradict them. If you are asked about something that none of
-  them tells, say that the character does not know, and do not make up a past.
+  them tells, say that the character does not know, and do not make up a past. The `age` of a memory is how long ago
+  the people at the table played it; `story_time` is when it was in the story.
 - The dead stay dead. Nobody appears who could not be there.
 - `secrets` in <quest> are yours alone: let them shape the world, never tell them or hint that a page lists them.
 - If <quest> has no scene yet, open the adventure: a place, a person, a problem that touches the character's goal.

@@ -20,8 +20,6 @@ from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, stored_words
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.buffer.turns import split_turns, turn_text
-from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
-from questbook.memory.ltm.config import SPELLING_DISTANCE
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Present, Query, Recalled
@@ -181,8 +179,8 @@ async def recall_exchanges(
             cost=lambda match: count_tokens_approximately([exchange_line(memory_of(match))]),
             weights=options.weights,
             present=await present_of(state, runtime, now),
+            fitting=options.max_cosine_distance is None,
             max_cosine_distance=options.max_cosine_distance,
-            refine=_related if _spelling_matters(runtime.store, options) else None,
             accesses=campaign_namespace(context.user, context.campaign, "accesses"),
         ),
     )
@@ -247,22 +245,3 @@ def _said_at(checkpoint: str | None) -> str:
         ticks = int(identity.hex[:12] + identity.hex[13:16], 16)
         return (datetime(1582, 10, 15, tzinfo=UTC) + timedelta(microseconds=ticks // 10)).isoformat(timespec="seconds")
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _spelling_matters(store: BaseStore, options: Recall) -> bool:
-    """Whether `_related` applies: the embedder hashes spelling, and nothing else limits what is recalled."""
-    by_fit = options.weights.scoring != "generative_agents"  # which recalls the latest, whatever they say
-    return by_fit and options.max_cosine_distance is None and isinstance(embedder_of(store), HashEmbeddings)
-
-
-async def _related(candidates: list[Recalled]) -> list[Recalled]:
-    """Leave out candidates that share neither a word, nor a time that the message names, nor spelling with it.
-
-    The distance alone would leave out what words find: of LoCoMo's evidence, 45 % instead of 78 % would come. This
-    leaves out none of it, and two fifths of what came for messages that the talk is not about (docs/figures.md).
-    """
-    return [
-        match
-        for match in candidates
-        if match.reason.by_words or match.reason.time or (match.score or 0.0) >= 1.0 - SPELLING_DISTANCE
-    ]

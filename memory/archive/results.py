@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 from questbook.memory.errors import BadQueryError
-from questbook.memory.text.bm25 import score_texts
+from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.words import query_words
 
 _ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -147,5 +147,5 @@ async def score_words(texts: Mapping[str, str], query: str) -> dict[str, float]:
         texts: The texts by key.
         query: Some words.
     """
-    scores = await asyncio.to_thread(score_texts, list(texts.values()), [query_words(query)])
-    return dict(zip(texts, scores[0].tolist(), strict=True))
+    table = await asyncio.to_thread(WordTable, list(texts.values()), [query_words(query)])
+    return dict(zip(texts, table.scores()[0].tolist(), strict=True))

@@ -7,15 +7,20 @@ from datetime import UTC, datetime
 _NUMBERS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def phrase_age(then: datetime | str | None, now: datetime, sessions_ago: int | None = None) -> str:
+def phrase_age(
+    then: datetime | str | None, now: datetime, sessions_ago: int | None = None, *, of_story: bool = False
+) -> str:
     """Return how long before `now` something was, as people say it: "earlier today", "3 days ago (two sessions ago)".
 
     Args:
         then: A time, or its ISO 8601 text; without an offset it is taken as UTC. None or anything else: unknown.
         now: The present, with an offset; days change at its midnight.
         sessions_ago: How many sessions before the present one it was; 0, less or None: nothing is said of that.
+        of_story: Whether it is part of a story, which has a time of its own: then it says that it means real time.
     """
     age = _age(then, now)
+    if age and of_story:
+        age = f"{age} in real time"
     if not sessions_ago or sessions_ago < 0:
         return age or "at an unknown time"
     session = _session(sessions_ago)

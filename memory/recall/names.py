@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
+from questbook.memory.recall.times import names_time
 from questbook.memory.store.any_store import AnyItem
 from questbook.memory.text.wording import fold_case, normalize
 from questbook.memory.text.words import STOP_WORDS, query_words, split_words
@@ -60,6 +61,7 @@ _ADJECTIVES = frozenset(
         """
     )
 )
+_NO_NAMES = STOP_WORDS | _TITLES | _ADJECTIVES | {"may", "march"}
 _LIKE_ADJECTIVES = re.compile(r"(?:less|ful|ous|ish|able|eyed|haired|handed|legged|footed|toothed)$")
 
 
@@ -182,6 +184,23 @@ def _capitalised_runs(question: str) -> list[list[re.Match[str]]]:
             runs.append([word])
         end = word.end()
     return runs
+
+
+def name_words(question: str) -> list[str]:
+    """Return the words, in small letters, by which a question names somebody or something, each once.
+
+    They are capitalised, and not only because a sentence begins with them; titles, adjectives, months and weekdays are
+    none. A question without capitals, or all in capitals, has none.
+    """
+    if question.isupper():
+        return []
+    question = unicodedata.normalize("NFC", question)
+    words = [
+        fold_case(word[0])
+        for word in _WORD.finditer(question)
+        if word[0][0].isupper() and not _begins_sentence(question, word.start())
+    ]
+    return [word for word in dict.fromkeys(words) if len(word) > 1 and word not in _NO_NAMES and not names_time(word)]
 
 
 # Other names

@@ -40,6 +40,7 @@ class Evidence(NamedTuple):
         named: Whether the question names their speaker or subject, from -1 to 1.
         phrases: Whether they have a name of the question word for word, 0 or 1.
         times: How well their time fits, from 0 to 1.
+        fits: Whether they have enough to do with the question.
         asks_when: Whether the question asks when something was.
         accessed: When each was used last, ISO 8601, by its key.
         cosine_worth: What the embedder's cosine is worth beside words.
@@ -53,6 +54,7 @@ class Evidence(NamedTuple):
     named: Scores
     phrases: Scores
     times: Scores
+    fits: NDArray[np.bool_]
     asks_when: bool = False
     accessed: Mapping[str, str] = {}
     cosine_worth: float = 1.0

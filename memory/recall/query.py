@@ -129,6 +129,7 @@ class Query:
         weights: What the order is made of.
         present: What time it is.
         speakers: Names of those who speak in the records, as far as known: in a question they say who, not what.
+        fitting: Whether to leave out what has too little to do with the question (`questbook.memory.recall.coverage`).
         max_cosine_distance: Leave out what is farther from all texts (0 to 2), if the store makes vectors.
         secrets: Whether to recall what only the dungeon master knows. False is a player's view: records of kind
             "secret", and those that name who knows them without the viewer, are left out before anything is ordered.
@@ -154,6 +155,7 @@ class Query:
     weights: Weights = DEFAULT_WEIGHTS
     present: Present = _NOW
     speakers: Sequence[str] = ()
+    fitting: bool = True
     max_cosine_distance: float | None = None
     secrets: bool = False
     viewer: Sequence[str] = ()

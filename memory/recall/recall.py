@@ -29,11 +29,13 @@ from questbook.memory.recall.candidates import (
     Scope,
     gather_candidates,
 )
+from questbook.memory.recall.coverage import Named, covers
 from questbook.memory.recall.names import (
     content_words,
     find_aliases,
     find_names,
     has_name,
+    name_words,
     named_in,
     remove_words,
     score_named,
@@ -41,7 +43,7 @@ from questbook.memory.recall.names import (
 from questbook.memory.recall.order import Evidence, Order
 from questbook.memory.recall.query import Namespace, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time
-from questbook.memory.text.bm25 import score_texts
+from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.words import query_words, split_words
 from questbook.memory.timeline.privacy import WITHHELD, may_know
 from questbook.memory.timeline.records import utc_date
@@ -55,6 +57,10 @@ _LATEST = 100  # records that generative_agents looks at for being recent, whate
 _MOST_DATES = 8  # days or months, each of which is searched by itself; a longer time needs no search of its own
 _ANCHORS = 8  # records that may tell of the event that a question names
 _SAME = 0.9  # share of the words of two texts that both have, from which on they say the same
+_OF_THAT_TIME = 0.5  # a record's time from which on it fits the time asked for, whatever it says
+_SPELT_ALIKE = (
+    0.5  # a cosine that hashed spelling has for one of a hundred questions about what nobody said, at most two
+)
 _ASKS_WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
 
 
@@ -143,10 +149,10 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         before=before,
         may_show=may_show,
     )
-    evidence = await _weigh(candidates, question, query)
     worth = float(getattr(embedder_of(store), "fusion_weight", 1.0))
-    order = Order(evidence._replace(accessed=accessed, cosine_worth=worth), query.weights)
-    records: Iterable[Recalled] = _in_order(evidence, order, query.max_cosine_distance)
+    evidence = await _weigh(candidates, question, query, worth)
+    order = Order(evidence._replace(accessed=accessed), query.weights)
+    records: Iterable[Recalled] = _in_order(evidence, order, query)
     if query.refine is not None:
         records = await query.refine(list(records))
     elif query.aliases:
@@ -154,7 +160,7 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     return _Ranking(records, evidence)
 
 
-async def _weigh(candidates: Candidates, question: _Question, query: Query) -> Evidence:
+async def _weigh(candidates: Candidates, question: _Question, query: Query, cosine_worth: float) -> Evidence:
     """Compare each candidate with the question."""
     import numpy as np
 
@@ -165,34 +171,50 @@ async def _weigh(candidates: Candidates, question: _Question, query: Query) -> E
     subjects = named_in(question.text, sorted({record.subject for record in records if record.subject}))
     naming = frozenset(word for words in speakers.values() for word in words)
     searched = [content_words(text.text, naming) for text in question.texts]
-    words = await asyncio.to_thread(score_texts, texts, searched, near, query.weights.neighbours)
+    table = await asyncio.to_thread(WordTable, texts, searched, near, query.weights.neighbours)
+    words = table.scores()
     time, count = question.time, len(question.texts)
     anchor_turn = None
     if time.anchor:
         anchor_turn, count = _anchor_turn(words[-1], candidates, time), count - 1
     nothing = np.zeros(len(records))
+    cosines = candidates.cosine_matrix()
+    phrases = np.array([float(has_name(text, question.names)) for text in texts]) if question.names else nothing
+    times = np.array([score_time(time, record, anchor_turn) for record in records]) if time.is_named else nothing
+    named = Named(name_words(question.text), bool(speakers or subjects), time.is_named)
+    knows_meaning = cosine_worth >= 1.0 and not np.isnan(cosines).all()
+    alike = np.fmax.reduce(np.nan_to_num(cosines), initial=0.0) >= _SPELT_ALIKE
+    weights = [text.weight for text in question.texts]
+    fits = covers(table, weights, texts, named, knows_meaning=knows_meaning)
+    fits |= (alike & (cosine_worth < 1.0)) | (phrases > 0) | (times >= _OF_THAT_TIME)
+    fits |= np.array([record.subject in subjects for record in records], np.bool_)
     return Evidence(
         candidates=candidates,
         near=near,
         words=words[:count],
-        cosines=candidates.cosine_matrix()[:count],
+        cosines=cosines[:count],
         text_weights=[text.weight for text in question.texts[:count]],
         named=np.array([score_named(record, speakers, subjects) for record in records]),
-        phrases=np.array([float(has_name(text, question.names)) for text in texts]) if question.names else nothing,
-        times=np.array([score_time(time, record, anchor_turn) for record in records]) if time.is_named else nothing,
+        phrases=phrases,
+        times=times,
+        fits=fits,
         asks_when=_ASKS_WHEN.search(question.text) is not None,
+        cosine_worth=cosine_worth,
     )
 
 
-def _in_order(evidence: Evidence, order: Order, farthest: float | None) -> Iterator[Recalled]:
-    """Yield the candidates in their order, but those that are too far away."""
+def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recalled]:
+    """Yield the candidates in their order, but those that do not fit and those that are too far away."""
     import numpy as np
 
-    candidates = evidence.candidates
+    candidates, farthest = evidence.candidates, query.max_cosine_distance
+    fitting = query.fitting and query.weights.scoring != "generative_agents"  # which recalls what is recent, too
     nearest = np.fmax.reduce(evidence.cosines)  # passes over NaN
     if np.isnan(nearest).all():
         farthest = None  # the store makes no vectors
     for number in order.ranked:
+        if fitting and not evidence.fits[number]:
+            continue
         score = None if np.isnan(nearest[number]) else float(nearest[number])
         if farthest is not None and (score is None or 1 - score > farthest):
             continue

@@ -82,7 +82,8 @@ _NUMBERS = {
     for word in words
 }
 _COUNT = rf"(?P<n>\d{{1,4}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})(?:\s+of)?"
-_UNIT = r"(?P<unit>minute|hour|day|night|week|month|year|session)s?"
+_UNITS = ("minute", "hour", "day", "night", "week", "month", "year", "session")
+_UNIT = rf"(?P<unit>{'|'.join(_UNITS)})s?"
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
            "december")  # fmt: skip
 _MONTH = (
@@ -119,6 +120,12 @@ _NEAR = (
     (re.compile(r"\byesterday\b|\blast\s+night\b", re.I), 1),
     (re.compile(r"\btoday\b|\btonight\b|\bthis\s+(?:morning|afternoon|evening)\b", re.I), 0),
 )
+TIME_WORDS = frozenset(
+    {*_NUMBERS, *_MONTHS, *_WEEKDAYS, "ago", "back", "last", "past", "previous", "this", "time", "today", "tonight"}
+    | {"yesterday", "before", "after", "since", "game", "weekend", "morning", "afternoon", "evening"}
+    | {f"{unit}{end}" for unit in _UNITS for end in ("", "s")}
+)
+"""Words by which a question names a time, and which a record of that time need not have."""
 _RECORD_DAY = re.compile(r"\bday\s+(\d{1,6})\b", re.IGNORECASE)
 # One pattern for many texts: which time they name is not asked.
 _TIME_WORD = re.compile(

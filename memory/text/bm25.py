@@ -6,7 +6,7 @@ few hundred candidates. All functions work element by element on numpy arrays, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from questbook.memory.text.stems import count_stems, stem_words
@@ -22,6 +22,10 @@ K1, B = 1.2, 0.75
 """How soon a repeated word stops adding weight, and how much a long text is discounted; as in FTS5 and Lucene."""
 
 _LEAST = 1e-9  # a maximum below this is rounding
+# In what a query asks for, no word counts less than one that two texts of nine have: texts that were found by a query's
+# words have them more often than others.
+_LEAST_RARITY = 1.5
+_MOST_ASKED = 5  # words that a long query asks for: of a message of forty words no text has a share worth naming
 
 
 def word_rarity(total: int, having: Floats) -> Floats:
@@ -60,13 +64,8 @@ def divide_by_maximum(scores: FloatsT) -> FloatsT:
     return scores / highest if highest > _LEAST else scores.copy()
 
 
-def score_texts(
-    texts: Sequence[str],
-    queries: Sequence[Sequence[str]],
-    neighbours: NDArray[np.intp] | None = None,
-    shares: Sequence[float] = (),
-) -> NDArray[np.float64]:
-    """Score texts by the words of queries, among these texts alone; the words of neighbours count less.
+class WordTable:
+    """How often texts have the words of queries; the words of neighbours count less.
 
     A neighbour's words are counted as if they were in the text, each as a share of a word (BM25F with one length).
 
@@ -75,26 +74,61 @@ def score_texts(
         queries: The words of each query, as `questbook.memory.text.words.query_words` gives them.
         neighbours: The numbers of each text's neighbours, shape (texts, shares); -1 where there is none.
         shares: What a word is worth in each of the neighbours; in the text itself it is worth 1.
-
-    Returns:
-        Scores of 0 or more, shape (queries, texts).
     """
-    import numpy as np
 
-    stems = [[stem for stem in dict.fromkeys(stem_words(words)) if stem] for words in queries]
-    rows = {stem: row for row, stem in enumerate(dict.fromkeys(stem for of_query in stems for stem in of_query))}
-    scores = np.zeros((len(queries), len(texts)))
-    if not rows or not texts:
+    def __init__(
+        self,
+        texts: Sequence[str],
+        queries: Sequence[Sequence[str]],
+        neighbours: NDArray[np.intp] | None = None,
+        shares: Sequence[float] = (),
+    ) -> None:
+        import numpy as np
+
+        self._stems = [[stem for stem in dict.fromkeys(stem_words(words)) if stem] for words in queries]
+        self._rows = {stem: n for n, stem in enumerate(dict.fromkeys(stem for stems in self._stems for stem in stems))}
+        self._counts, self._sizes = count_stems(texts, list(self._rows))
+        self._having = np.count_nonzero(self._counts, axis=1)
+        if neighbours is not None and texts:
+            counts, sizes = np.pad(self._counts, ((0, 0), (0, 1))), np.pad(self._sizes, (0, 1))  # an empty text for -1
+            for column, share in enumerate(shares):
+                if share:
+                    self._counts += share * counts[:, neighbours[:, column]]
+                    self._sizes += sizes[neighbours[:, column]]
+
+    def scores(self) -> NDArray[np.float64]:
+        """Return the scores of the texts by each query, 0 or more, shape (queries, texts)."""
+        import numpy as np
+
+        scores = np.zeros((len(self._stems), len(self._sizes)))
+        if not self._counts.size:
+            return scores
+        rarity = word_rarity(len(self._sizes), self._having[:, None])
+        weights = word_weight(rarity, self._counts, self._sizes, float(self._sizes.mean()))
+        for number, stems in enumerate(self._stems):
+            scores[number] = weights[[self._rows[stem] for stem in stems]].sum(axis=0)
         return scores
-    counts, sizes = count_stems(texts, list(rows))
-    having = np.count_nonzero(counts, axis=1)[:, None]
-    if neighbours is not None:
-        padded_counts, padded_sizes = np.pad(counts, ((0, 0), (0, 1))), np.pad(sizes, (0, 1))  # an empty text for -1
-        for column, share in enumerate(shares):
-            if share:
-                counts += share * padded_counts[:, neighbours[:, column]]
-                sizes += padded_sizes[neighbours[:, column]]
-    weights = word_weight(word_rarity(len(texts), having), counts, sizes, float(sizes.mean()))
-    for number, of_query in enumerate(stems):
-        scores[number] = weights[[rows[stem] for stem in of_query]].sum(axis=0)
-    return scores
+
+    def coverage(self, query: int, ignored: Iterable[str] = ()) -> NDArray[np.float64]:
+        """Return which share of a query's words each text has, from 0 to 1, shape (texts).
+
+        Rare words count more, and a word that no text has the most.
+
+        Args:
+            query: Number of the query.
+            ignored: Words that do not count, unless the query has no others.
+        """
+        import numpy as np
+
+        stems, passed_over = self._stems[query], set(stem_words(list(ignored)))
+        rows = [self._rows[stem] for stem in stems if stem not in passed_over] or [self._rows[stem] for stem in stems]
+        if not rows:
+            return np.zeros(len(self._sizes))
+        rarity = np.maximum(word_rarity(len(self._sizes), self._having[rows]), _LEAST_RARITY)
+        asked = float(np.sort(rarity)[-_MOST_ASKED:].sum())
+        covered: NDArray[np.float64] = rarity @ np.minimum(self._counts[rows], 1.0)
+        return np.minimum(covered / asked, 1.0)
+
+    def has(self, word: str) -> bool:
+        """Return whether any text has a word of the queries."""
+        return any(self._having[self._rows[stem]] for stem in stem_words([word]) if stem in self._rows)

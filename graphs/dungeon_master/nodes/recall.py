@@ -97,6 +97,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
         cost=lambda record: _cost(to_memory(record)),
         weights=context.weights,
         present=present,
+        fitting=context.max_cosine_distance is None,
         max_cosine_distance=context.max_cosine_distance,
         secrets=True,  # the dungeon master's own prompt; `questbook.graphs.events` shows a player none of them
         aliases=True,  # "the Heron" of the message is also called Goran, mostly
@@ -159,10 +160,12 @@ def memory_of(record: Recalled, present: Present, character: str) -> JSON:
     memory |= {name: value.get(name) for name in ("turn", "said_at")}
     if kind == "lore":
         return memory | {name: value.get(name) for name in ("text", "source", "page", "section", "row")}
-    memory["age"] = phrase_age(value.get("said_at"), present.now or datetime.now(UTC), ago)
+    memory["age"] = phrase_age(value.get("said_at"), present.now or datetime.now(UTC), ago, of_story=True)
+    day = value.get("day")
+    memory["story_time"] = value.get("story_time") or (None if day is None else f"day {day}")
     if kind == "exchange":
         return memory | {name: value.get(name) for name in ("player", "reply")}
-    return memory | {name: value.get(name) or None for name in ("text", "story_time", "claimed_by")}
+    return memory | {name: value.get(name) or None for name in ("text", "claimed_by")}
 
 
 def _cost(memory: JSON) -> int:
