@@ -64,7 +64,8 @@ async def test_records_say_session_and_story_day_and_ages_count_sessions(new_gam
     assert {item.value["day"] for item in records} == {1}
     game.config = {"configurable": {"thread_id": "another evening"}}
     lines, _ = await asked(game, "Which mile did I walk last session?")
-    assert {line["age"] for line in lines} == {"just now (last session)"}
+    assert {line["age"] for line in lines} == {"just now in real time (last session)"}
+    assert {line["story_time"] for line in lines} == {"day 1"}
     records = await game.store.asearch(EXCHANGES, limit=99)
     assert sorted({item.value["session"] for item in records}) == [1, 2]
 

@@ -47,3 +47,11 @@ def test_days_change_at_the_listeners_midnight():
     now = datetime(2026, 3, 10, 1, 0, tzinfo=tokyo)
     assert phrase_age("2026-03-09T14:30:00+00:00", now) == "yesterday"
     assert phrase_age("2026-03-09T14:30:00", now.astimezone(UTC)) == "earlier today"
+
+
+@pytest.mark.parametrize(
+    ("sessions", "phrase"), [(None, "3 days ago in real time"), (2, "3 days ago in real time (two sessions ago)")]
+)
+def test_beside_a_storys_time_an_age_says_that_it_is_real_time(sessions, phrase):
+    assert phrase_age(NOW - timedelta(days=3), NOW, sessions, of_story=True) == phrase
+    assert phrase_age("unknown", NOW, of_story=True) == "at an unknown time"

@@ -65,6 +65,43 @@ async def test_an_insight_is_recalled_like_a_fact(new_game):
     assert INSIGHT in sections_of(game.model.asked("quest")[-1])
 
 
+async def test_a_question_about_a_turn_brings_what_was_concluded_from_it(new_game):
+    game = new_game(reflection_importance=18, buffer_tokens=200)
+    await game.begin()
+    game.model.queue("question", ask())
+    game.model.queue("conclude", conclude((INSIGHT, [DEBT["text"], FAIR["text"]])))
+    await tell(game, "I ask.", DEBT, reply="The ferryman counts crowns on his fingers, and shows forty.")
+    await tell(game, "I go on.", FAIR, reply="Fiddles play, and somebody dances in a yellow skirt.")
+    await tell(game, "I watch.", MILL)
+    assert len(await insights(game)) == 1
+    for n in range(6):
+        await tell(game, f"I walk mile {n}.", reply="The road goes on past hedges and ditches. " * 8)
+    for words in (
+        "Who counted crowns on fingers?",
+        "Where did fiddles play?",
+        "Who wore that yellow skirt?",
+        "How much is owed to the ferryman?",
+    ):
+        await tell(game, words)
+        assert INSIGHT in game.model.asked("quest")[-1][0].text, words
+    await tell(game, "What do I know of Zorblax?")
+    assert INSIGHT not in game.model.asked("quest")[-1][0].text
+
+
+async def test_an_insight_of_a_turn_in_the_buffer_is_in_the_prompt_where_it_fits(eager):
+    await eager.begin()
+    await tell(eager, "I ask.", DEBT)
+    eager.model.queue("question", ask())
+    eager.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
+    await tell(eager, "I ask Oda.", MILL)
+    for words in ("Why does Goran stay here?", "Who avoids the river?", "I go to the river.", "Is it what he owes?"):
+        await tell(eager, words)
+        assert INSIGHT in eager.model.asked("quest")[-1][0].text, words
+    for words in ("I sleep.", "What do I know of Zorblax?"):
+        await tell(eager, words)
+        assert INSIGHT not in eager.model.asked("quest")[-1][0].text, words
+
+
 async def test_both_sides_of_a_contradiction_are_shown_and_the_judgement_stays_on_its_timeline(eager):
     await eager.begin()
     await tell(eager, "I ask.", MILL)

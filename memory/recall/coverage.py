@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
+from questbook.memory.recall.names import name_words
 from questbook.memory.recall.times import TIME_WORDS
 from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.wording import fold_case
+from questbook.memory.text.words import query_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +70,16 @@ def covers(
     ignored = (*_ASKING_WORDS, *(TIME_WORDS if named.time else ()))
     shares = [table.coverage(number, ignored) * (weight / max(weights)) for number, weight in enumerate(weights)]
     enough: NDArray[np.bool_] = np.max(shares, axis=0) >= required
+    return enough
+
+
+def fits(question: str, texts: Sequence[str]) -> list[bool]:
+    """Return which texts cover enough of a question, by their words alone."""
+    if not texts:
+        return []
+    table = WordTable(texts, [query_words(question)])
+    named = Named(name_words(question), known=False, time=False)
+    enough: list[bool] = covers(table, [1.0], texts, named, knows_meaning=False).tolist()
     return enough
 
 

@@ -19,6 +19,7 @@ from questbook.graphs.turn.exchanges import present_of, recall_or_notice
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.buffer.turns import split_turns, turn_text
+from questbook.memory.facts.conclusions import add_insights
 from questbook.memory.facts.validity import keep_valid, replace_superseded
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
@@ -84,6 +85,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
 
     async def hold(records: list[Recalled]) -> list[Recalled]:
         held = await replace_superseded(store, records, facts, timeline=written)
+        held = await add_insights(store, held, facts, question=message, timeline=written, since=before)
         return [record for record in held if record.key not in shown]
 
     query = Query(
