@@ -35,7 +35,7 @@ async def test_the_prompt_after_going_back_knows_nothing_of_the_abandoned_turn(n
         prompt = sections_of(game.model.asked("quest")[-1])
         assert "Isolde" not in prompt
         assert "crypt" not in prompt
-        assert buffered or "lives in the mill" in prompt
+        assert buffered or "mill" not in words or "lives in the mill" in prompt
         config = game.config
 
 

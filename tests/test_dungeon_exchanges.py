@@ -65,7 +65,7 @@ async def test_campaigns_and_users_do_not_see_each_other(new_game, model):
     for number in range(6):
         model.queue("quest", say("Nothing but sand here. " * 12))
         await other.play(f"step {number}")
-    await other.play("heron swordfish")
+    await other.play("heron swordfish sand")
     assert "swordfish" not in sections_of(model.asked("quest")[-1]).split("\n<memories>\n")[1]
 
 

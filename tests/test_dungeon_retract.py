@@ -36,7 +36,9 @@ async def story(game):
 async def remembered(game, query="rich"):
     context = Context.of(game.settings)
     found = await recall(
-        game.store, (context.user, context.campaign, "exchanges"), Query(query, timeline=game.values["timeline"])
+        game.store,
+        (context.user, context.campaign, "exchanges"),
+        Query(query, timeline=game.values["timeline"], fitting=False),
     )
     return {item.value["turn"] for item in found}
 

@@ -83,9 +83,9 @@ async def test_a_question_about_a_turn_brings_what_was_concluded_from_it(new_gam
         "How much is owed to the ferryman?",
     ):
         await tell(game, words)
-        assert INSIGHT in game.model.asked("quest")[-1][0].text, words
+        assert INSIGHT in sections_of(game.model.asked("quest")[-1]), words
     await tell(game, "What do I know of Zorblax?")
-    assert INSIGHT not in game.model.asked("quest")[-1][0].text
+    assert INSIGHT not in sections_of(game.model.asked("quest")[-1])
 
 
 async def test_an_insight_of_a_turn_in_the_buffer_is_in_the_prompt_where_it_fits(eager):
@@ -96,10 +96,10 @@ async def test_an_insight_of_a_turn_in_the_buffer_is_in_the_prompt_where_it_fits
     await tell(eager, "I ask Oda.", MILL)
     for words in ("Why does Goran stay here?", "Who avoids the river?", "I go to the river.", "Is it what he owes?"):
         await tell(eager, words)
-        assert INSIGHT in eager.model.asked("quest")[-1][0].text, words
+        assert INSIGHT in sections_of(eager.model.asked("quest")[-1]), words
     for words in ("I sleep.", "What do I know of Zorblax?"):
         await tell(eager, words)
-        assert INSIGHT not in eager.model.asked("quest")[-1][0].text, words
+        assert INSIGHT not in sections_of(eager.model.asked("quest")[-1]), words
 
 
 async def test_both_sides_of_a_contradiction_are_shown_and_the_judgement_stays_on_its_timeline(eager):
