@@ -5,7 +5,8 @@ Others may use the names in `__all__`:
 * a notebook of your own: `Notebook`, `Entry`, `Number`, `Count`, `PromptPlace`, and when it is written: `once`,
   `every_turn`, `every`, `on_demand` (each an `Update`); `check_declarations` checks a list of them
 * the notebooks of this project: `CharacterNotebook`, `StateNotebook`, `CoreNotebook` with their entries
-* patches: `Notebook.apply` returns a `Change`; `merge_patch`, `diff_patch`, `patch_schema`
+* patches: `Notebook.apply` returns a `Change`; `apply_fitting`, for patches of which not all has to fit, a
+  `PartialChange`; `merge_patch`, `diff_patch`, `patch_schema`
 * core memory's tools: `CORE_TOOLS`, `edit_core`; prompt text: `render_value`, `render_fields`, `parse_fields`
 * the errors, all of them `NotebookError`
 
@@ -36,6 +37,7 @@ from questbook.notebooks.errors import (
     SectionFullError,
     VersionError,
 )
+from questbook.notebooks.fitting import PartialChange, apply_fitting
 from questbook.notebooks.patch import Count, Number, diff_patch, merge_patch
 from questbook.notebooks.render import parse_fields, render_fields, render_value
 from questbook.notebooks.state import Clock, Condition, Person, Quest, StateNotebook
@@ -58,6 +60,7 @@ __all__ = [
     "NotebookError",
     "Number",
     "PageFullError",
+    "PartialChange",
     "PatchError",
     "Person",
     "PromptPlace",
@@ -67,6 +70,7 @@ __all__ = [
     "StateNotebook",
     "Update",
     "VersionError",
+    "apply_fitting",
     "check_declarations",
     "diff_patch",
     "edit_core",

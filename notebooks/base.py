@@ -188,7 +188,7 @@ class Notebook(BaseModel):
         try:
             return cls.model_validate({} if page is None else page)
         except ValidationError as error:
-            raise PatchError.from_validation(cls.__name__, error) from error
+            raise PatchError.from_validation(cls, error) from error
 
     def as_json(self) -> JSON:
         """Return the page as the plain JSON that state stores."""
@@ -199,7 +199,7 @@ class Notebook(BaseModel):
 
         Args:
             patch: RFC 7396 merge patch over the page's JSON; {"$add": n} adds to a number.
-            by_model: Whether a model wrote it; then fields that belong to code are refused.
+            by_model: Whether a model wrote it; then fields that belong to code must stay as they are, if they are sent.
             bounded: Whether the limit holds. It cannot where several writers, each within the limit, write at once.
 
         Raises:
@@ -213,14 +213,16 @@ class Notebook(BaseModel):
             raise PatchError(name, [f"The patch: it is nested more than {_MAX_DEPTH} levels deep; expected fewer."])
         if not isinstance(patch, Mapping):
             raise PatchError(name, [f"The patch: got {patch!r:.80}; expected an object with the fields to change."])
-        if by_model and (refused := _engine_paths(type(self), patch)):
-            raise PatchError(name, [f"{field}: code keeps this field; leave it out." for field in refused])
-        self._version_of(patch)
         before = self.as_json()
+        if by_model:
+            patch, refused = _without_engine(type(self), before, patch)
+            if refused:
+                raise PatchError(name, [f"{field}: code keeps this field; leave it out." for field in refused])
+        self._version_of(patch)
         try:
             merged = type(self).model_validate(merge_patch(before, self.normalize(add_counts(before, patch))))
         except ValidationError as error:
-            raise PatchError.from_validation(name, error) from error
+            raise PatchError.from_validation(type(self), error) from error
         change = merged.enforce(self)
         used = len(change.page.render())
         limit = self.LIMIT if by_model else self.LIMIT + self.RESERVED
@@ -250,6 +252,11 @@ class Notebook(BaseModel):
     def render(self) -> str:
         """Render the whole page for a prompt: one line per field, `field: JSON value`, without empty fields."""
         return render_fields(self._filled_fields(frozenset()))
+
+    @property
+    def fullness(self) -> str:
+        """How full the page is, for the model that writes it: "1,240 of 6,000 characters"."""
+        return f"{len(self.render()):,} of {self.LIMIT:,} characters"
 
     def player_view(self) -> JSON:
         """Return what the player may know, as JSON: all fields that are neither secret nor empty."""
@@ -336,9 +343,28 @@ def _filled(value: Any) -> Any:
     return value if isinstance(value, str | int | float) or value is None else to_jsonable_python(value)
 
 
-def _engine_paths(page: type[BaseModel], patch: Mapping[str, Any]) -> list[str]:
-    """List the fields in the patch that belong to code."""
-    return [path for path in _engine_fields(page) if _has_path(patch, path.split("."))]
+def _without_engine(page: type[BaseModel], before: JSON, patch: Mapping[str, Any]) -> tuple[JSON, list[str]]:
+    """Return a patch without the fields that belong to code, and the paths of those that it would change.
+
+    A model sends back what the prompt shows it; what stays as it is, is no mistake.
+    """
+    kept, changed = dict(patch), list[str]()
+    for path in _engine_fields(page):
+        *parents, name = path.split(".")
+        place: Any = kept
+        old: Any = before
+        for parent in parents:
+            part = place.get(parent) if isinstance(place, Mapping) else None
+            if not isinstance(part, Mapping):
+                place = None
+                break
+            place[parent] = dict(part)  # the caller's patch is not changed
+            place, old = place[parent], old[parent]
+        if isinstance(place, dict) and name in place:
+            value, now = place.pop(name), old.get(name)
+            if merge_patch(now, value) != now and not (is_empty(value) and is_empty(now)):
+                changed.append(path)
+    return kept, changed
 
 
 def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:
@@ -351,11 +377,3 @@ def _engine_fields(model: type[BaseModel], prefix: str = "") -> list[str]:
         elif isinstance(field.annotation, type) and issubclass(field.annotation, Entry):
             paths += _engine_fields(field.annotation, f"{prefix}{name}.")
     return paths
-
-
-def _has_path(patch: Any, path: list[str]) -> bool:
-    for part in path:
-        if not isinstance(patch, Mapping) or part not in patch:
-            return False
-        patch = patch[part]
-    return True

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from questbook.notebooks.core import CoreNotebook, Section, writable
 from questbook.notebooks.errors import EditError, SectionFullError
 from questbook.notebooks.render import render_value
-from questbook.notebooks.tool_schema import first_problem, tool_schema
+from questbook.notebooks.tool_schema import argument_problems, tool_schema
 from questbook.types import JSON
 
 _MAX_QUOTE = 60  # characters of a line that a message quotes
@@ -138,7 +138,7 @@ def edit_core(page: CoreNotebook, tool: str, args: Mapping[str, Any]) -> CoreEdi
     try:
         call = arguments.model_validate({name: _clean(value) for name, value in args.items()})
     except ValidationError as error:
-        raise EditError(f"{tool}: {first_problem(error, arguments)}{_current(page, args.get('label'))}") from error
+        raise EditError(f"{tool}: {argument_problems(error, arguments)}{_current(page, args.get('label'))}") from error
     section = page.sections.get(call.label)
     if section is None:
         near = difflib.get_close_matches(call.label.casefold(), page.labels, n=1)

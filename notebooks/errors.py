@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+
+from questbook.notebooks.problems import list_problems, shorten
 
 
 class NotebookError(ValueError):
@@ -35,19 +37,12 @@ class PatchError(NotebookError):
     def __init__(self, page: str, problems: Sequence[str]) -> None:
         self.page = page
         self.problems = list(problems)
-        super().__init__(f"{page} was left as it is. " + " ".join(self.problems))
+        super().__init__(f"{page} was left as it is. " + " ".join(shorten(self.problems)))
 
     @classmethod
-    def from_validation(cls, page: str, error: ValidationError) -> PatchError:
+    def from_validation(cls, page: type[BaseModel], error: ValidationError) -> PatchError:
         """Make the error from pydantic's, one sentence per field."""
-        problems = []
-        for problem in error.errors(include_url=False):
-            path = ".".join(str(part) for part in problem["loc"]) or "the patch"
-            if problem["type"] == "extra_forbidden":
-                problems.append(f"{path}: there is no such field; leave it out.")
-            else:
-                problems.append(f"{path}: got {_short(problem['input'])}; {_expected(problem['msg'])}.")
-        return cls(page, problems)
+        return cls(page.__name__, list_problems(error, page))
 
 
 class PageFullError(NotebookError):
@@ -98,14 +93,3 @@ class VersionError(NotebookError):
             f"{page} has schema version {version!r}; this Questbook reads versions 1 to {newest}. "
             "Upgrade Questbook, or open a checkpoint from before."
         )
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _expected(message: str) -> str:
-    for prefix in ("Value error, ", "Assertion failed, "):
-        message = message.removeprefix(prefix)
-    return message[:1].lower() + message[1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ValidationError
 
+from questbook.notebooks.problems import list_problems, shorten
 from questbook.types import JSON
 
 _KEYS = ("description", "type", "minimum", "maximum", "items", "enum", "default")
@@ -18,12 +19,9 @@ def tool_schema(name: str, arguments: type[BaseModel]) -> JSON:
     return {"type": "function", "function": {"name": name, "description": text, "parameters": parameters}}
 
 
-def first_problem(error: ValidationError, arguments: type[BaseModel]) -> str:
-    """Say in a sentence or two what is wrong with a call's arguments, and which arguments the tool takes."""
-    problem = error.errors(include_url=False)[0]
-    name = ".".join(map(str, problem["loc"])) or "arguments"
-    got = "it is missing" if problem["type"] == "missing" else f"got {problem['input']!r:.60}; {problem['msg']}"
-    return f"{name}: {got}. It takes {', '.join(arguments.model_fields)}."
+def argument_problems(error: ValidationError, arguments: type[BaseModel]) -> str:
+    """Say all that is wrong with a call's arguments, and which arguments the tool takes."""
+    return f"{' '.join(shorten(list_problems(error, arguments)))} It takes {', '.join(arguments.model_fields)}."
 
 
 def patch_schema(model: type[BaseModel]) -> JSON:

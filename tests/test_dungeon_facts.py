@@ -47,27 +47,17 @@ async def test_oddities_are_notices_and_cost_no_second_call(game):
     assert len(await stored(game)) == 1
 
 
-async def test_facts_that_are_no_json_are_asked_for_once_more_and_cost_the_page_nothing(game):
+async def test_facts_that_are_no_json_are_asked_for_twice_more_and_cost_the_page_nothing(game):
     await game.begin()
     broken = malformed("Facts", '{"facts": [')
     both = broken.model_copy(update={"tool_calls": [call("StateNotebook", gold=3)]})
-    game.model.queue("update", both, broken)
+    game.model.queue("update", both, broken, broken)
     game.model.calls.clear()
     await game.play("I count my gold.")
-    assert [job for job, _ in game.model.calls] == ["quest", "update", "update"]
+    assert [job for job, _ in game.model.calls] == ["quest", "update", "update", "update"]
     assert game.values["quest"]["gold"] == 3
     assert "could not be read" in notices(game)
     assert game.values["noted_through"] == 2
-
-
-async def test_prose_instead_of_a_call_is_told(game):
-    await game.begin()
-    game.model.queue("update", say('Here is the page: {"gold": 3}'))
-    await game.play("I count my gold.")
-    assert "prose" in notices(game)
-    game.model.queue("update", say("Nothing has changed, so no change."))
-    await game.play("I wait.")
-    assert notices(game).count("prose") == 1
 
 
 async def test_talk_out_of_character_is_no_fact_of_the_world_whatever_the_model_says(game):

@@ -45,7 +45,7 @@ def test_the_picture_is_the_design():
 async def test_what_is_secret_shows_in_no_notice(game):
     await game.begin()
     bad = say("", call("StateNotebook", secrets={"Maren": ["is the traitor"]}, gold="much"))
-    game.model.queue("update", bad, bad)
+    game.model.queue("update", bad, bad, bad)
     await game.play("I look")
     told = game.values["notices"][-1]["detail"]
     assert "traitor" not in told

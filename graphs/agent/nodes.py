@@ -107,9 +107,8 @@ async def respond(state: AgentState, runtime: Runtime[Context]) -> JSON:
 async def update_pages(state: AgentState, runtime: Runtime[Context]) -> JSON:
     """Ask the model, once for all pages that are due, for patches of them; no call means no change.
 
-    A patch that does not fit is sent back once with the reason. If it still does not, its page stays as it was, and so
-    do all if the model fails; a notice says so, and the next turn's update covers this turn too. The model does not see
-    private turns.
+    What fits of a patch is noted; for the rest the model is asked twice more. If some still does not fit, or the model
+    fails, a notice says so, and the next turn's update covers this turn too. The model does not see private turns.
     """
     due = due_pages(state)
     first = min(state.noted.get(name, 0) for name in due) + 1
@@ -136,10 +135,9 @@ async def update_pages(state: AgentState, runtime: Runtime[Context]) -> JSON:
             else "A call that is no page's was not done; no later turn will come back to it."
         )
         remarks.append(f"{outcome} {' '.join(notes.problems)}")
-    changed = {name: patch for name, patch in zip(due, notes.patches, strict=True) if name not in refused}
     return {
-        "noted": state.noted | dict.fromkeys(changed, last),
-        **{name: patch for name, patch in changed.items() if patch},
+        "noted": state.noted | {name: last for name in due if name not in refused},
+        **{name: patch for name, patch in zip(due, notes.patches, strict=True) if patch},
         "notices": [notice(state.turn, "update_pages", text) for text in remarks],
     }
 

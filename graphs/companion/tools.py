@@ -23,7 +23,7 @@ from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core, render_value
-from questbook.notebooks.tool_schema import first_problem, tool_schema
+from questbook.notebooks.tool_schema import argument_problems, tool_schema
 from questbook.types import JSON
 
 HEARTBEAT = "request_heartbeat"
@@ -179,7 +179,7 @@ async def run_tool(call: Call, state: CompanionState, runtime: Runtime[Context])
     try:
         arguments: Any = _ARGUMENTS[call.name].model_validate(args)
     except ValidationError as error:
-        raise EditError(f"{call.name}: {first_problem(error, _ARGUMENTS[call.name])}") from error
+        raise EditError(f"{call.name}: {argument_problems(error, _ARGUMENTS[call.name])}") from error
     if call.name == "archival_memory_insert":
         archived = new_entry(arguments.content, arguments.tags) | {"turn": state.turn, "said_at": state.opened_at}
         return ToolOutcome(f"Kept. Archival memory has {state.archive_count + 1} entries.", state.core, archived)

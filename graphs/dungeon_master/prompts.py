@@ -69,7 +69,8 @@ answer. If there is neither, answer "no change" without calling a tool.
 - Keep the scene and the location current. Note people when they are met or named, with what they are and where;
   note what the player learnt under facts, what was promised under quests, what only you know under secrets.
 - hp, gold and quantities are what the character has now. Never raise the dead unless the reply tells how.
-- Short notes: the page has a limit, and entries that no longer matter can go.
+- Short notes: <room> says how full the page is. What would pass its limit is refused; entries that no longer matter
+  can go.
 
 For Facts:
 - Only what is new in these turns. What the dungeon master retells of the past is known already.
@@ -114,7 +115,8 @@ def update_prompt(state: DungeonState, turns: Sequence[JSON], known: str = "") -
 
     `known` lists the names of attributes that have been noted, as `facts.known_attributes` does.
     """
-    last = [*page_sections(state, "last"), Section("known", known)]
+    room = Section("room", f"<quest>: {state.quest.fullness}")
+    last = [*page_sections(state, "last"), Section("known", known), room]
     return prompt_about_turns(opening_sections(UPDATE, state), turns, last)
 
 

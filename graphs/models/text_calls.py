@@ -147,7 +147,7 @@ class TextCallReader:
             return len(self._held)
         for match in _CANDIDATE.finditer(self._held):
             start = match.start()
-            begins = match[0] in "{[" and self._begins_line(self._held, start)
+            begins = match[0] in "{[" and (not self._spoken or self._begins_line(self._held, start))
             if begins or _is_or_becomes(self._held[start : start + _LONGEST_OPENING], _OPENERS):
                 return start
         return len(self._held)

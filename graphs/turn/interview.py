@@ -53,8 +53,8 @@ async def interview(
 ) -> InterviewTurn[PageT]:
     """Talk with the person, and note what they said.
 
-    The model is asked again, at most twice, when it noted something without a word to the person or when a note did
-    not fit; what it said to the person is kept in any case.
+    The model is asked again, at most twice, when it noted something without a word to the person or when some of a note
+    did not fit; what it said to the person, and what fits, is kept in any case.
 
     Args:
         page: The page to fill.
@@ -72,7 +72,7 @@ async def interview(
     tools = [page.tool()]
     model = bind_tools(await chat_model(settings), tools, settings)
     messages, notices = list[AnyMessage](), list[JSON]()
-    spoke, missing = False, page.missing
+    spoke, missing, problems = False, page.missing, list[str]()
     for _ in range(_ROUNDS):
         prompt = make_prompt(page, messages)
         runtime.stream_writer(prompt.report(node, turn))
@@ -82,23 +82,24 @@ async def interview(
             prompt.messages,
             model_name=settings.model,
             tools=tools,
-            tags=[TAG_NOSTREAM] if spoke else [],
+            tags=[TAG_NOSTREAM] if spoke or page.complete else [],
             timeout=settings.model_timeout,
             guard=guard,
         )
         notices += guard_notices(guard, settings, turn, node)
-        if spoke:  # this round only mends a note: the person has had an answer
+        if spoke or page.complete:  # this round only mends a note: the person has had an answer, or gets another one
             reply = reply.model_copy(update={"content": ""})
         edits = refuse_edits([page], reply, PRIVATE_REFUSAL) if private else edit_pages([page], reply)
         [page] = edits.pages
         messages += _in_order(reply, edits.results, last=not page.complete)
         spoke = spoke or bool(reply.text.strip())
-        if page.complete or (spoke and not edits.problems):
+        problems = edits.problems if edits.results else problems
+        if not problems and (page.complete or spoke):
             break
-    if edits.problems:  # not mended
-        _log.warning("Not all was noted on the page: %s", edits.problems)
+    if problems:  # not mended
+        _log.warning("Not all was noted on the page: %s", problems)
         text = "Not all that you said could be noted; say it again in other words if it is missing."
-        notices.append(notice(turn, node, text, " ".join(edits.problems)))
+        notices.append(notice(turn, node, text, " ".join(problems)))
     if not spoke and not page.complete:
         _log.warning("The model noted some of %s but said nothing to the person.", ", ".join(missing))
         messages.append(AIMessage(question.format(missing=page.missing[0])))

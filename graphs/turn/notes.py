@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.constants import TAG_NOSTREAM
 
-from questbook.graphs.errors import ModelError
+from questbook.graphs.errors import ModelError, QuestbookError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
@@ -20,8 +21,10 @@ from questbook.types import JSON
 
 PageT = TypeVar("PageT", bound=Notebook)
 
-_ATTEMPTS = 2
+_RETRIES = 2  # times that the model is asked again for what did not fit; for text in the place of calls, once
 _NO_CHANGE = 200  # characters of an answer without a call, up to which it only says that nothing changed
+_SAYS_NO_CHANGE = re.compile(r"\bno(?:thing)?(?: (?:has|have|was|is))? chang|\bunchanged\b", re.IGNORECASE)
+_NO_CALL = "The answer was text in the place of a call."
 
 
 class Notes(NamedTuple, Generic[PageT]):
@@ -31,10 +34,10 @@ class Notes(NamedTuple, Generic[PageT]):
         pages: The pages after it, in the order given.
         patches: What changed on each page: a merge patch from the page that was given, {} for no change. The page has
             applied the model's own patches, so the reducer, which applies this one, cannot refuse it.
-        remarks: What a person should know: values that code corrected, answers that could not be used.
+        remarks: What a person should know: values that code corrected, facts that could not be read.
         other_calls: Readable calls of the other tools that were offered.
-        problems: Why calls were refused even when they were sent again; empty if none was in the end.
-        refused: Names of the tools whose calls were refused; other calls for the same page have been applied.
+        problems: Why not all was noted, even when it was asked for again; empty if all was. What did fit is noted.
+        refused: Names of the tools of which not all was noted.
     """
 
     pages: list[PageT]
@@ -45,12 +48,25 @@ class Notes(NamedTuple, Generic[PageT]):
     refused: set[str]
 
 
+class _Draft(Generic[PageT]):
+    """What has been noted while the model is asked again: it counts even if the model then fails."""
+
+    def __init__(self, pages: Sequence[PageT]) -> None:
+        self.pages = list(pages)
+        self.remarks: list[str] = []
+        self.other_calls: list[Call] = []
+        self.problems: list[str] = []
+        self.refused: set[str] = set()
+        self.unread: list[str] = []
+        self.answered = False
+
+
 async def take_notes(
     pages: Sequence[PageT], prompt: Sequence[BaseMessage], settings: Settings, other_tools: Sequence[JSON] = ()
 ) -> Notes[PageT]:
     """Ask the model for patches of pages, all in one answer; no call means no change.
 
-    A patch that does not fit is sent back once, with the reason.
+    What fits is noted; for the rest the model is asked twice more, with all that is wrong and what would fit.
 
     Args:
         pages: The pages that may be patched.
@@ -59,42 +75,56 @@ async def take_notes(
         other_tools: Other tools to offer. If only calls of these cannot be read, the patches count all the same.
 
     Raises:
-        QuestbookError: The model cannot be loaded, failed, said nothing, or took too long.
+        QuestbookError: The model cannot be loaded, failed, said nothing, or took too long, before anything was noted.
     """
+    draft = _Draft(pages)
     try:
         async with asyncio.timeout(settings.update_timeout):
-            return await _take_notes(pages, prompt, settings, other_tools)
-    except TimeoutError as error:
-        raise ModelError(f"no answer within {settings.update_timeout:g} seconds") from error
+            await _take_notes(pages, prompt, settings, other_tools, draft)
+    except (TimeoutError, QuestbookError) as error:
+        reason = str(error) or f"no answer within {settings.update_timeout:g} seconds"
+        if not draft.answered:
+            raise (error if isinstance(error, QuestbookError) else ModelError(reason)) from error
+        draft.problems.append(reason)
+    others = {tool["function"]["name"] for tool in other_tools}
+    if draft.problems and len(draft.unread) == len(draft.problems) and others.issuperset(draft.unread):
+        names = ", ".join(sorted(set(draft.unread)))
+        draft.remarks.append(f"The {names} that the model sent could not be read; the page's notes are kept.")
+        draft.problems, draft.refused = [], set()
+    patches = [new.patch_from(old) for old, new in zip(pages, draft.pages, strict=True)]
+    return Notes(draft.pages, patches, draft.remarks, draft.other_calls, draft.problems, draft.refused)
 
 
 async def _take_notes(
-    pages: Sequence[PageT], prompt: Sequence[BaseMessage], settings: Settings, other_tools: Sequence[JSON]
-) -> Notes[PageT]:
-    others = {tool["function"]["name"] for tool in other_tools}
+    pages: Sequence[PageT],
+    prompt: Sequence[BaseMessage],
+    settings: Settings,
+    other_tools: Sequence[JSON],
+    draft: _Draft[PageT],
+) -> None:
     tools = [*(page.tool() for page in pages), *other_tools]
+    others = {tool["function"]["name"] for tool in other_tools}
     model = bind_tools(await chat_model(settings), tools, settings)
-    edited, remarks, other_calls = list(pages), list[str](), list[Call]()
-    problems, refused = list[str](), set[str]()
-    for _ in range(_ATTEMPTS):
+    for _ in range(1 + _RETRIES):
         reply = await ask(model, prompt, model_name=settings.model, tools=tools, tags=[TAG_NOSTREAM])
-        edits = edit_pages(edited, reply, other_tools=others, stored=pages)
-        edited, problems, refused = edits.pages, edits.problems, edits.refused
-        remarks += edits.notes
-        calls = calls_of(reply)
-        other_calls += [call for call in calls if call.name in others and not call.problem]
-        if not calls and (len(reply.text) > _NO_CHANGE or "{" in reply.text):
-            remarks.append("What the model answered could not be read as notes; nothing was noted of it.")
-        if not problems:
-            break
-        prompt = [*prompt, reply, *edits.results]
-    unread = [call.name for call in calls if call.problem]
-    if problems and len(unread) == len(problems) and others.issuperset(unread):
-        names = ", ".join(sorted(set(unread)))
-        remarks.append(f"The {names} that the model sent could not be read; the page's notes are kept.")
-        problems, refused = [], set()
-    patches = [new.patch_from(old) for old, new in zip(pages, edited, strict=True)]
-    return Notes(edited, patches, remarks, other_calls, problems, refused)
+        edits, calls = edit_pages(draft.pages, reply, other_tools=others, stored=pages), calls_of(reply)
+        was_text, no_call = draft.problems == [_NO_CALL], not calls and not _says_no_change(reply.text)
+        draft.answered = True
+        draft.pages, draft.problems, draft.refused = edits.pages, edits.problems, edits.refused
+        draft.unread = [call.name for call in calls if call.problem]
+        draft.remarks += edits.notes
+        draft.other_calls += [call for call in calls if call.name in others and not call.problem]
+        if no_call:
+            draft.problems, draft.refused = [_NO_CALL], {type(page).__name__ for page in pages}
+        if not draft.problems or (no_call and was_text):
+            return
+        names = ", ".join(tool["function"]["name"] for tool in tools)
+        again = HumanMessage(f'{_NO_CALL} Call {names} with what is to be noted, or answer "no change".')
+        prompt = [*prompt, reply, *([again] if no_call else edits.results)]
+
+
+def _says_no_change(text: str) -> bool:
+    return "{" not in text and (len(text) <= _NO_CHANGE or bool(_SAYS_NO_CHANGE.search(text)))
 
 
 def oldest_within(turns: Sequence[JSON], budget: int) -> list[JSON]:

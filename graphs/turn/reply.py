@@ -17,7 +17,7 @@ from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice
 from questbook.memory.buffer.turns import split_turns
-from questbook.notebooks import Notebook, NotebookError, PatchError
+from questbook.notebooks import Notebook, NotebookError, PatchError, apply_fitting
 from questbook.types import JSON
 
 PageT = TypeVar("PageT", bound=Notebook)
@@ -42,10 +42,10 @@ class PageEdit(NamedTuple, Generic[PageT]):
     """What one call made of a page.
 
     Attributes:
-        page: The page after it; unchanged if the call was refused.
+        page: The page after it, with the parts of the call that fit.
         result: The answer to the model.
         notes: Values that code corrected.
-        problem: Why the call was refused, without anything secret, for people to see; "" if it was not.
+        problem: Why parts of the call were refused, without anything secret, for people to see; "" if none was.
     """
 
     page: PageT
@@ -58,11 +58,11 @@ class PageEdits(NamedTuple, Generic[PageT]):
     """What a model's calls made of pages.
 
     Attributes:
-        pages: The pages, in the order given, after every call that was not refused.
+        pages: The pages, in the order given, with all that fits.
         results: One tool message for each call, for the model.
         notes: Values that code corrected.
-        problems: Why calls were refused, without anything secret, for people to see; empty if none was.
-        refused: Names of the tools whose calls were refused.
+        problems: Why calls or parts of them were refused, without anything secret, for people to see.
+        refused: Names of the tools whose calls were refused, also in part.
     """
 
     pages: list[PageT]
@@ -178,7 +178,7 @@ def after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, 
 
 
 def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[PageT]:
-    """Apply a call of a page's tool; one that does not fit changes nothing and is answered with the reason.
+    """Apply what fits of a call of a page's tool; the answer says of all the rest why it does not fit, and what would.
 
     Args:
         page: The page after the calls before this one.
@@ -187,13 +187,21 @@ def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[
     """
     if call.problem:
         return PageEdit(page, answer(call, call.problem, ok=False), [], _UNREADABLE)
+    name, (edited, notes, problems) = type(page).__name__, apply_fitting(page, call.args)
     try:
-        change = page.apply(call.args, by_model=True)
         if stored is not None and stored is not page:
-            stored.apply(change.page.patch_from(stored))
+            stored.apply(edited.patch_from(stored))
     except NotebookError as error:
-        return PageEdit(page, answer(call, str(error), ok=False), [], _without_secrets(error, type(page)))
-    return PageEdit(change.page, answer(call, " ".join(["Noted.", *change.notes])), change.notes)
+        edited, notes, problems = (
+            page,
+            [],
+            [*problems, *(error.problems if isinstance(error, PatchError) else [str(error)])],
+        )
+    if not problems:
+        return PageEdit(edited, answer(call, " ".join(["Noted.", *notes])), notes)
+    kept = "What fits is noted; send only the rest again." if edited is not page else f"{name} was left as it is."
+    result = answer(call, " ".join([kept, *notes, *problems]), ok=False)
+    return PageEdit(edited, result, notes, " ".join([kept, *_without_secrets(problems, type(page))]))
 
 
 def edit_pages(
@@ -203,7 +211,7 @@ def edit_pages(
     other_tools: Collection[str] = (),
     stored: Sequence[PageT] | None = None,
 ) -> PageEdits[PageT]:
-    """Apply a message's calls of the pages' tools, in order; each that does not fit is refused with the reason.
+    """Apply what fits of a message's calls of the pages' tools, in order; what does not is refused with the reason.
 
     Args:
         pages: The pages whose tools were offered.
@@ -238,10 +246,7 @@ def refuse_edits(pages: Sequence[PageT], message: AIMessage, reason: str) -> Pag
     return PageEdits(list(pages), [answer(call, reason, ok=False) for call in calls_of(message)], [], [], set())
 
 
-def _without_secrets(error: NotebookError, page: type[Notebook]) -> str:
+def _without_secrets(problems: Sequence[str], page: type[Notebook]) -> list[str]:
     """Say what was wrong with a patch without quoting fields that players may not see."""
-    if not isinstance(error, PatchError):
-        return str(error)
-    public = [p for p in error.problems if p.split(".")[0].split(":")[0] not in page.SECRET]
-    kept = public if len(public) == len(error.problems) else [*public, "A secret did not fit."]
-    return str(PatchError(error.page, kept))
+    public = [problem for problem in problems if problem.split(".")[0].split(":")[0] not in page.SECRET]
+    return public if len(public) == len(problems) else [*public, "A secret did not fit."]

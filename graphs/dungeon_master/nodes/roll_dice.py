@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from typing import Annotated
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.rules.dice import Advantage, DiceError, Roll, roll
@@ -14,6 +15,7 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.reply import MOST_CALLS, Call, answer, calls_of
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks import render_value
+from questbook.notebooks.tool_schema import argument_problems
 from questbook.types import JSON
 
 ROLL_DICE: JSON = {
@@ -38,13 +40,18 @@ ROLL_DICE: JSON = {
 }
 
 
+def _none_if_said(value: object) -> object:
+    """Read "none" as no advantage: models fill in a field that they may leave out."""
+    return None if isinstance(value, str) and value.strip().casefold() in ("", "none", "null", "normal") else value
+
+
 class _RollArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     expression: str
     reason: str = Field(default="", max_length=300)
     dc: int | None = Field(default=None, ge=1, le=99)
-    advantage: Advantage | None = None
+    advantage: Annotated[Advantage | None, BeforeValidator(_none_if_said)] = None
 
 
 async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> JSON:
@@ -77,10 +84,8 @@ def _roll(call: Call, dice: random.Random) -> Roll:
     try:
         arguments = _RollArguments.model_validate({k: v for k, v in call.args.items() if v is not None})
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        name = ".".join(map(str, problem["loc"])) or "arguments"
         raise DiceError(
-            f"roll_dice: {name}: got {problem['input']!r:.80}; {problem['msg']}. "
+            f"roll_dice: {argument_problems(error, _RollArguments)} "
             'Send such as {"expression": "1d20+3", "reason": "Stealth", "dc": 15}.'
         ) from error
     return roll(

@@ -17,7 +17,7 @@ from questbook.graphs.turn.exchanges import with_recalled
 from questbook.graphs.turn.notes import oldest_within, take_notes
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.memory.facts.fact import facts_tool
-from questbook.notebooks import NotebookError, StateNotebook
+from questbook.notebooks import StateNotebook
 from questbook.types import JSON
 
 _log = logging.getLogger(__name__)
@@ -26,10 +26,9 @@ _log = logging.getLogger(__name__)
 async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """Ask the model, once, for a patch of the quest's page and for the facts of every turn not noted yet.
 
-    No call means no change. The facts wait in state until `remember` has written them. A patch that does not fit is
-    sent back once with the reason. If it still does not, or the model fails, the page stays as it was, a notice says
-    so, and the next turn's update covers this turn too: the reply is never at risk. The model does not see private
-    turns.
+    No call means no change. The facts wait in state until `remember` has written them. What fits of a patch is noted;
+    for the rest the model is asked twice more. If some still does not fit, or the model fails, a notice says so, and
+    the next turn's update covers this turn too: the reply is never at risk. The model does not see private turns.
     """
     if not state.quest.UPDATE.due(state.turn, state.noted_through):
         return _noted(state, state.quest, {})
@@ -43,20 +42,21 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         notes = await take_notes(
             [state.quest], update_prompt(state, turns, known.attributes), runtime.context, [facts_tool()]
         )
-        if notes.problems:
-            raise NotebookError(" ".join(notes.problems))
-    except (QuestbookError, NotebookError) as error:
+    except QuestbookError as error:  # a model's or a provider's, in plain words
         _log.warning("Turn %d was not noted: %s", state.turn, error)
-        text, detail = "The quest notes were not updated; the next turn will catch up.", str(error)
-        if isinstance(error, QuestbookError):  # a model's or a provider's, in plain words
-            text, detail = f"{text} {error}", ""
-        return {"notices": [*notices, _notice(state, text, detail)]} | _noted(state, state.quest, {})
+        text = f"The quest notes were not updated; the next turn will catch up. {error}"
+        return {"notices": [*notices, _notice(state, text)]} | _noted(state, state.quest, {})
     [page], [patch] = notes.pages, notes.patches
     notices += [_notice(state, remark) for remark in notes.remarks]
     arguments = [call.args for call in notes.other_calls]
     noted = {"from": turns[0]["turn"], "through": turns[-1]["turn"], "patch": patch}
     through = state.turn if len(turns) == len(due) else turns[-1]["turn"]  # private turns behind them need no notes
     update: JSON = {"noted_through": through} | _noted(state, page, noted)
+    if notes.problems:
+        _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
+        update["noted_through"] = state.noted_through
+        what = "Not all of this turn was noted" if patch or arguments else "The quest notes were not updated"
+        notices.append(_notice(state, f"{what}; the next turn will catch up.", " ".join(notes.problems)))
     if arguments:
         update["facts"], odd = read_new_facts(state, turns, arguments, known.recalled)
         notices += [_notice(state, *remark) for remark in odd]

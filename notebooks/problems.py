@@ -1,0 +1,96 @@
+"""Problems: everything that is wrong with a value that a model or a person sent, each with what would fit."""
+
+from __future__ import annotations
+
+import difflib
+import types
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+_MOST = 20  # problems that are listed; a page of five hundred wrong names needs no more to be mended
+
+
+def list_problems(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """Return one sentence for each problem: the path, the value, what fits.
+
+    Args:
+        error: What pydantic says.
+        model: The class that the value should have become.
+    """
+    problems = []
+    for problem in error.errors(include_url=False):
+        path = ".".join(str(part) for part in problem["loc"]) or "the whole"
+        if problem["type"] == "extra_forbidden":
+            *place, name = problem["loc"]
+            problems.append(f"{path}: there is no such field; {_what_fits(str(name), _fields_at(model, place))}")
+        elif problem["type"] == "missing":
+            problems.append(f"{path}: it is missing.")
+        else:
+            problems.append(f"{path}: got {_short(problem['input'])}; {_expected(problem['msg'])}.")
+    return problems
+
+
+def shorten(problems: Sequence[str]) -> list[str]:
+    """Return the first problems, and how many more there are."""
+    more = len(problems) - _MOST
+    return [*problems[:_MOST], *([f"And {more} more of the kind."] if more > 0 else [])]
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Return the known name that a wrong one is most like, or is short for; "" if there is none."""
+    folded = {other.casefold(): other for other in known}
+    wrong = name.casefold().strip()
+    begin_alike = [other for other in folded if len(wrong) > 1 and (other.startswith(wrong) or wrong.startswith(other))]
+    alike = begin_alike or difflib.get_close_matches(wrong, list(folded), n=1, cutoff=0.6)
+    return folded[alike[0]] if alike else ""
+
+
+def _what_fits(name: str, known: Sequence[str]) -> str:
+    if near := nearest(name, known):
+        return f"did you mean {near}?"
+    return f"there are {', '.join(known)}." if known else "leave it out."
+
+
+def _fields_at(model: Any, place: Sequence[Any]) -> list[str]:
+    """Return the names of the fields at a place in a model's JSON that may be written; none where it has no fields."""
+    for part in place:
+        model = _part_of(_bare(model), part)
+    model = _bare(model)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return []
+    return [
+        field.alias or name
+        for name, field in model.model_fields.items()
+        if not (isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("engine"))
+    ]
+
+
+def _part_of(annotation: Any, part: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        fields: Mapping[str, Any] = {field.alias or name: field for name, field in annotation.model_fields.items()}
+        return fields[part].annotation if part in fields else None
+    arguments = get_args(annotation)
+    return arguments[-1] if arguments and get_origin(annotation) in (dict, list) else None
+
+
+def _bare(annotation: Any) -> Any:
+    """Return a type without its marks, and X of `X | None`."""
+    if get_origin(annotation) is Annotated:
+        return _bare(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        options = [option for option in get_args(annotation) if option is not type(None)]
+        return _bare(options[0]) if len(options) == 1 else None
+    return annotation
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _expected(message: str) -> str:
+    for prefix in ("Value error, ", "Assertion failed, "):
+        message = message.removeprefix(prefix)
+    return message[:1].lower() + message[1:]
