@@ -1,8 +1,61 @@
-"""LangGraph Server and Studio: `langgraph.json` names these functions, so that they use the terminal's own databases.
+"""LangGraph Server and Studio: `langgraph.json` names what is here, so that they use the terminal's own databases.
 
-The server loads this file a second time under another module name, so it must hold no class and no global state.
+The server loads this file again under other module names, so it must hold no class and no state. It has no log-in: who
+reaches it reads and deletes what was remembered. `app` lets in programs on this computer, and pages of the origins in
+`http.cors` of `langgraph.json`; other pages that a browser shows here are refused.
 """
 
-from questbook.graphs.embedded.databases import open_checkpointer, open_store
+import os
+import re
+from importlib import import_module
 
-__all__ = ["open_checkpointer", "open_store"]
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from questbook.graphs.embedded.databases import open_checkpointer, open_store
+from questbook.types import JSON
+
+__all__ = ["app", "open_checkpointer", "open_store"]
+
+VARIABLE = "QUESTBOOK_TRUSTED_HOSTS"
+"""Further names of this server, separated by commas: "games.example.org, *.trycloudflare.com"; "*" for any."""
+
+_LOCAL = ["localhost", "127.0.0.1", "[::1]"]
+_OWN_CALLS = "/noauth"  # the root path by which the server calls itself, without a socket
+
+
+def refuse_strangers(server: ASGIApp) -> ASGIApp:
+    """Answer requests to a host name that is not ours with 400, and those of pages of other origins with 403.
+
+    The host is checked because a page's own name may be made to lead here (DNS rebinding); the origin, because CORS
+    only keeps a page from reading the answer to a simple request, which has been carried out by then.
+    """
+    more = [host.strip() for host in os.environ.get(VARIABLE, "").split(",") if host.strip()]
+    cors: JSON = import_module("langgraph_api.config").CORS_CONFIG or {}
+    origins, pattern = cors.get("allow_origins") or [], re.compile(cors.get("allow_origin_regex") or "(?!)")
+
+    async def check_origin(scope: Scope, receive: Receive, send: Send) -> None:
+        origin, host = "", ""
+        if scope["type"] in ("http", "websocket"):
+            headers = HTTPConnection(scope).headers
+            origin, host = headers.get("origin", ""), headers.get("host", "")
+        own = origin.partition("://")[2] == host
+        if not origin or own or "*" in origins or origin in origins or pattern.fullmatch(origin):
+            await server(scope, receive, send)
+        else:
+            text = f"Pages of {origin:.200} may not use this server. Add the origin to http.cors in langgraph.json."
+            await PlainTextResponse(text, status_code=403)(scope, receive, send)
+
+    trusted = TrustedHostMiddleware(check_origin, allowed_hosts=[*_LOCAL, *more], www_redirect=False)
+
+    async def check(scope: Scope, receive: Receive, send: Send) -> None:
+        await (server if scope.get("root_path") == _OWN_CALLS else trusted)(scope, receive, send)
+
+    return check
+
+
+app = Starlette(middleware=[Middleware(refuse_strangers)])

@@ -8,6 +8,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import httpx
 import pytest
 from dev_server import DevServer, say
 
@@ -111,17 +112,20 @@ def test_it_lives_beside_an_apps_own_modules_and_plays(environment, app, tmp_pat
 
 async def test_langgraph_dev_serves_every_graph_from_the_wheel(environment, app, tmp_path):
     python, _ = environment
-    (app / "server.py").write_text("from questbook.graphs.server import open_checkpointer, open_store\n")
+    (app / "server.py").write_text("from questbook.graphs.server import app, open_checkpointer, open_store\n")
     config = {
         "dependencies": ["."],
         "graphs": {name: f"questbook.graphs.{name}.graph:graph" for name in GRAPHS},
         "checkpointer": {"path": "./server.py:open_checkpointer"},
         "store": {"path": "./server.py:open_store"},
+        "http": {"app": "./server.py:app"},
     }
     (app / "langgraph.json").write_text(json.dumps(config))
     server = DevServer(tmp_path / "home", app, python, checkout=False)
     try:
         client = server.start()
+        strange = {"origin": "https://evil.example"}, {"host": "evil.example"}
+        assert [httpx.get(f"{server.url}/ok", headers=headers).status_code for headers in strange] == [403, 400]
         for graph in GRAPHS:
             [assistant] = await client.assistants.search(graph_id=graph)
             schemas = await client.assistants.get_schemas(assistant["assistant_id"])

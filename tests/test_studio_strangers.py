@@ -1,0 +1,76 @@
+"""Who may use the development server: programs on this computer and pages of known origins, and nobody else."""
+
+import json
+import re
+
+import httpx
+import pytest
+from dev_server import ROOT, say
+
+STUDIO = "https://smith.langchain.com"
+EVIL = "https://evil.example"
+
+
+@pytest.mark.slow
+async def test_a_page_of_another_origin_and_another_host_name_reach_nothing(studio):
+    client = studio.start()
+    thread = await client.threads.create(graph_id="dungeon_master")
+    await say(client, thread, "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.")
+    state = f"/threads/{thread['thread_id']}/state"
+    simple = {"content-type": "text/plain"}  # a request that a browser sends without asking first
+    with httpx.Client(base_url=studio.url) as web:
+        for origin in (EVIL, "null", "http://localhost.evil.example", "https://smith.langchain.com.evil.example"):
+            for method, path, body in (
+                ("GET", state, None),
+                ("POST", "/threads", "{}"),
+                ("POST", "/store/items/search", '{"namespace_prefix": []}'),
+                ("DELETE", f"/threads/{thread['thread_id']}", None),
+                ("GET", "/ok", None),
+            ):
+                answer = web.request(method, path, content=body, headers={"origin": origin, **simple})
+                assert (answer.status_code, "Mira" in answer.text) == (403, False), (origin, method, path)
+                assert "access-control-allow-origin" not in answer.headers
+            asked = {"origin": origin, "access-control-request-method": "DELETE"}
+            assert web.options(state, headers=asked).status_code in (400, 403)
+        for host in ("evil.example", "evil.example:2024", "127.0.0.1.evil.example", "localhost@evil.example", ""):
+            assert web.get(state, headers={"host": host}).status_code == 400, host
+        for origin in (STUDIO, "http://localhost:3000", "http://127.0.0.1:5173", studio.url):
+            answer = web.get(state, headers={"origin": origin})
+            assert answer.status_code == 200
+            assert answer.headers["access-control-allow-origin"] == origin
+            asked = {
+                "origin": origin,
+                "access-control-request-method": "DELETE",
+                "access-control-request-headers": "x-a",
+            }
+            assert web.options(state, headers=asked).status_code == 200
+        for host in ("localhost:2024", "[::1]:2024", "127.0.0.1"):
+            assert web.get(state, headers={"host": host}).status_code == 200
+        assert web.get("/docs", headers={"sec-fetch-site": "none"}).status_code == 200
+    assert len(await client.threads.search()) == 1, "nothing was made and nothing deleted"
+
+
+@pytest.mark.slow
+async def test_a_name_of_ones_own_can_be_trusted(studio, monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_TRUSTED_HOSTS", "games.example.org, *.tunnel.example")
+    studio.start()
+    for host, status in (
+        ("games.example.org", 200),
+        ("a.tunnel.example", 200),
+        ("evil.example", 400),
+        ("localhost", 200),
+    ):
+        assert httpx.get(f"{studio.url}/ok", headers={"host": host}).status_code == status, host
+    page = {"host": "games.example.org", "origin": "https://games.example.org"}
+    assert httpx.get(f"{studio.url}/ok", headers=page).status_code == 200, "a page of the server itself"
+
+
+def test_the_configuration_in_docs_is_that_of_the_checkout():
+    ours = json.loads((ROOT / "langgraph.json").read_text())["http"]
+    docs = (ROOT / "docs" / "studio.md").read_text()
+    written = next(json.loads(block) for block in re.findall(r"```json\n(.*?)```", docs, re.S) if '"http"' in block)[
+        "http"
+    ]
+    assert written == ours | {"app": "./server.py:app"}
+    assert STUDIO in ours["cors"]["allow_origins"]
+    assert "*" not in ours["cors"]["allow_origins"]
