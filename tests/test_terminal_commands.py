@@ -180,3 +180,33 @@ def test_a_prompt_of_an_update_is_shown_only_if_there_is_no_other(capsys):
 
     asyncio.run(run_command(sitting, "/prompt"))
     assert "update_state" in capsys.readouterr().out
+
+
+async def test_why_lists_what_the_pages_hold_and_knows_the_sheet_and_hides_names_of_the_machinery(
+    sitting, model, capsys
+):
+    _, told = await answer(sitting, "/why", capsys)
+    assert told.startswith("Nothing is noted yet")
+    model.queue("interview", say("And?", call("CharacterNotebook", name="Mira", ancestry="halfling")))
+    await play(sitting, "I am Mira, a halfling.")
+    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+    model.queue("update", say("", call("StateNotebook", **{k: v for k, v in PAGE.items() if k != "condition"})))
+    await play(sitting, "A rogue, and all that.")
+    model.queue("update", say("", call("StateNotebook", people={"Pell": None})))
+    await play(sitting, "I look around.")
+    _, told = await answer(sitting, "/why", capsys)
+    for name in ("gold", "people.Oda", "quests.The lost bell", "facts.the bell", "class", "kit.", "condition"):
+        assert name in told, name
+    for name in ("fallen", "secrets", "max_hp", "version", "hit_points", "thief"):
+        assert name not in told, name
+    _, told = await answer(sitting, "/why ancestry", capsys)
+    assert "I am Mira, a halfling." in told
+    assert " 1 " in told
+    _, told = await answer(sitting, "/why CLASS", capsys)
+    assert "A rogue, and all that." in told
+    _, told = await answer(sitting, "/why abilities", capsys)
+    assert "the rules filled it" in told
+    for unknown in ("/why fallen", "/why version", "/why xyzzy"):
+        _, told = await answer(sitting, unknown, capsys)
+        assert "is no field" in told
+        assert not any(name in told.split("Fields:")[1] for name in ("fallen", "secrets", "version", "hit_points"))

@@ -27,7 +27,8 @@ class DungeonState(TurnState):
         unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
         reflection_told: Id of the last run in the background whose notices this thread has shown; "": none.
         noted: What the records of turns that are not written yet will say of the quest's page, by turn: `noted`, what
-            the notes of that turn changed ({"from", "through", "patch"}, or nothing), `location` and `day`.
+            the notes of that turn changed ({"from", "through", "patch"}, or nothing), `location` and `day`; and
+            `sheet`, what the interview noted of the character in it.
         noted_through: Last turn that `quest` takes account of.
     """
 
@@ -80,5 +81,6 @@ class DungeonState(TurnState):
         now = {"location": self.quest.location, "day": self.quest.clock.day, "noted": {}}
         if "patch" in self.noted:  # as version 0.1.0 kept it, of the last turn alone
             return now | {"noted": self.noted if turn == self.turn else {}}
-        then: JSON = self.noted.get(str(turn)) or now
-        return now | {"noted": then["noted"]} if turn == self.turn else then
+        then: JSON = self.noted.get(str(turn)) or {}
+        kept = ("noted", "sheet") if turn == self.turn else then
+        return now | {name: then[name] for name in kept if name in then}

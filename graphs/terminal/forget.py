@@ -184,8 +184,6 @@ async def why_rows(game: Game, what: str) -> list[tuple[str, str, str, str]]:
     """
     from questbook.graphs.dungeon_master.forgetting.provenance import MEMORY, why
 
-    if not what.strip():
-        raise HistoryError("Why what? /why gold, /why people.Goran, or words of a memory.")
     rows = []
     for cause in await why(await game.load(), game.config, game.context, what):
         first, last = cause.turns
@@ -308,6 +306,15 @@ async def _retract(sitting: Sitting, rest: str) -> Outcome:
 
 
 async def _why(sitting: Sitting, rest: str) -> Outcome:
+    if not rest:
+        from questbook.graphs.terminal.pages import entry_rows
+
+        saved = await sitting.game.saved_game()
+        if rows := entry_rows(saved.view) if saved else []:
+            sitting.screen.table("Why what? /why with one of these, or with words of a memory", ("", ""), rows)
+        else:
+            sitting.screen.answer("Nothing is noted yet; /why gold, or words of a memory, says where it comes from.")
+        return Then.PROMPT
     sitting.screen.table("Why", ("Turn", "When", "Noted", "You said"), await why_rows(sitting.game, rest))
     return Then.PROMPT
 
@@ -315,5 +322,9 @@ async def _why(sitting: Sitting, rest: str) -> Outcome:
 FORGET = {"/forget": Command("WORDS", "forget words on every branch and in every file; asks first", _forget)}
 PROVENANCE = {
     "/retract": Command("TURN", "undo what was noted, remembered and summarised of one turn", _retract),
-    "/why": Command("FIELD|WORDS", "which message set a field of the quest, or left a memory", _why),
+    "/why": Command(
+        "[FIELD|WORDS]",
+        "which message set a field of the sheet or the quest, or left a memory; alone: what there is",
+        _why,
+    ),
 }

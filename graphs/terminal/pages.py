@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.dungeon_master.rules.sheet import modifier
+from questbook.graphs.terminal.screen import one_line
 from questbook.graphs.turn.player_view import PlayerView
 
 if TYPE_CHECKING:
     from questbook.graphs.history.view import Changed
 
 Rows = list[tuple[str, str]]
+_ENTRY_WIDTH = 80
+_BY_CODE = frozenset({"hit_points", "max_hp", "fallen"})  # no message sets these by name
 
 
 def sheet_rows(view: PlayerView) -> Rows:
@@ -40,6 +43,18 @@ def quest_rows(view: PlayerView) -> Rows:
         if text:
             rows.append((_label(field), text))
     return rows
+
+
+def entry_rows(view: PlayerView) -> Rows:
+    """Return what both pages hold, by the names that `/why` knows: entries of collections one by one."""
+    rows: Rows = []
+    for field, value in {**view.character.player_view(), **view.quest}.items():
+        if field in _BY_CODE:
+            continue
+        parts = value if isinstance(value, Mapping) and field != "abilities" else {}
+        rows += [(f"{field}.{name}", _inline(part)) for name, part in parts.items() if name not in _BY_CODE]
+        rows += [] if parts else [(field, _inline(value))]
+    return [(name, one_line(text, _ENTRY_WIDTH)) for name, text in rows]
 
 
 def difference_rows(changes: Iterable[Changed]) -> Rows:

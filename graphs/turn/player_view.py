@@ -15,7 +15,9 @@ from questbook.memory.facts.fact import is_secret_record
 from questbook.notebooks import CharacterNotebook, StateNotebook
 from questbook.types import JSON
 
-_INTERNAL = frozenset({"noted", "taught", "known_by"})  # of a memory: what was noted with it, and who else knows
+_INTERNAL = frozenset(
+    {"noted", "sheet", "taught", "known_by"}
+)  # of a memory: what was noted with it, and who else knows
 
 
 def _quest(page: Any) -> JSON:

@@ -1,12 +1,12 @@
-"""Provenance: which message set a field of the quest's page, or left a memory or a fact.
+"""Provenance: which message set a field of the quest's or the character's page, or left a memory or a fact.
 
-Each turn's record has the patch that its notes made on the page (`noted`), so the answer is read, not guessed. The
-checkpoint's timeline says which records count.
+Each turn's record has the patch that its notes made on the quest's page (`noted`), and what the interview noted of the
+character in it (`sheet`), so the answer is read, not guessed. The checkpoint's timeline says which records count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -25,7 +25,7 @@ from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key, sees
-from questbook.notebooks import StateNotebook
+from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
 
 MEMORY, FACT = "memory", "fact"
@@ -66,14 +66,15 @@ class Cause(NamedTuple):
 
 
 async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str) -> list[Cause]:
-    """Return the messages of this line that set a field of the quest's page, or left a memory; the newest first.
+    """Return the messages of this line that set a field of a page, or left a memory; the newest first.
 
     Args:
         graph: The dungeon master, compiled with checkpointer and store.
         config: Names the thread.
         context: The settings.
-        what: A field, such as `gold` or `people.Goran.attitude`, or a part of the page (`people.Goran`, `people`);
-            other words are searched for in memories and facts.
+        what: A field of the quest's page, such as `gold` or `people.Goran.attitude`, or a part of it (`people.Goran`,
+            `people`); a field of the character's page, such as `class`; other words are searched for in memories and
+            facts.
 
     Raises:
         HistoryError: No turn of this line did, or it is a secret.
@@ -84,18 +85,24 @@ async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str
     now = await History(graph, config, context).current_state()
     timeline: list[Segment] = [(branch, turn) for branch, turn in now.values["timeline"]]
     records = await visible_records(graph, context, timeline)
-    if what.split(".")[0].casefold() in StateNotebook.model_fields:
-        page = StateNotebook.load(now.values["quest"]).as_json()
-        causes = [cause for record in reversed(records) for cause in _set_by(record, what.casefold(), page)]
-        if not causes:
-            raise HistoryError(f"No turn of this line noted {what!r}: it is as the story began, or a person wrote it.")
-        return causes
+    for channel, page_class, patch_of in _PAGES:
+        if what.split(".")[0].casefold() in _fields(page_class):
+            page = page_class.load(now.values[channel]).as_json()
+            patches = ((record, patch_of(record)) for record in reversed(records))
+            if causes := [
+                cause for record, patch in patches for cause in _set_by(record, patch, what.casefold(), page)
+            ]:
+                return causes
+            raise HistoryError(
+                f"No turn of this line noted {what!r}: it is as the story began, the rules filled it, or a person "
+                "wrote it."
+            )
     phrase = Phrase(what)
     memories = [record for record in reversed(records) if phrase.is_in(str(record.get("text", "")))]
     causes = [_cause(record, MEMORY, record["text"], holds=True) for record in memories]
     causes += await _fact_causes(graph, context, phrase, timeline, records)
     if not causes:
-        fields = ", ".join(name for name in StateNotebook.model_fields if name != "version")
+        fields = ", ".join(name for _, page_class, _ in _PAGES for name in _fields(page_class))
         raise HistoryError(f"{what!r} is no field, and no memory of this line says it. Fields: {fields}.")
     return causes
 
@@ -158,8 +165,32 @@ def patched_values(patch: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iter
             yield (*path, key), value
 
 
-def _set_by(record: JSON, what: str, page: JSON) -> Iterator[Cause]:
-    for path, value in patched_values((record.get("noted") or {}).get("patch") or {}):
+def _quest_patch(record: JSON) -> JSON:
+    return (record.get("noted") or {}).get("patch") or {}
+
+
+def _sheet_patch(record: JSON) -> JSON:
+    return record.get("sheet") or {}
+
+
+_PAGES: tuple[tuple[str, type[Notebook], Callable[[JSON], JSON]], ...] = (
+    ("quest", StateNotebook, _quest_patch),
+    ("character", CharacterNotebook, _sheet_patch),
+)
+"""Channel and class of each page, and how a record says what its turn changed on it."""
+
+
+def _fields(page: type[Notebook]) -> list[str]:
+    """Return the fields that a person may ask for: neither secret nor kept by code alone."""
+    return [
+        field.alias or name
+        for name, field in page.model_fields.items()
+        if name not in page.SECRET and not (isinstance(field.json_schema_extra, dict) and field.json_schema_extra)
+    ]
+
+
+def _set_by(record: JSON, patch: JSON, what: str, page: JSON) -> Iterator[Cause]:
+    for path, value in patched_values(patch):
         field = ".".join(path).casefold()
         # Names may contain dots, so paths are compared as text.
         if field == what or field.startswith(f"{what}.") or (what.startswith(f"{field}.") and value is None):
@@ -177,7 +208,9 @@ def _at(page: Any, path: tuple[str, ...]) -> Any:
 
 
 def _cause(record: JSON, field: str, value: Any, *, holds: bool) -> Cause:
-    noted = record["noted"] if field not in (MEMORY, FACT) else {"from": record["turn"], "through": record["turn"]}
+    noted = {"from": record["turn"], "through": record["turn"]}
+    if field.split(".")[0] in StateNotebook.model_fields:
+        noted = record["noted"]
     return Cause(
         field=field,
         value=value,

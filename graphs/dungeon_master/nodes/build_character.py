@@ -49,6 +49,8 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
     )
     # An empty patch of the quest: state holds JSON from the first turn on.
     update: JSON = {**opened, "messages": messages, "notices": [*opened["notices"], *notices], "quest": {}}
+    if said := page.patch_from(state.character):
+        update["noted"] = state.noted | {str(opened["turn"]): {"sheet": said}}
     if not page.complete:
         return update | {"character": page.patch_from(state.character)}
     messages[-1] = messages[-1].model_copy(update={"content": prompts.OPENING})

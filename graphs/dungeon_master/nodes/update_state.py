@@ -90,6 +90,8 @@ def _noted(state: DungeonState, page: StateNotebook, noted: JSON) -> JSON:
         turn: entry for turn, entry in state.noted.items() if turn.isdigit() and int(turn) > state.remembered_through
     }
     now = {"noted": noted, "location": page.location, "day": page.clock.day}
+    if "sheet" in (interview := state.noted.get(str(state.turn), {})):
+        now["sheet"] = interview["sheet"]
     return {"noted": waiting | {str(state.turn): now}}
 
 
