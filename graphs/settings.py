@@ -101,6 +101,11 @@ class Settings(BaseModel):
     max_reply_chars: int = Field(
         default=20_000, ge=100, description="Longest reply; a longer one is cut, and the model is stopped."
     )
+    guard_secrets: bool = Field(
+        default=True,
+        description="Whether a reply that repeats a secret word for word, or a tag of the prompt, is stopped before "
+        "these words and asked anew once.",
+    )
     model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
     update_timeout: float = Field(
         default=60.0, gt=0, description="Seconds for noting and summarising, after the reply."

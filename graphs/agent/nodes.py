@@ -70,6 +70,7 @@ async def fill(state: AgentState, runtime: Runtime[Context]) -> JSON:
         return prompts.interview_prompt(now, runtime.context, mode, page)
 
     page, messages, notices = await interview(
+        state,
         before,
         runtime,
         make_prompt,
@@ -100,7 +101,7 @@ async def respond(state: AgentState, runtime: Runtime[Context]) -> JSON:
     mode = state.AGENT.named(state.mode)
     prompt, rounds = prompts.reply_prompt(state, runtime.context, mode), runtime.context.max_tool_rounds
     tools = tools_of(state.AGENT, private=is_private(state))
-    message, notices = await reply(state, runtime, prompt, node=mode.name, tools=tools, most_rounds=rounds)
+    message, _, notices = await reply(state, runtime, prompt, node=mode.name, tools=tools, most_rounds=rounds)
     return {"messages": [message], "notices": notices}
 
 

@@ -67,7 +67,8 @@ async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     """
     state = await exchanges.with_recalled(state, runtime, memories_for)
     prompt, rounds = await prompt_for(state, runtime), runtime.context.max_tool_rounds
-    message, notices = await reply(state, runtime, prompt, node="respond", tools=tools_for(state), most_rounds=rounds)
+    tools = tools_for(state)
+    message, _, notices = await reply(state, runtime, prompt, node="respond", tools=tools, most_rounds=rounds)
     return {"messages": [message], "notices": notices}
 
 

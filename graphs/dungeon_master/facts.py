@@ -117,13 +117,22 @@ def read_new_facts(
     first, last = turns[0]["turn"], turns[-1]["turn"]
     messages = _messages(state, first, last)
     new: list[JSON] = []
-    for ordinal, fact in enumerate(classify_fact(fact, origin) for fact in facts):
+    first_ordinal = sum(entry["turns"][1] == last for entry in state.facts)
+    for ordinal, fact in enumerate((classify_fact(fact, origin) for fact in facts), first_ordinal):
         echoes = next((key for key, sentence in sentences if _repeats(fact, sentence)), "")
         new.append({"turns": [first, last], "ordinal": ordinal, "fact": fact.model_dump(), "echoes": echoes} | messages)
     left_out = max(0, len(state.facts) + len(new) - _MOST_WAITING)
     if left_out:
         remarks.append((f"{left_out} facts were left out: {_MOST_WAITING} wait to be written already.", ""))
     return NewFacts([*state.facts, *new][:_MOST_WAITING], remarks)
+
+
+def secret_facts(state: DungeonState, secrets: Sequence[Mapping[str, str]]) -> list[JSON]:
+    """Make facts that wait to be written of secrets of the current turn, {"about", "secret"}."""
+    where = {"turns": [state.turn, state.turn], "echoes": ""} | _messages(state, state.turn, state.turn)
+    first_ordinal = sum(entry["turns"][1] == state.turn for entry in state.facts)
+    facts = [Fact(kind="secret", text=new["secret"], subject=new["about"]) for new in secrets]
+    return [where | {"ordinal": n, "fact": fact.model_dump()} for n, fact in enumerate(facts, first_ordinal)]
 
 
 async def write_waiting_facts(

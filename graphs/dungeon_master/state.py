@@ -24,6 +24,8 @@ class DungeonState(TurnState):
         quest: Where the story is.
         rolls: The last 20 dice rolls, as rolled, each with its turn.
         facts: Facts that were noted and are not in the store yet, as `facts.read_new_facts` makes them.
+        new_secrets: What the narrator handed over with this turn's reply, until `update_state` has written it:
+            {"about", "secret"}.
         unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
         reflection_told: Id of the last run in the background whose notices this thread has shown; "": none.
         noted: What the records of turns that are not written yet will say of the quest's page, by turn: `noted`, what
@@ -39,6 +41,7 @@ class DungeonState(TurnState):
     quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
     rolls: Annotated[list[JSON], keep_last(_ROLLS_KEPT)] = Field(default_factory=list)
     facts: Annotated[list[JSON], Last] = Field(default_factory=list)
+    new_secrets: Annotated[list[JSON], Last] = Field(default_factory=list)
     unreflected: Annotated[int, Last] = 0
     reflection_told: Annotated[str, Last] = ""
     noted: Annotated[JSON, Last] = Field(default_factory=dict)

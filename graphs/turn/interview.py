@@ -12,10 +12,11 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
-from questbook.graphs.models.guard import Guard
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.disclosure import guard_notices, guard_of
 from questbook.graphs.turn.prompt import Prompt
-from questbook.graphs.turn.reply import edit_pages, guard_notices, refuse_edits
+from questbook.graphs.turn.reply import edit_pages, refuse_edits
+from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, notice
 from questbook.notebooks import Notebook
 from questbook.types import JSON
@@ -42,6 +43,7 @@ class InterviewTurn(NamedTuple, Generic[PageT]):
 
 
 async def interview(
+    state: TurnState,
     page: PageT,
     runtime: Runtime[SettingsT],
     make_prompt: Callable[[PageT, list[AnyMessage]], Prompt],
@@ -57,6 +59,7 @@ async def interview(
     did not fit; what it said to the person, and what fits, is kept in any case.
 
     Args:
+        state: The thread's state.
         page: The page to fill.
         runtime: The run's.
         make_prompt: Makes the prompt, given the page and what was said in this turn so far.
@@ -76,7 +79,7 @@ async def interview(
     for _ in range(_ROUNDS):
         prompt = make_prompt(page, messages)
         runtime.stream_writer(prompt.report(node, turn))
-        guard = Guard(settings.max_reply_chars)
+        guard = guard_of(state, prompt, settings)
         reply = await ask(
             model,
             prompt.messages,

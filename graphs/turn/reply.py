@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.runtime import Runtime
@@ -11,11 +11,10 @@ from langgraph.runtime import Runtime
 from questbook.graphs.errors import ModelError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
-from questbook.graphs.models.guard import LENGTH, Guard
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.disclosure import guard_notices, guard_of
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import notice
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks import Notebook, NotebookError, PatchError, apply_fitting
 from questbook.types import JSON
@@ -77,10 +76,12 @@ class Reply(NamedTuple):
 
     Attributes:
         message: The reply, or calls of tools.
+        silent: Calls of the silent tools, which are in no message.
         notices: What a person should know of it.
     """
 
     message: AIMessage
+    silent: list[Call]
     notices: list[JSON]
 
 
@@ -92,6 +93,7 @@ async def reply(
     node: str,
     tools: list[JSON],
     most_rounds: int,
+    silent: Collection[str] = (),
 ) -> Reply:
     """Ask the model; a report of the prompt goes out on the stream first.
 
@@ -102,6 +104,8 @@ async def reply(
         node: Name of the node that replies.
         tools: What the model may call.
         most_rounds: Times that it may call tools in one turn; calls beyond are dropped.
+        silent: Names of tools that need no answer: their calls are taken out of the reply and never streamed. The
+            model is asked once more only if it says nothing beside them.
 
     Raises:
         ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
@@ -110,22 +114,45 @@ async def reply(
     context = runtime.context
     runtime.stream_writer(prompt.report(node, state.turn))
     model = bind_tools(await chat_model(context), tools, context)
-    guard = Guard(context.max_reply_chars)
+    messages, said = prompt.messages, list[Call]()
     name, timeout = context.model, context.model_timeout
-    message = await ask(model, prompt.messages, model_name=name, tools=tools, timeout=timeout, guard=guard)
-    if calls_of(message) and tool_rounds(state) >= most_rounds:
-        if not message.text.strip():
-            raise ModelError(f"{context.model} keeps calling tools and tells nothing. Try the turn again.")
+    for _ in range(2):
+        guard = guard_of(state, prompt, context, silent)
+        whole = await ask(model, messages, model_name=name, tools=tools, timeout=timeout, guard=guard)
+        message, calls = take_out(whole, silent)
+        said += calls
+        if not calls or message.text.strip() or calls_of(message):
+            break
+        messages = [*messages, whole, *(answer(call, "Kept. Now answer, in words.") for call in calls)]
+    spent = tool_rounds(state) >= most_rounds
+    if not message.text.strip() and (spent or not calls_of(message)):
+        raise ModelError(f"{context.model} keeps calling tools and tells nothing. Try the turn again.")
+    if calls_of(message) and spent:
         message = AIMessage(message.text, id=message.id)  # it said something: the calls beyond the limit are dropped
-    return Reply(message, guard_notices(guard, context, state.turn, node))
+    return Reply(message, said, guard_notices(guard, context, state.turn, node))
 
 
-def guard_notices(guard: Guard, settings: Settings, turn: int, node: str) -> list[JSON]:
-    """Say why the guard ended a reply, if it did."""
-    if guard.problem != LENGTH:
-        return []
-    text = f"The reply was cut after {settings.max_reply_chars:,} characters (QUESTBOOK_MAX_REPLY_CHARS)."
-    return [notice(turn, node, text)]
+def take_out(message: AIMessage, names: Collection[str]) -> tuple[AIMessage, list[Call]]:
+    """Return a message without its calls of some tools, in whatever form it has them, and these calls."""
+    taken = [call for call in calls_of(message) if call.name in names]
+    if not taken:
+        return message, []
+    ids = {call.id for call in taken}
+
+    def stays(block: Any) -> bool:
+        return not isinstance(block, dict) or not (
+            block.get("name") in names or ids & {block.get("id"), block.get("call_id")}
+        )
+
+    rest = {
+        "tool_calls": [call for call in message.tool_calls if call["name"] not in names],
+        "invalid_tool_calls": [call for call in message.invalid_tool_calls if call["name"] not in names],
+    }
+    content = message.content
+    if any(rest.values()) and isinstance(content, list):
+        return message.model_copy(update=rest | {"content": [block for block in content if stays(block)]}), taken
+    kept = {"response_metadata": message.response_metadata, "usage_metadata": message.usage_metadata}
+    return AIMessage(message.text, id=message.id, **kept, **rest), taken
 
 
 def calls_of(message: AIMessage) -> list[Call]:

@@ -39,6 +39,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         return prompts.interview_prompt(state.model_copy(update=now), runtime.context)
 
     page, messages, notices = await interview(
+        state,
         state.character,
         runtime,
         make_prompt,

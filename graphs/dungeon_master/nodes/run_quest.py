@@ -8,20 +8,34 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.nodes.recall import memories_for
 from questbook.graphs.dungeon_master.nodes.roll_dice import ROLL_DICE
 from questbook.graphs.dungeon_master.prompts import quest_prompt
+from questbook.graphs.dungeon_master.secrets import KEEP_SECRET, read_secrets
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.exchanges import with_recalled
-from questbook.graphs.turn.reply import reply
+from questbook.graphs.turn.reply import MOST_CALLS, reply
+from questbook.graphs.turn.turn import is_private, notice
 from questbook.types import JSON
 
 
 async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
-    """Answer the player, or ask for dice first.
+    """Answer the player, or ask for dice first; what the model keeps secret beside that waits for `update_state`.
 
     Raises:
         ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
             without input to retry the turn.
     """
     state = await with_recalled(state, runtime, memories_for)
-    prompt, rounds = quest_prompt(state, runtime.context), runtime.context.max_roll_rounds
-    message, notices = await reply(state, runtime, prompt, node="run_quest", tools=[ROLL_DICE], most_rounds=rounds)
-    return {"messages": [message], "notices": notices}
+    private = is_private(state)
+    message, handed_over, notices = await reply(
+        state,
+        runtime,
+        quest_prompt(state, runtime.context),
+        node="run_quest",
+        tools=[ROLL_DICE] if private else [ROLL_DICE, KEEP_SECRET],
+        silent=[KEEP_SECRET["function"]["name"]],
+        most_rounds=runtime.context.max_roll_rounds,
+    )
+    secrets = [] if private else read_secrets(call.args for call in handed_over[:MOST_CALLS])
+    if len(secrets) < len(handed_over) and not private:
+        text = "The dungeon master meant to keep something in mind that could not be read."
+        notices.append(notice(state.turn, "run_quest", text))
+    return {"messages": [message], "notices": notices, "new_secrets": [*state.new_secrets, *secrets]}

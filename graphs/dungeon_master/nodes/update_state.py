@@ -11,6 +11,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts
 from questbook.graphs.dungeon_master.nodes.recall import memories_for
 from questbook.graphs.dungeon_master.prompts import update_prompt
+from questbook.graphs.dungeon_master.secrets import add_secrets, with_secrets
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.exchanges import with_recalled
@@ -29,7 +30,14 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     No call means no change. The facts wait in state until `remember` has written them. What fits of a patch is noted;
     for the rest the model is asked twice more. If some still does not fit, or the model fails, a notice says so, and
     the next turn's update covers this turn too: the reply is never at risk. The model does not see private turns.
+
+    What the narrator handed over as secret is written first, whatever becomes of the notes.
     """
+    with_new = with_secrets(state)
+    return add_secrets(state, with_new, await _note(with_new, runtime))
+
+
+async def _note(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     if not state.quest.UPDATE.due(state.turn, state.noted_through):
         return _noted(state, state.quest, {})
     due = public_turns(state.transcript(state.noted_through + 1, state.turn))
