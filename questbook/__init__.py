@@ -20,7 +20,8 @@ costs nothing. The names in groups:
 * notebooks of this project: `CharacterNotebook`, `StateNotebook`, `CoreNotebook`, `Section`, `CORE_TOOLS`,
   `edit_core`
 * agents: `build_agent`, `Mode`, `Recall`, `TeamState`, `as_node`, `read_stream`
-* going back, and forgetting: `History`, `forget`, `Forgetting`, `retract`, `why`
+* going back, and forgetting: `History`, `forget`, `Forgetting`, `retract`, `why`; and for a checkpointer of your own,
+  `keep_ids_after`
 * memories of the LTM extension: `import_ltm`, `LtmConfig`, `recall_messages`, `remember_message`, `inject`,
   `greeting_line`, `last_talk`, `note_session`
 * errors of the store and of searches: `StoreError`, `StoreConfigError`, `EmbedderChangedError`, `LtmConfigError`,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from questbook.graphs.events import read_stream
     from questbook.graphs.forgetting.forget import Forgetting, forget
     from questbook.graphs.history.history import History
+    from questbook.graphs.turn.clock import keep_ids_after
     from questbook.graphs.turn.exchanges import Recall
     from questbook.graphs.turn.state import patches
     from questbook.memory.buffer.policies import BufferPolicy, LastTurns, RunningSummary, TokenBudget, Unbounded
@@ -152,6 +154,7 @@ _HOMES = {
     "questbook.graphs.events": ("read_stream",),
     "questbook.graphs.history.history": ("History",),
     "questbook.graphs.turn.exchanges": ("Recall",),
+    "questbook.graphs.turn.clock": ("keep_ids_after",),
     "questbook.graphs.turn.state": ("patches",),
     "questbook.memory.buffer.policies": ("BufferPolicy", "LastTurns", "RunningSummary", "TokenBudget", "Unbounded"),
     "questbook.memory.buffer.summary": ("ExtractiveSummarizer", "Summarizer"),
@@ -319,6 +322,7 @@ __all__ = [
     "greeting_line",
     "import_ltm",
     "inject",
+    "keep_ids_after",
     "keep_valid",
     "last_talk",
     "list_lore",

@@ -1,6 +1,5 @@
 """What a note-taker gets wrong: every error at once with what fits, what is valid is kept, and nothing is lost."""
 
-
 import pytest
 from conftest import MIRA
 from desk import Desk, TicketNotebook

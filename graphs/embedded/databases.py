@@ -23,9 +23,13 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.turn.clock import keep_ids_after
 from questbook.types import JSON
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import CheckpointTuple
+
     from questbook.memory.store.faiss_store import FaissStore
 
 _LOCK_SECONDS = 30.0
@@ -35,6 +39,7 @@ _CHECKPOINTS_OF_RUNS = (
     "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints "
     "WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
 )
+_NEWEST = "SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
 _TABLES = ("checkpoints", "writes")
 
 
@@ -125,14 +130,29 @@ def uncompressed(kind: str | None, value: bytes) -> bytes | None:
 
 
 class Checkpointer(AsyncSqliteSaver):
-    """`AsyncSqliteSaver` with `adelete_for_runs`.
+    """`AsyncSqliteSaver` whose ids only grow, and which the server can tell to roll runs back."""
 
-    Without that method, LangGraph's server stops all runs as soon as one is rolled back
-    (`multitask_strategy="rollback"`).
-    """
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return a checkpoint, the thread's latest if the config names none; ids made after this are greater than it.
+
+        A run, an edit and a fork load a checkpoint before they write one. See `questbook.graphs.turn.clock`.
+        """
+        saved = await super().aget_tuple(config)
+        if saved:
+            where = saved.config["configurable"]
+            newest = str(where["checkpoint_id"])
+            if config["configurable"].get("checkpoint_id"):  # an older one: the thread has gone on from it
+                place = (str(where["thread_id"]), str(where.get("checkpoint_ns", "")))
+                async with self.lock, self.conn.execute(_NEWEST, place) as cursor:
+                    [(newest,)] = await cursor.fetchall()
+            keep_ids_after(newest)
+        return saved
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them.
+
+        Without this method, LangGraph's server stops all runs as soon as one is rolled back
+        (`multitask_strategy="rollback"`).
 
         What the runs remembered stays in the store: no remaining checkpoint sees it
         (`questbook.memory.timeline.timeline`).

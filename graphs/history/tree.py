@@ -55,8 +55,8 @@ class PlayedTurn(NamedTuple):
 
     @property
     def age(self) -> tuple[str, str, int]:
-        """Sort key: when it was played. Checkpoint ids grow with time, and order turns of the same second."""
-        return self.said_at, self.checkpoint, self.turn
+        """Sort key: when it was played. Checkpoint ids grow from turn to turn, even if the clock goes back."""
+        return self.checkpoint, self.said_at, self.turn
 
 
 class Stretch(NamedTuple):

@@ -5,6 +5,7 @@ Read `state.py` first, then in the order of a turn:
 - `state`: the channels and their reducers; `patches` makes the channel of a page.
 - `channels`: what all channels have in common: a write that does not fit is left out.
 - `node`: `Node`, an async function as a step for async and sync callers; which nodes speak to the person.
+- `clock`: ids of checkpoints only grow, also when the computer's clock goes back.
 - `turn`: how a turn begins; notices; private turns.
 - `sessions`: a new thread goes on from the campaign's head.
 - `prompt`: the prompt as a stack of named sections, pages among them.

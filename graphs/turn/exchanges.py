@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Self, TypeVar
 
 from langchain_core.messages import AnyMessage
@@ -15,6 +14,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.clock import said_at
 from questbook.graphs.turn.sessions import head_op
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, stored_words
@@ -118,7 +118,7 @@ def origin_of(runtime: Runtime[SettingsT]) -> JSON:
     """Return where and when a record is written, as its fields `thread`, `checkpoint`, `said_at`."""
     info = runtime.execution_info
     checkpoint = info.checkpoint_id if info else None
-    return {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": _said_at(checkpoint)}
+    return {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
 
 
 async def recall_or_notice(turn: int, memories: Awaitable[list[JSON]]) -> JSON:
@@ -236,12 +236,3 @@ async def _last_accesses(state: TurnState, store: BaseStore, settings: Settings)
         return None
     accesses = campaign_namespace(settings.user, settings.campaign, "accesses")
     return await last_accesses(store, accesses, state.timeline, state.turn)
-
-
-def _said_at(checkpoint: str | None) -> str:
-    """Return when the reply was in a checkpoint, ISO 8601 in UTC: the same if the node is run again."""
-    # A checkpoint id is a UUID of version 6, which begins with its time in 100 ns since 15 October 1582 (RFC 9562).
-    if checkpoint and (identity := uuid.UUID(checkpoint)).version == 6:
-        ticks = int(identity.hex[:12] + identity.hex[13:16], 16)
-        return (datetime(1582, 10, 15, tzinfo=UTC) + timedelta(microseconds=ticks // 10)).isoformat(timespec="seconds")
-    return datetime.now(UTC).isoformat(timespec="seconds")

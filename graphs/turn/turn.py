@@ -15,6 +15,7 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.clock import clock_problem
 from questbook.graphs.turn.node import context_or_none
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import split_turns, turn_text
@@ -26,6 +27,8 @@ SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
 """A machine's own state. An edge must not name TurnState: LangGraph would read that, which has no pages."""
 
+CLOCK = "clock"
+"""What a notice names as its node if the computer's clock went back."""
 FORGOTTEN = "[forgotten]"
 """What a record says in the place of words that are not kept, or no longer."""
 PRIVATE_REFUSAL = "The person asked that this not be remembered: nothing of this turn is noted."
@@ -84,6 +87,8 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
         notice(turn, "edit", f"A change of {channel!r} did not fit and was left out: nothing was changed.", reason)
         for channel, reason in state.refusals
     ]
+    if (problem := clock_problem(runtime)) and not any(entry["node"] == CLOCK for entry in state.notices):
+        notices.append(notice(turn, CLOCK, problem))
     return {
         "turn": turn,
         "opened_by": opened_by,
