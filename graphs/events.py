@@ -50,9 +50,15 @@ class PromptReport(NamedTuple):
 
 
 class NodeStart(NamedTuple):
-    """A node begins."""
+    """A node begins.
+
+    Attributes:
+        node: Its name.
+        upkeep: Whether it comes after the reply: the person can go on, and need not wait for its end.
+    """
 
     node: str
+    upkeep: bool = False
 
 
 class NodeEnd(NamedTuple):
@@ -89,7 +95,7 @@ async def read_stream(stream: AsyncIterator[Any]) -> AsyncGenerator[Event]:
         elif isinstance(payload, dict) and isinstance(payload.get("prompt"), list):
             yield _prompt_report(payload)
         elif isinstance(payload, dict) and isinstance(payload.get("begins"), str):
-            yield NodeStart(payload["begins"])
+            yield NodeStart(payload["begins"], payload.get("upkeep") is True)
 
 
 def events_of_prompt(recalled: list[JSON] | None, report: JSON) -> list[Event]:

@@ -85,6 +85,7 @@ def _build(
     agent: Agent, builder: StateGraph[Any, Any, Any, Any], context: Callable[[Any], Any]
 ) -> StateGraph[Any, Any, Any, Any]:
     node = partial(Node[Any], context=context)
+    upkeep = partial(node, upkeep=True)
     interviews = [mode.name for mode in agent.all_modes() if mode.fills]
     answers = [mode.name for mode in agent.all_modes() if not mode.fills]
     after = ["update_pages", "remember"] if agent.kept else ["remember"]
@@ -98,9 +99,9 @@ def _build(
     if agent.has_tools:
         builder.add_node("use_tools", node(use_tools))
     if agent.kept:
-        builder.add_node("update_pages", node(nodes.update_pages))
-    builder.add_node("remember", node(remember))
-    builder.add_node("condense", node(condense(prompts.CONDENSE)))
+        builder.add_node("update_pages", upkeep(nodes.update_pages))
+    builder.add_node("remember", upkeep(remember))
+    builder.add_node("condense", upkeep(condense(prompts.CONDENSE)))
 
     builder.add_conditional_edges(START, route_start, ["begin"])
     builder.add_conditional_edges("begin", route_mode, [*interviews, "recall"])

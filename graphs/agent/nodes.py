@@ -25,6 +25,7 @@ from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.turn import is_private, notice, open_turn, public_turns
+from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.notebooks import Notebook
 from questbook.types import JSON
 
@@ -121,7 +122,9 @@ async def update_pages(state: AgentState, runtime: Runtime[Context]) -> JSON:
         return {"noted": state.noted | dict.fromkeys(due, last)}
     pages: list[Notebook] = [getattr(state, name) for name in due]
     try:
-        notes = await take_notes(pages, prompts.update_prompt(state, due, turns), runtime.context)
+        notes = await give_way(take_notes(pages, prompts.update_prompt(state, due, turns), runtime.context), runtime)
+    except GaveWay:  # the person's next message is here
+        return {}
     except QuestbookError as error:
         _log.warning("Turn %d was not noted: %s", state.turn, error)
         text = f"The pages ({', '.join(due)}) were not updated; the next turn will catch up. {error}"

@@ -19,6 +19,7 @@ from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.turn import route_home
 
 _node = partial(Node[Context], context=Context.of)
+_upkeep = partial(_node, upkeep=True)
 
 
 def build_graph() -> StateGraph[CompanionState, Context, TurnInput, CompanionState]:
@@ -28,8 +29,8 @@ def build_graph() -> StateGraph[CompanionState, Context, TurnInput, CompanionSta
     builder.add_node("recall", _node(recall))
     builder.add_node("respond", _node(respond), metadata=ANSWERS)
     builder.add_node("use_tools", _node(use_tools))
-    builder.add_node("remember", _node(remember))
-    builder.add_node("condense", _node(condense(prompts.CONDENSE)))
+    builder.add_node("remember", _upkeep(remember))
+    builder.add_node("condense", _upkeep(condense(prompts.CONDENSE)))
 
     builder.add_conditional_edges(START, route_start, ["recall"])
     builder.add_edge("recall", "respond")

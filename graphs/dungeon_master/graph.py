@@ -30,6 +30,7 @@ from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.turn import route_home
 
 _node = partial(Node[Context], context=Context.of)
+_upkeep = partial(_node, upkeep=True)
 
 
 def build_graph() -> StateGraph[DungeonState, Context, TurnInput, DungeonState]:
@@ -40,10 +41,10 @@ def build_graph() -> StateGraph[DungeonState, Context, TurnInput, DungeonState]:
     builder.add_node("recall", _node(recall))
     builder.add_node("run_quest", _node(run_quest), metadata=ANSWERS)
     builder.add_node("roll_dice", _node(roll_dice))
-    builder.add_node("update_state", _node(update_state))
-    builder.add_node("remember", _node(remember))
-    builder.add_node("reflect", _node(reflect))
-    builder.add_node("condense", _node(condense(prompts.CONDENSE)))
+    builder.add_node("update_state", _upkeep(update_state))
+    builder.add_node("remember", _upkeep(remember))
+    builder.add_node("reflect", _upkeep(reflect))
+    builder.add_node("condense", _upkeep(condense(prompts.CONDENSE)))
 
     builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
     builder.add_conditional_edges("build_character", route_after_interview, ["recall", END])

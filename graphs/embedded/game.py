@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from questbook.graphs.embedded.databases import create_database, open_checkpointer, open_store
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.run import Run
 from questbook.graphs.embedded.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.errors import UnreadableError
-from questbook.graphs.events import STREAM_MODES, Event, events_of_prompt, read_stream
+from questbook.graphs.events import STREAM_MODES, Event, Notice, events_of_prompt, read_stream
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class Game:
 
     What a player only looks at is read from the checkpoint. The graph and the store are loaded with the first turn, or
     earlier by `load`.
+
+    A reader may leave a turn's events at the first `NodeStart` of the upkeep: the reply is complete. The upkeep goes on, and what comes
+    next (`send`, `resume`, `retry`, `edit`, `history`) waits for it at most two seconds. What is not done by then is
+    done by a later turn.
 
     Attributes:
         context: The settings.
@@ -57,6 +62,9 @@ class Game:
         self._resources = resources
         self._graph: CompiledStateGraph[TurnState, Settings, TurnInput, TurnState] | None = None
         self._loading = asyncio.Lock()
+        self._run: Run | None = None
+        self._beginning = asyncio.Lock()
+        self._unread: list[Notice] = []
 
     @property
     def config(self) -> RunnableConfig:
@@ -116,6 +124,10 @@ class Game:
 
     async def history(self) -> History:
         """Return the history of the campaign: to look at what was played, go back, or go to another line."""
+        await self.finish()
+        return await self._history()
+
+    async def _history(self) -> History:
         module = await asyncio.to_thread(import_module, "questbook.graphs.history.history")
         history: History = module.History(await self.load(), self.config, self.context)
         return history
@@ -125,7 +137,7 @@ class Game:
 
         So it is known after a restart and after going back. Ages are those of now.
         """
-        question = await (await self.history()).last_question() if await self.saved_game() is not None else None
+        question = await (await self._history()).last_question() if await self.saved_game() is not None else None
         if question is None:
             return []
         from langgraph.runtime import ExecutionInfo, Runtime  # loaded already, with the graph
@@ -137,6 +149,22 @@ class Game:
         last = await module.last_prompt(question.state.values, question.node, runtime)
         return events_of_prompt(last["recalled"], last["report"])
 
+    async def wait_for_upkeep(self, seconds: float) -> bool:
+        """Wait at most so many seconds for the upkeep of the last turn; return whether it goes on."""
+        if self._run is not None:
+            await self._run.wait(seconds)
+        return self._run is not None and self._run.in_upkeep
+
+    async def finish(self) -> None:
+        """Wait for the reply that is coming, and at most two seconds for the upkeep; what is left is done later."""
+        async with self._beginning:
+            await self._finish()
+
+    def unread_notices(self) -> list[Notice]:
+        """Return the notices that came after their reader had left, once: here, or first in the next turn."""
+        notices, self._unread = self._unread, []
+        return notices
+
     def send(self, text: str) -> AsyncGenerator[Event]:
         """Play a turn: send the player's message and yield what happens.
 
@@ -144,11 +172,11 @@ class Game:
             InputError: The message cannot be played.
             ModelError: The model failed; the message is kept, and `resume` answers it.
         """
-        return self._run(_message(text))
+        return self._play(_message(text))
 
     def resume(self) -> AsyncGenerator[Event]:
         """Continue a turn that stopped before its end; yield nothing if there is none."""
-        return self._run(None)
+        return self._play(None)
 
     async def retry(self, *, dice: bool = False) -> AsyncGenerator[Event]:
         """Play the last turn again: other words, and with `dice` other rolls.
@@ -157,7 +185,7 @@ class Game:
             HistoryError: There is no reply to replace.
         """
         replay = await (await self.history()).retry(dice=dice)
-        async with aclosing(self._run(None, replay.config, replay.context)) as events:
+        async with aclosing(self._play(None, replay.config, replay.context)) as events:
             async for event in events:
                 yield event
 
@@ -169,11 +197,29 @@ class Game:
             InputError: The message cannot be played.
         """
         last = await (await self.history()).last_message()
-        async with aclosing(self._run(_message(text), last.config)) as events:
+        async with aclosing(self._play(_message(text), last.config)) as events:
             async for event in events:
                 yield event
 
-    async def _run(
+    async def _play(
+        self, message: Any, config: RunnableConfig | None = None, context: Settings | None = None
+    ) -> AsyncGenerator[Event]:
+        await self.load()
+        async with self._beginning:
+            await self._finish()
+            run = self._run = Run(self._events(message, config, context))
+        for notice in self.unread_notices():
+            yield notice
+        async with aclosing(run.events()) as events:
+            async for event in events:
+                yield event
+
+    async def _finish(self) -> None:
+        if self._run is not None:
+            self._unread += await self._run.finish()
+            self._run = None
+
+    async def _events(
         self, message: Any, config: RunnableConfig | None = None, context: Settings | None = None
     ) -> AsyncGenerator[Event]:
         graph = await self.load()
@@ -216,7 +262,11 @@ async def open_game(
     async with AsyncExitStack() as resources:
         await asyncio.to_thread(create_database, home.memory)  # a damaged file is reported before the first turn
         checkpointer = await resources.enter_async_context(open_checkpointer(home.checkpoints))
-        yield Game(context, checkpointer, home, resources, machine)
+        game = Game(context, checkpointer, home, resources, machine)
+        try:
+            yield game
+        finally:
+            await game.finish()
 
 
 def _message(text: str) -> JSON:

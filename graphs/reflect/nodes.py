@@ -32,6 +32,7 @@ from questbook.graphs.reflect.prompts import (
 from questbook.graphs.reflect.state import ReflectState
 from questbook.graphs.turn.reply import calls_of
 from questbook.graphs.turn.turn import notice
+from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.facts.marks import turn_position, write_judgements
 from questbook.memory.facts.reflection import (
     Evidence,
@@ -79,6 +80,8 @@ def _ends_on_failure(node: _NodeFunction) -> _NodeFunction:
         try:
             async with asyncio.timeout(runtime.context.update_timeout):
                 return await node(state, runtime)
+        except GaveWay:
+            raise
         except Exception as error:  # noqa: BLE001 (models and stores raise errors of any kind; the turn is over)
             reason = str(error) or f"no answer within {runtime.context.update_timeout:g} seconds"
             _log.warning("The reflection of turn %d was not finished: %s", state.turn, reason, exc_info=True)
@@ -119,7 +122,7 @@ async def question(state: ReflectState, runtime: Runtime[Context]) -> Update:
     """
     if state.facts is None:
         raise ModelError("It was interrupted after it had gathered the facts.")
-    answer = await _ask(question_prompt(state.facts), questions_tool(), runtime.context)
+    answer = await give_way(_ask(question_prompt(state.facts), questions_tool(), runtime.context), runtime)
     questions, oddities = read_questions(answer.calls, answer.prose)
     if not questions and (answer.prose or answer.calls):
         raise ModelError("The model answered without a question.")
@@ -169,7 +172,8 @@ async def conclude(state: ReflectState, runtime: Runtime[Context]) -> Update:
         return {}
     if state.evidence is None or state.questions is None:
         raise ModelError("It was interrupted before the memories were recalled.")
-    answer = await _ask(conclude_prompt(state.evidence, state.questions), reflection_tool(), runtime.context)
+    prompt = conclude_prompt(state.evidence, state.questions)
+    answer = await give_way(_ask(prompt, reflection_tool(), runtime.context), runtime)
     if answer.prose:
         raise ModelError("The model answered with prose instead of calling the tool.")
     concluded = read_reflection(answer.calls, state.evidence)

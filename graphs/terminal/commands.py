@@ -159,22 +159,23 @@ def _score(score: Any) -> str:
 
 
 GAME_PAGES = {
-    "/sheet": Command("", "your character", _sheet),
-    "/quest": Command("", "the quest, as far as you know it", _quest),
+    "/sheet": Command("", "your character", _sheet, looks=True),
+    "/quest": Command("", "the quest, as far as you know it", _quest, looks=True),
 }
 """What only the dungeon master's game can show."""
 LAST_TURN = {
-    "/memories": Command("", "what was recalled for the last turn, with age, score and reason", _memories),
+    "/memories": Command("", "what was recalled for the last turn, with age, score and reason", _memories, looks=True),
     "/prompt": Command(
         "[SECTION|all]",
         "what the model saw in the last turn, secrets included, with token counts",
         _prompt,
         ("all", "instructions", "character", "quest", "summary", "memories", "messages"),
+        looks=True,
     ),
 }
 """What every graph can show of its last turn."""
-CAMPAIGNS = {"/campaigns": Command("", "your campaigns", _campaigns)}
+CAMPAIGNS = {"/campaigns": Command("", "your campaigns", _campaigns, looks=True)}
 REST = {
-    "/help": Command("", "this list", _help),
+    "/help": Command("", "this list", _help, looks=True),
     "/quit": Command("", "leave; the campaign is kept", _quit),
 }

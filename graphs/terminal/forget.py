@@ -326,5 +326,6 @@ PROVENANCE = {
         "[FIELD|WORDS]",
         "which message set a field of the sheet or the quest, or left a memory; alone: what there is",
         _why,
+        looks=True,
     ),
 }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
-from questbook.graphs.events import Event
+from questbook.graphs.events import Event, NodeStart
 from questbook.graphs.settings import OFFLINE, Settings
 from questbook.graphs.terminal.campaigns import hold_campaign
 from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN, REST, run_command
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from questbook.graphs.embedded.saved_game import SavedGame
 
 _SCENE_WIDTH = 200
+_LOOK_SECONDS = 1.5  # that a look at the pages waits for the notes on the last turn
 
 
 async def play(context: Settings, *, live: bool, partner: Partner | None = None) -> None:
@@ -99,10 +100,21 @@ class GameLoop:
             if self._source.live:
                 self._screen.say(self._partner.blank)
         elif line.lstrip().startswith("/"):
+            await self._wait_for_upkeep(line.split()[0].lower())
             return await self._follow(await run_command(self._sitting, line))
         elif not self._sitting.is_too_long(line):
             await self._turn(self._game.send(line))
         return True
+
+    async def _wait_for_upkeep(self, name: str) -> None:
+        """Wait a moment for the upkeep of the last turn; a command that changes something has it give way."""
+        command = self._partner.commands.get(name)
+        if command is None or not command.looks:
+            await self._game.finish()
+        elif await self._game.wait_for_upkeep(_LOOK_SECONDS):
+            self._screen.say("The notes on the last turn are still being made; the pages are as they were before.")
+        for event in self._game.unread_notices():
+            self._screen.say(str(event.notice.get("text", "")))
 
     async def _follow(self, then: Outcome) -> bool:
         """Do what follows a command; return False to end the program."""
@@ -146,6 +158,8 @@ class GameLoop:
                     self._has_begun = True
                     self._sitting.keep(event)
                     reply.show(event)
+                    if isinstance(event, NodeStart) and event.upkeep and self._source.live:
+                        break  # the player goes on; a script waits for the notes
         finally:
             reply.close()
 

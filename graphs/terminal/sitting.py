@@ -53,12 +53,14 @@ class Command(NamedTuple):
         does: What it does, in one line.
         run: Does it, given the sitting and the rest of the line.
         words: Words that complete it.
+        looks: Whether it only looks. Then the upkeep of the last turn goes on; else it gives way first.
     """
 
     arguments: str
     does: str
     run: Callable[[Sitting, str], Awaitable[Outcome]]
     words: tuple[str, ...] = ()
+    looks: bool = False
 
 
 class Partner(NamedTuple):

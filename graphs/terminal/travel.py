@@ -294,4 +294,4 @@ TRAVEL = {
     "/go": Command("NAME", "go to the end of a line, a branch or a turn", _go),
     "/diff": Command("A [B]", "what differs between two turns: pages and memories", _diff),
 }
-RECAP = {"/recap": Command("", "previously on…", _recap)}
+RECAP = {"/recap": Command("", "previously on…", _recap, looks=True)}

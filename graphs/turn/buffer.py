@@ -18,6 +18,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, escaped, prompt_about_turns
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, public_turns
+from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.buffer.policies import (
     Buffer,
     BufferPolicy,
@@ -100,7 +101,8 @@ def condense(instructions: str) -> Callable[[TurnState, Runtime[Any]], Awaitable
     """Make the node that lets turns leave the buffer, as its policy says.
 
     What the policy summarises goes into the summary; if the summarizer fails, sentences of the turns are taken instead,
-    and a notice says so. Private turns leave without a word in the summary.
+    and a notice says so. Private turns leave without a word in the summary. If the person's next message comes
+    meanwhile, all turns stay until the next turn's end.
 
     Args:
         instructions: Instructions to a summarizing model, with {words} for how many it may write.
@@ -114,7 +116,11 @@ def condense(instructions: str) -> Callable[[TurnState, Runtime[Any]], Awaitable
         if folded and summarizer:
             first, last = folded[0][0], folded[-1][0]
             if turns := public_turns(state.transcript(first, last)):
-                update["summary"], failure = await fold(state.summary, turns, settings, summarizer)
+                try:
+                    folding = fold(state.summary, turns, settings, summarizer)
+                    update["summary"], failure = await give_way(folding, runtime)
+                except GaveWay:
+                    return {}
                 update |= {"notices": [notice(state.turn, "condense", failure)]} if failure else {}
             update["summarised_through"] = last
         return update

@@ -31,18 +31,29 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
 
     LangGraph lets an async function run only in async calls. The runtime's context is completed on the way: None means
     the defaults, a parent graph's context of another class is read by its attributes.
+
+    Args:
+        function: The step.
+        context: Completes the runtime's context.
+        upkeep: Whether the step comes after the reply (`questbook.graphs.turn.upkeep`). The custom stream says so when
+            it begins: {"begins": its name, "upkeep": true}.
     """
 
     def __init__(
-        self, function: Callable[[Any, Runtime[ContextT]], Awaitable[Any]], context: Callable[[Any], ContextT]
+        self,
+        function: Callable[[Any, Runtime[ContextT]], Awaitable[Any]],
+        context: Callable[[Any], ContextT],
+        *,
+        upkeep: bool = False,
     ) -> None:
-        self.function, self.context = function, context
+        self.function, self.context, self.upkeep = function, context, upkeep
         self.name = getattr(function, "__name__", None)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ARG002
         """Run the node in the caller's event loop."""
         runtime: Runtime[Any] = get_runtime()
-        runtime.stream_writer({"begins": self.name})  # what a person is waiting for
+        # What a person is waiting for, or need not wait for.
+        runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
         return await self.function(input, runtime.override(context=self.context(runtime.context)))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002

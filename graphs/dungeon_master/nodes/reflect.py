@@ -21,6 +21,7 @@ from questbook.graphs.reflect.context import Context as ReflectContext
 from questbook.graphs.reflect.context import namespaces_of
 from questbook.graphs.reflect.graph import build_graph
 from questbook.graphs.turn.turn import notice
+from questbook.graphs.turn.upkeep import GaveWay
 from questbook.memory.facts.reflection import find_backlog
 from questbook.types import JSON
 
@@ -42,7 +43,8 @@ def reflection_due(state: DungeonState, context: Context) -> bool:
 async def reflect(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """Reflect, or have it done in the background on LangGraph Server.
 
-    If it fails, nothing that was noted is lost, a notice says so, and the reflection is tried again later.
+    If it fails, nothing that was noted is lost, a notice says so, and the reflection is tried again later; by the next
+    turn, if the player's next message comes meanwhile.
     """
     notices: list[JSON] = []
     start = {"timeline": state.timeline, "turn": state.turn, "through": _through(state)}
@@ -59,6 +61,8 @@ async def reflect(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     try:
         # LangGraph would pass on the turn's "sync", and then wait for a checkpoint that this graph does not make.
         result = await _inline.ainvoke(start, context=runtime.context, durability="async")
+    except GaveWay:
+        return {"notices": notices}
     except Exception as error:  # noqa: BLE001 (the turn is played, even if the reflection fails)
         _log.warning("Turn %d was not reflected on: %s", state.turn, error, exc_info=True)
         text = f"The reflection was not finished; nothing is lost, and it will be taken up again. {error}"

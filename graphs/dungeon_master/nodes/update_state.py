@@ -17,6 +17,7 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.exchanges import with_recalled
 from questbook.graphs.turn.notes import oldest_within, take_notes
 from questbook.graphs.turn.turn import notice, public_turns
+from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.facts.fact import facts_tool
 from questbook.notebooks import StateNotebook
 from questbook.types import JSON
@@ -29,7 +30,8 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 
     No call means no change. The facts wait in state until `remember` has written them. What fits of a patch is noted;
     for the rest the model is asked twice more. If some still does not fit, or the model fails, a notice says so, and
-    the next turn's update covers this turn too: the reply is never at risk. The model does not see private turns.
+    the next turn's update covers this turn too: the reply is never at risk. The same, without a notice, if the player's
+    next message comes meanwhile. The model does not see private turns.
 
     What the narrator handed over as secret is written first, whatever becomes of the notes.
     """
@@ -47,9 +49,10 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     known = await _known(state, runtime, turns)
     notices = [_notice(state, known.remark)] if known.remark else []
     try:
-        notes = await take_notes(
-            [state.quest], update_prompt(state, turns, known.attributes), runtime.context, [facts_tool()]
-        )
+        prompt = update_prompt(state, turns, known.attributes)
+        notes = await give_way(take_notes([state.quest], prompt, runtime.context, [facts_tool()]), runtime)
+    except GaveWay:
+        return {"notices": notices} | _noted(state, state.quest, {})
     except QuestbookError as error:  # a model's or a provider's, in plain words
         _log.warning("Turn %d was not noted: %s", state.turn, error)
         text = f"The quest notes were not updated; the next turn will catch up. {error}"

@@ -1,0 +1,276 @@
+"""Nothing keeps the person waiting after the reply: upkeep gives way to the next message, and loses nothing."""
+
+import asyncio
+import threading
+import time
+from contextlib import aclosing
+
+import pytest
+from conftest import MIRA
+from desk import Desk, TicketNotebook
+from fact_play import stored
+from langgraph.runtime import ExecutionInfo, Runtime, ServerInfo
+from reflecting import DEBT, FAIR, INSIGHT, MILL, ask, conclude, insights
+from scripted import call, say
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.game import open_game
+from questbook.graphs.embedded.run import Run
+from questbook.graphs.events import NodeStart, Notice, ReplyPiece
+from questbook.graphs.turn.upkeep import GaveWay, give_way
+
+LONG = "The road goes on and on. " * 30
+MOST = 2.0
+"""Seconds that a message may wait for what follows the reply before it."""
+
+
+@pytest.fixture(autouse=True)
+def patience(request, monkeypatch):
+    if "real_patience" not in request.fixturenames:
+        monkeypatch.setattr("questbook.graphs.turn.upkeep.PATIENCE", 0.6)
+
+
+@pytest.fixture
+def real_patience():
+    """Wait as long as a person has to."""
+
+
+@pytest.fixture
+async def hang():
+    """Make an answer of a model that comes when the test is over."""
+    over = threading.Event()
+
+    def answer(late):
+        def wait(_messages):
+            over.wait(30)
+            return late
+
+        return wait
+
+    yield answer
+    over.set()
+
+
+def opened(**settings):
+    return open_game(Context.of(None, model="scripted", seed=7, **settings))
+
+
+async def told(events):
+    """Read a turn until the reply is complete, as the terminal does; return the reply."""
+    words = ""
+    async with aclosing(events) as stream:
+        async for event in stream:
+            if isinstance(event, NodeStart) and event.upkeep:
+                break
+            words += event.text if isinstance(event, ReplyPiece) else ""
+    return words
+
+
+async def all_of(events):
+    return [event async for event in events]
+
+
+async def begin(model, game):
+    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
+    model.queue("update", say("", call("StateNotebook", scene="An inn at dusk.", location="The Bent Nail")))
+    await all_of(game.send("I'm Mira."))
+
+
+async def values_of(game):
+    return dict((await game.saved_game()).values)
+
+
+async def test_notes_give_way_to_the_next_message_and_are_made_with_it(model, hang, real_patience):
+    async with opened() as game:
+        await begin(model, game)
+        model.queue("quest", say("You find ten crowns."), say("Goran nods."))
+        model.queue("update", hang(say("", call("StateNotebook", gold=99))))
+        assert await told(game.send("I look under the bed.")) == "You find ten crowns."
+        assert (await values_of(game))["noted_through"] == 1
+        model.queue("update", say("", call("StateNotebook", gold=10, people={"Goran": {"role": "smith"}})))
+        start = time.monotonic()
+        events = game.send("I greet Goran.")
+        await anext(events)
+        assert time.monotonic() - start < MOST
+        await all_of(events)
+        values = await values_of(game)
+    assert (values["noted_through"], values["remembered_through"], values["turn"]) == (3, 3, 3)
+    assert values["quest"]["gold"] == 10
+    asked = model.asked("update")[-1][-1].text
+    assert "ten crowns" in asked
+    assert "Goran nods." in asked
+    assert values["notices"] == [], "nothing went wrong"
+
+
+async def test_a_summary_gives_way_and_the_next_one_has_it_all(model, hang):
+    async with opened(buffer_tokens=300) as game:
+        await begin(model, game)
+        model.queue("quest", *(say(f"Mile {mile}. {LONG}") for mile in range(1, 4)))
+        model.queue("condense", hang(say("Too late.")))
+        await all_of(game.send("I walk."))
+        await told(game.send("I walk on."))
+        before = await values_of(game)
+        assert "summary" not in before
+        model.queue("condense", say("They walked for miles."))
+        await all_of(game.send("Still on."))
+        values = await values_of(game)
+    assert (values["summary"], values["summarised_through"] >= 2) == ("They walked for miles.", True)
+    assert "Mile 1." in model.asked("condense")[-1][-1].text
+    assert values["notices"] == []
+
+
+@pytest.mark.parametrize("stage", ["question", "conclude"])
+async def test_a_reflection_gives_way_and_is_made_later(model, hang, stage):
+    async with opened(reflection_importance=12) as game:
+        await begin(model, game)
+        model.queue("quest", say(" ".join(fact["text"] for fact in (MILL, FAIR, DEBT))))
+        model.queue("update", say("", call("Facts", facts=[MILL, FAIR, DEBT])))
+        answers = {"question": [hang(ask())], "conclude": [ask(), hang(say("nothing"))]}[stage]
+        for job, answer in zip(("question", "conclude"), answers, strict=False):
+            model.queue(job, answer)
+        await told(game.send("What do they say?"))
+        await game.finish()
+        values = await values_of(game)
+        assert values["unreflected"] == 18
+        assert values["notices"] == []
+        model.queue("question", ask())
+        model.queue("conclude", conclude((INSIGHT, (DEBT["text"], MILL["text"]))))
+        await all_of(game.send("I wait."))
+        game.store = (await game.load()).store
+        assert [insight["text"] for insight in (await insights(game)).values()] == [INSIGHT]
+        assert len(await stored(game)) == 4
+        assert (await values_of(game))["unreflected"] == 0
+
+
+async def test_an_agents_notes_give_way_in_a_run_that_another_message_ends(hang):
+    desk = Desk(TicketNotebook)
+    desk.model.queue("reply", say("Oh dear."), say("I see."))
+    desk.model.queue("update", hang(say("")))
+    run = Run(_upkeep_events(desk, "It leaks."))
+    async with aclosing(run.events()) as events:
+        await anext(events)
+    start = time.monotonic()
+    assert await run.finish() == []
+    assert time.monotonic() - start < MOST
+    assert "noted" not in desk.values
+    desk.model.queue("update", say("", call("TicketNotebook", problem="leaks")))
+    await desk.say("Badly.")
+    assert desk.values["ticket"]["problem"] == "leaks"
+    assert "It leaks." in desk.model.asked("update")[-1][-1].text
+
+
+async def _upkeep_events(desk, words):
+    stream = desk.app.astream({"messages": [("user", words)]}, desk.config, stream_mode="custom")
+    async for part in stream:
+        if "upkeep" in part:
+            yield NodeStart(part["begins"], upkeep=True)
+
+
+async def test_memory_follows_the_checkpoint_where_notes_gave_way(model, hang):
+    async with opened() as game:
+        await begin(model, game)
+        model.queue("quest", say("You find ten crowns."), say("It rains."), say("It snows."))
+        model.queue("update", hang(say("")))
+        await told(game.send("I look under the bed."))
+        model.queue("update", say("", call("StateNotebook", objective="Spend them.")))
+        await all_of(game.send("I go out."))
+        assert (await values_of(game))["quest"]["objective"] == "Spend them."
+        await (await game.history()).undo(1)
+        values = await values_of(game)
+        assert (values["turn"], values["noted_through"], values["quest"]["objective"]) == (2, 1, "")
+        model.queue("update", say("", call("StateNotebook", objective="Save them.", scene="Snow.")))
+        await all_of(game.send("I stay in."))
+        values = await values_of(game)
+    assert (values["noted_through"], values["quest"]["objective"], values["quest"]["scene"]) == (
+        3,
+        "Save them.",
+        "Snow.",
+    )
+    asked = model.asked("update")[-1][-1].text
+    assert "ten crowns" in asked
+    assert "It rains." not in asked, "an abandoned turn"
+
+
+async def test_who_reads_to_the_end_has_the_notes(model):
+    async with opened() as game:
+        await begin(model, game)
+        model.queue("update", lambda _: (time.sleep(0.3), say("", call("StateNotebook", gold=5)))[1])
+        await all_of(game.send("I wait."))
+        assert (await values_of(game))["quest"]["gold"] == 5
+
+
+async def test_notes_that_end_in_time_are_kept(model):
+    async with opened() as game:
+        await begin(model, game)
+        model.queue("update", lambda _: (time.sleep(0.5), say("", call("StateNotebook", gold=5)))[1])
+        await told(game.send("I wait."))
+        await all_of(game.send("And on."))
+        assert "gold: 5" in model.asked("update")[-1][0].text, "the next turn's notes begin with them"
+
+
+async def test_a_campaign_is_closed_within_two_seconds(model, hang, real_patience):
+    async with opened() as game:
+        await begin(model, game)
+        model.queue("update", hang(say("")))
+        await told(game.send("I wait."))
+        start = time.monotonic()
+    assert time.monotonic() - start < MOST
+    async with opened() as game:
+        assert not await game.has_unfinished_turn()
+        assert (await values_of(game))["remembered_through"] == 2, "the turn itself was written"
+
+
+async def test_two_messages_at_once_are_two_turns_one_behind_the_other(model):
+    async with opened() as game:
+        await begin(model, game)
+        model.queue("quest", lambda _: (time.sleep(0.3), say("First."))[1], say("Second."))
+        first, second = game.send("one"), game.send("two")
+        await anext(first)
+        replies = await told(second), await told(first)
+        values = await values_of(game)
+    assert replies == ("Second.", "First.")
+    assert [m.text for m in values["messages"][-4:]] == ["one", "First.", "two", "Second."]
+
+
+async def test_upkeep_that_breaks_is_a_notice_of_the_next_turn(model, monkeypatch):
+    async with opened() as game:
+        await begin(model, game)
+        with monkeypatch.context() as broken:
+            broken.setattr("questbook.graphs.dungeon_master.nodes.update_state.update_prompt", lambda *_: {}["prompt"])
+            await told(game.send("I wait."))
+            await game.wait_for_upkeep(MOST)
+        events = await all_of(game.send("And on."))
+        assert (await values_of(game))["noted_through"] == 3
+    notices = [event.notice["text"] for event in events if isinstance(event, Notice)]
+    assert notices == ["What follows the reply was not finished; the next turn will do it. 'prompt'"]
+
+
+async def test_on_a_server_the_runs_that_wait_are_the_next_message(monkeypatch, real_patience):
+    """A fake of the server's client; the real server is in test_turn_upkeep_server."""
+    waiting = [[], [{"created_at": "2999-01-01T00:00:00+00:00"}], [{"created_at": "2001-01-01T00:00:00+00:00"}]]
+    asked = []
+
+    class Client:
+        runs = property(lambda self: self)
+
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *_):
+            pass
+
+        async def list(self, thread, **filters):
+            asked.append((thread, filters["status"]))
+            return waiting[min(len(asked), len(waiting)) - 1]
+
+    monkeypatch.setattr("questbook.graphs.turn.upkeep.get_client", Client)
+    start = time.monotonic()
+    with pytest.raises(GaveWay):
+        await give_way(asyncio.sleep(30), server_runtime())
+    assert asked == [("thread-1", "pending")] * 3, "a run that begins later does not count"
+    assert time.monotonic() - start < 2 * MOST
+
+
+def server_runtime():
+    info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id="thread-1")
+    return Runtime(execution_info=info, server_info=ServerInfo(assistant_id="a", graph_id="dungeon_master"))
