@@ -34,9 +34,9 @@ class Game:
     What a player only looks at is read from the checkpoint. The graph and the store are loaded with the first turn, or
     earlier by `load`.
 
-    A reader may leave a turn's events at the first `NodeStart` of the upkeep: the reply is complete. The upkeep goes on, and what comes
-    next (`send`, `resume`, `retry`, `edit`, `history`) waits for it at most two seconds. What is not done by then is
-    done by a later turn.
+    A reader may leave a turn's events at the first `NodeStart` of the upkeep: the reply is complete. The upkeep goes
+    on, and what comes next (`send`, `resume`, `retry`, `edit`, `history`) waits for it at most two seconds. What is not
+    done by then is done by a later turn.
 
     Attributes:
         context: The settings.
