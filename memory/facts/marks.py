@@ -89,6 +89,20 @@ def slot_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any
     return _mark_op(facts, HOLDS, slot, key, record)
 
 
+def settling_mark_op(facts: Namespace, slot: str, key: str, record: Mapping[str, Any]) -> PutOp:
+    """Make the write that says that a fact also holds the slot of hearsay, since it shows what is true of it.
+
+    Args:
+        facts: Namespace of the facts.
+        slot: The slot of the rumour, claim or secret.
+        key: Key of the fact.
+        record: The record that said so, the fact's own or a repetition; stamp and `at` are taken from it.
+    """
+    return _mark_op(
+        facts, HOLDS, slot, key, record, f"{key}-{record.get('branch', '')}-{record['at']}-{text_digest(slot)}"
+    )
+
+
 def repetition_mark_op(facts: Namespace, original: str, key: str, record: Mapping[str, Any]) -> PutOp:
     """Make the write that says that a fact was said again.
 
@@ -211,12 +225,12 @@ async def _all_judgements(store: BaseStore, turns: Mapping[RecordId, int]) -> li
     ]
 
 
-def _mark_op(facts: Namespace, what: str, about: str, key: str, record: Mapping[str, Any]) -> PutOp:
+def _mark_op(facts: Namespace, what: str, about: str, key: str, record: Mapping[str, Any], name: str = "") -> PutOp:
     # What does not rewind has no branch; there, the messages say where the mark comes from.
     fields = ("branch", "turn", "order", "at", "turns") if "branch" in record else ("turn", "at", "messages")
     digest = text_digest(about)
     value = {"what": what, "about": digest, "fact": key} | {name: record[name] for name in fields if name in record}
-    return PutOp(_mark_namespace(facts, digest), f"{key}-{what}", value, index=False)
+    return PutOp(_mark_namespace(facts, digest), f"{name or key}-{what}", value, index=False)
 
 
 def _mark_namespace(facts: Namespace, digest: str) -> Namespace:

@@ -18,9 +18,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import count, groupby
 from typing import Any, NamedTuple
 
-from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.base import BaseStore, PutOp, SearchItem
 
 from questbook.memory.facts.fact import Fact
+from questbook.memory.facts.hearsay import find_settled, settle, settles
 from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.marks import (
     Namespace,
@@ -274,14 +275,20 @@ async def _write_turn(
     changes: FactChanges,
 ) -> None:
     """Write the facts of one turn, compared with what held then, and add them to the changes."""
-    same_as = await _valid_duplicates(store, namespace, drafts, timeline)
+    texts = [str(draft.value["text"]) for draft in drafts]
+    [similar] = await propose_candidates(store, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts))
+    same_as = await _valid_duplicates(store, drafts, similar, timeline)
+    hearsay = await find_settled(store, namespace, [draft.value for draft in drafts], similar, timeline)
     holders = await _current_holders(store, namespace, drafts, timeline)
     new, marks, writes = dict[str, JSON](), list[PutOp](), list[PutOp]()
-    for draft, duplicates in zip(drafts, same_as, strict=True):
+    settled = list[tuple[StoredFact, str, JSON]]()
+    for draft, duplicates, earlier in zip(drafts, same_as, hearsay, strict=True):
         slot = draft.value["slot"]
         holder = holders.get(slot)
-        originals = _originals(draft, holder, duplicates, new)
+        earlier += [StoredFact(namespace, key, value) for key, value in new.items() if settles(draft.value, value)]
+        originals = _originals(draft, holder, duplicates, new, echoes=not earlier)
         original = next((key for key in originals if key not in changes.superseded), "")
+        settled += [(old, original or draft.key, draft.value) for old in earlier]
         if original:
             changes.repetitions[draft.key] = original
             marks.append(repetition_mark_op(namespace, original, draft.key, draft.value))
@@ -291,22 +298,27 @@ async def _write_turn(
         writes.append(PutOp(namespace, draft.key, draft.value))
         if slot:
             marks.append(slot_mark_op(namespace, slot, draft.key, draft.value))
-            if holder is not None:
+            if holder is not None and holder.value["slot"] == slot:
                 changes.superseded.append(holder.key)
             holders[slot] = FactDraft(draft.key, draft.value)
+    changes.superseded.extend(old.key for old, _, _ in settled)
+    marks += await settle(store, namespace, settled)
     # Marks first: a later call skips a fact that exists, so its mark must exist by then.
     await put_all(store, [*marks, *writes])
 
 
 def _originals(
-    draft: FactDraft, holder: FactDraft | None, duplicates: Iterable[str], new: Mapping[str, JSON]
+    draft: FactDraft, holder: FactDraft | None, duplicates: Iterable[str], new: Mapping[str, JSON], *, echoes: bool
 ) -> Iterator[str]:
-    """Go through the keys of records that a fact repeats, the best first."""
+    """Go through the keys of records that a fact repeats, the best first.
+
+    Where hearsay says the same, a recalled memory that does so too shows nothing yet: then `echoes` is false.
+    """
     if holder is not None and _adds_nothing(draft.value, holder.value):
         yield holder.key
     yield from duplicates
     yield from (key for key, value in new.items() if is_same_fact(draft.value, value))
-    if draft.repeats and holder is None:
+    if draft.repeats and holder is None and echoes:
         yield draft.repeats
 
 
@@ -345,11 +357,12 @@ async def _current_holders(
 
 
 async def _valid_duplicates(
-    store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Sequence[Segment] | None
+    store: BaseStore,
+    drafts: Sequence[FactDraft],
+    similar: Sequence[Sequence[SearchItem]],
+    timeline: Sequence[Segment] | None,
 ) -> list[list[str]]:
     """Return for each draft the keys of the valid records that say the same, the nearest first."""
-    texts = [str(draft.value["text"]) for draft in drafts]
-    [found] = await propose_candidates(store, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts))
     duplicates = [
         [
             item
@@ -358,7 +371,7 @@ async def _valid_duplicates(
             and position_of(item.value) <= str(draft.value["at"])
             and is_same_fact(draft.value, item.value, item.score)
         ]
-        for draft, items in zip(drafts, found, strict=True)
+        for draft, items in zip(drafts, similar, strict=True)
     ]
     unique = {item.key: item for items in duplicates for item in items}
     # A late fact is compared with what held at its turn. Facts that do not rewind are ordered by time alone.

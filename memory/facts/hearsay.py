@@ -1,0 +1,100 @@
+"""Hearsay: rumours, claims and secrets, and which of them a later fact settles.
+
+Whoever said it, what was shown later decides. A fact that is told as so settles an earlier rumour or claim of the same
+slot, whether it bears it out or not, and any that says the same in other words. It settles a secret only if it says the
+same: then the secret is out. What another value of the slot seems to say may be what people only believe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langgraph.store.base import BaseStore, PutOp, SearchOp
+
+from questbook.memory.facts.fact import slot_of
+from questbook.memory.facts.likeness import is_same_fact
+from questbook.memory.facts.marks import Namespace, StoredFact, position_of, settling_mark_op, write_judgements
+from questbook.memory.facts.validity import keep_valid
+from questbook.memory.store.any_store import AnyItem, search_all
+from questbook.memory.timeline.timeline import Segment, is_visible
+from questbook.types import JSON
+
+_SHOWN = frozenset({"event", "trait", "promise"})
+"""Kinds of facts that settle hearsay, unless someone only claims them."""
+_MOST = 64  # rumours, and secrets, about one subject that are looked at
+
+
+def settles(fact: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+    """Whether a fact settles an earlier record.
+
+    Args:
+        fact: A fact's record.
+        earlier: Another, which was said before it.
+    """
+    if fact.get("kind") not in _SHOWN or fact.get("claimed_by"):
+        return False
+    secret, slot = earlier.get("kind") == "secret", slot_of(str(earlier.get("subject")), str(earlier.get("attribute")))
+    if not (secret or earlier.get("kind") == "rumour" or earlier.get("claimed_by")):
+        return False
+    if slot and slot == fact.get("slot") and not secret:
+        return True
+    voice = {"kind": fact.get("kind"), "claimed_by": "", "slot": slot}
+    return is_same_fact(fact, {**earlier, **voice})
+
+
+async def find_settled(
+    store: BaseStore,
+    namespace: Namespace,
+    facts: Sequence[JSON],
+    similar: Sequence[Iterable[AnyItem]],
+    timeline: Sequence[Segment] | None,
+) -> list[list[StoredFact]]:
+    """Find for each fact the valid records that it settles.
+
+    Args:
+        store: Any store.
+        namespace: Namespace of the facts.
+        facts: Records that are about to be written, of one turn.
+        similar: For each of them, records whose text is like its own.
+        timeline: The timeline that writes; None: everything is visible.
+    """
+    subjects = dict.fromkeys(str(fact["subject"]) for fact in facts if fact["slot"] and fact["kind"] in _SHOWN)
+    searches = [
+        SearchOp(namespace, filter={"subject": subject, "kind": kind}, limit=_MOST)
+        for subject in subjects
+        for kind in ("rumour", "secret")
+    ]
+    about = [item for items in await search_all(store, searches) for item in items if is_visible(timeline, item.value)]
+    settled = [
+        {
+            item.key: StoredFact(namespace, item.key, item.value)
+            for item in [*about, *like]
+            if position_of(item.value) < str(fact["at"]) and settles(fact, item.value)
+        }
+        for fact, like in zip(facts, similar, strict=True)
+    ]
+    unique = list({key: item for items in settled for key, item in items.items()}.values())
+    before = None if timeline is None or not facts else int(facts[0]["turn"]) + 1
+    valid = {item.key for item in await keep_valid(store, unique, timeline=timeline, before=before)}
+    return [[item for key, item in items.items() if key in valid] for items in settled]
+
+
+async def settle(
+    store: BaseStore, namespace: Namespace, settled: Iterable[tuple[StoredFact, str, JSON]]
+) -> list[PutOp]:
+    """Return the marks by which facts take the slots of what they settle; what has no slot is judged at once.
+
+    Args:
+        store: Any store.
+        namespace: Namespace of the facts.
+        settled: What is settled, each with the key of the fact that does it, and the record that said so.
+    """
+    marks = list[PutOp]()
+    for earlier, key, record in settled:
+        if slot := str(earlier.value.get("slot") or ""):
+            marks.append(settling_mark_op(namespace, slot, key, record))
+        elif "branch" in record:
+            stamp: JSON = {name: record[name] for name in ("branch", "turn", "order", "at", "turns") if name in record}
+            await write_judgements(store, namespace, [(earlier.key, key)], stamp)
+    return marks
