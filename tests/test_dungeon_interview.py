@@ -91,3 +91,22 @@ async def test_the_reply_is_what_a_turn_ends_with_in_the_interview_too(game):
     await game.play("My name is Bob")
     assert game.reply == "And your people?"
     assert [m.type for m in game.values["messages"]] == ["human", "ai", "tool", "ai"]
+
+
+async def test_calls_that_failed_leave_the_prompt(game):
+    wrong = call("CharacterNotebook", name="Mira", level="very high")
+    more = call("CharacterNotebook", shoe_size=36)
+    game.model.queue("interview", say("Who are you?", wrong), say("", call("CharacterNotebook", name="Mira"), more))
+    game.model.queue("interview", say("", call("CharacterNotebook", ancestry="elf")))
+    await game.play("I'm Mira.")
+    assert game.values["character"]["name"] == "Mira"
+    assert game.reply == "Who are you?"
+    assert "very high" in str(game.model.asked("interview")[1]), "the model hears of it at once"
+    await game.play("An elf.")
+    prompt = str([m.model_dump() for m in game.model.asked("interview")[-1]])
+    assert "very high" not in prompt
+    assert "shoe_size" not in prompt
+    assert "Mira" in prompt
+    called = [c["id"] for m in game.values["messages"] if m.type == "ai" for c in m.tool_calls]
+    answered = [m.tool_call_id for m in game.values["messages"] if m.type == "tool"]
+    assert called == answered

@@ -1,6 +1,7 @@
 """Dice in the game: the engine rolls them, in bounds, and they stand in state before they are told."""
 
 import json
+import re
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -26,8 +27,9 @@ async def test_dice_are_rolled_by_the_engine_and_stand_in_state_before_they_are_
     asked = call("roll_dice", expression="1d20+3", reason="Stealth", dc=10)
 
     def tell(messages):
-        rolled = json.loads(messages[-1].text)
+        rolled = messages[-1].artifact
         assert rolled["total"] == rolled["dice"][0]["values"][0][0] + 3
+        assert messages[-1].text.startswith(f"Stealth: {rolled['text']}.")
         return say(f"You rolled {rolled['total']}.")
 
     game.model.queue("quest", say("You hold your breath.", asked), tell)
@@ -116,3 +118,26 @@ async def test_seeded_dice_are_repeatable_and_unseeded_ones_are_not(new_game):
     assert await totals(7) == first
     assert await totals(8) != first
     assert await totals(None) != await totals(None)
+
+
+async def test_the_model_is_told_a_roll_in_one_sentence_and_the_numbers_stay_in_state(game):
+    await game.begin()
+    game.model.queue("quest", say("", call("roll_dice", expression="1d20+3", reason="Stealth", dc=15)), say("Done."))
+    await game.play("I sneak")
+    [told] = [m.text for m in game.model.asked("quest")[-1] if isinstance(m, ToolMessage)][-1:]
+    assert re.fullmatch(
+        r"Stealth: 1d20\+3 = \(\d+\) \+ 3 = \d+ vs DC 15: (success|failure)\.( The die shows a natural (1|20)\.)?", told
+    )
+    assert len(told) < 100
+    assert game.values["rolls"][0]["dice"][0]["sides"] == 20
+    noted = json.loads(game.model.asked("update")[-1][-1].text.split("<turns>\n")[1].split("\n</turns>")[0])
+    assert noted["rolls"][0].keys() <= {"reason", "text", "total", "success", "natural"}
+    assert len(json.dumps(noted["rolls"])) < 180
+
+
+async def test_words_out_of_character_are_explained_to_the_narrator(game):
+    await game.begin()
+    await game.play("((brb)) I wait.")
+    system = game.model.asked("quest")[-1][0].text
+    assert "((double brackets))" in system
+    assert "OOC:" in system

@@ -14,6 +14,7 @@ from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
 
 _ROLLS_KEPT = 20
+_ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
 
 
 class DungeonState(TurnState):
@@ -65,7 +66,7 @@ class DungeonState(TurnState):
         turns = []
         for turn in super().transcript(first, last):
             rolled = [roll for roll in self.rolls if roll.get("turn") == turn["turn"]]
-            rolls = [{name: value for name, value in roll.items() if name != "turn"} for roll in rolled]
+            rolls = [{name: roll[name] for name in _ROLL_SHOWN if roll.get(name) is not None} for roll in rolled]
             reply = turn.pop("reply")
             turns.append(turn | ({"rolls": rolls} if rolls else {}) | {"reply": reply})
         return turns

@@ -76,7 +76,7 @@ class Prompt:
     @property
     def rolls(self) -> list[JSON]:
         """The rolls since the player spoke."""
-        results = (read_object(text_of(m)) for m in self._turn() if isinstance(m, ToolMessage))
+        results = (_result(m) for m in self._turn() if isinstance(m, ToolMessage))
         return [result for result in results if "total" in result]
 
     @property
@@ -90,7 +90,7 @@ class Prompt:
             for call in m.tool_calls
             if call["name"] == "roll_dice"
         }
-        return any("total" not in read_object(text_of(m)) for m in answers if m.tool_call_id in asked)
+        return any("total" not in _result(m) for m in answers if m.tool_call_id in asked)
 
     @property
     def asked_last(self) -> str:
@@ -126,6 +126,11 @@ class Prompt:
             elif start is not None:
                 break
         return self.conversation[start:] if start is not None else self.conversation[len(self.conversation) :]
+
+
+def _result(message: ToolMessage) -> JSON:
+    """Return what a tool answered: beside its words, or, in threads of version 0.2 and before, as its words."""
+    return message.artifact if isinstance(message.artifact, dict) else read_object(text_of(message))
 
 
 def _in_own_words(message: BaseMessage) -> BaseMessage:

@@ -15,7 +15,7 @@ from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.disclosure import guard_notices, guard_of
 from questbook.graphs.turn.prompt import Prompt
-from questbook.graphs.turn.reply import edit_pages, refuse_edits
+from questbook.graphs.turn.reply import calls_of, edit_pages, refuse_edits, take_out
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, notice
 from questbook.notebooks import Notebook
@@ -33,7 +33,8 @@ class InterviewTurn(NamedTuple, Generic[PageT]):
 
     Attributes:
         page: The page after it.
-        messages: What was said and noted; what was said to the person comes last, unless the page is complete.
+        messages: What was said and noted, without calls that failed; what was said to the person comes last, unless the
+            page is complete.
         notices: Notes that were refused, for people.
     """
 
@@ -110,7 +111,20 @@ async def interview(
     if spoke and not page.complete:  # a note may have been mended behind the words that the turn ends with
         words = next(i for i, message in enumerate(messages) if message.type == "ai" and message.text.strip())
         messages.append(messages.pop(words))
-    return InterviewTurn(page, messages, notices)
+    return InterviewTurn(page, _without_failures(messages), notices)
+
+
+def _without_failures(messages: list[AnyMessage]) -> list[AnyMessage]:
+    """Leave out calls that failed, with their results: they were mended, or are of no use to later prompts."""
+    failed = {m.tool_call_id for m in messages if isinstance(m, ToolMessage) and m.status == "error"}
+    kept: list[AnyMessage] = []
+    for message in messages:
+        if isinstance(message, AIMessage):
+            rest, _ = take_out(message, lambda call: call.id in failed)
+            kept += [rest] if rest.text.strip() or calls_of(rest) else []
+        elif not isinstance(message, ToolMessage) or message.tool_call_id not in failed:
+            kept.append(message)
+    return kept
 
 
 def _in_order(reply: AIMessage, results: list[ToolMessage], *, last: bool) -> list[AnyMessage]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.runtime import Runtime
@@ -119,7 +119,7 @@ async def reply(
     for _ in range(2):
         guard = guard_of(state, prompt, context, silent)
         whole = await ask(model, messages, model_name=name, tools=tools, timeout=timeout, guard=guard)
-        message, calls = take_out(whole, silent)
+        message, calls = take_out(whole, lambda call: call.name in silent)
         said += calls
         if not calls or message.text.strip() or calls_of(message):
             break
@@ -132,25 +132,20 @@ async def reply(
     return Reply(message, said, guard_notices(guard, context, state.turn, node))
 
 
-def take_out(message: AIMessage, names: Collection[str]) -> tuple[AIMessage, list[Call]]:
-    """Return a message without its calls of some tools, in whatever form it has them, and these calls."""
-    taken = [call for call in calls_of(message) if call.name in names]
+def take_out(message: AIMessage, wanted: Callable[[Call], bool]) -> tuple[AIMessage, list[Call]]:
+    """Return a message without some of its calls, in whatever form it has them, and these calls."""
+    taken = [call for call in calls_of(message) if wanted(call)]
     if not taken:
         return message, []
     ids = {call.id for call in taken}
-
-    def stays(block: Any) -> bool:
-        return not isinstance(block, dict) or not (
-            block.get("name") in names or ids & {block.get("id"), block.get("call_id")}
-        )
-
     rest = {
-        "tool_calls": [call for call in message.tool_calls if call["name"] not in names],
-        "invalid_tool_calls": [call for call in message.invalid_tool_calls if call["name"] not in names],
+        "tool_calls": [call for call in message.tool_calls if (call["id"] or "") not in ids],
+        "invalid_tool_calls": [call for call in message.invalid_tool_calls if (call["id"] or "") not in ids],
     }
     content = message.content
-    if any(rest.values()) and isinstance(content, list):
-        return message.model_copy(update=rest | {"content": [block for block in content if stays(block)]}), taken
+    if any(rest.values()) and isinstance(content, list):  # what else a provider put there belongs to the other calls
+        blocks = [b for b in content if not isinstance(b, dict) or not ids & {b.get("id"), b.get("call_id")}]
+        return message.model_copy(update=rest | {"content": blocks}), taken
     kept = {"response_metadata": message.response_metadata, "usage_metadata": message.usage_metadata}
     return AIMessage(message.text, id=message.id, **kept, **rest), taken
 

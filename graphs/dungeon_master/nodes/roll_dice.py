@@ -14,7 +14,6 @@ from questbook.graphs.dungeon_master.rules.dice import Advantage, DiceError, Rol
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.reply import MOST_CALLS, Call, answer, calls_of
 from questbook.memory.buffer.turns import split_turns
-from questbook.notebooks import render_value
 from questbook.notebooks.tool_schema import argument_problems
 from questbook.types import JSON
 
@@ -72,8 +71,14 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         else:
             shown = outcome.as_dict() | {"text": str(outcome)}
             rolls.append(shown | {"turn": state.turn})
-            results.append(answer(call, render_value(shown)))
+            # The model is told one sentence; the numbers go with the message, unseen by it.
+            results.append(answer(call, _sentence(outcome)).model_copy(update={"artifact": shown}))
     return {"messages": results, "rolls": rolls}
+
+
+def _sentence(outcome: Roll) -> str:
+    natural = f" The die shows a natural {outcome.natural}." if outcome.natural in (1, 20) else ""
+    return f"{f'{outcome.reason}: ' if outcome.reason else ''}{outcome}.{natural}"
 
 
 def _roll(call: Call, dice: random.Random) -> Roll:
