@@ -84,7 +84,7 @@ def test_at_most_five_hundred_facts_wait_and_a_remark_counts_those_left_out():
     facts, remarks = read_new_facts(state, turns, three, [])
     assert len(facts) == 500
     assert [entry["fact"]["text"] for entry in facts[498:]] == [f"The stone number {n} is grey." for n in (0, 1)]
-    assert remarks == ["Facts: 1 facts were left out: 500 wait to be written already."]
+    assert remarks == [("1 facts were left out: 500 wait to be written already.", "")]
     room = spoken_state(facts=[waiting(1)] * 497)
     assert read_new_facts(room, turns, three, []).remarks == []
 

@@ -10,7 +10,7 @@ from scripted import call
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.edges import route_tools
-from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets, memories_for, memory_of
+from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets, memories_for, memory_of, player_wishes
 from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
 from questbook.graphs.dungeon_master.prompts import memory_line
 from questbook.graphs.dungeon_master.state import DungeonState
@@ -185,3 +185,27 @@ async def test_a_reply_without_calls_rolls_nothing():
     assert await roll_dice(state, runtime()) == {"messages": [], "rolls": []}
     assert route_tools(state) == "update_state"
     assert route_tools(rolling(d20())) == "roll_dice"
+
+
+async def test_what_the_player_does_not_want_comes_along_whatever_the_message_says(store):
+    player = player_namespace("adventurer", "facts")
+    await know(store, "limit", "The player wants no harm to animals.", namespace=player, kind="preference")
+    assert await keys(asking("I count my coins."), store) == ["limit"]
+
+
+async def test_of_too_many_wishes_those_that_matter_most_come_along():
+    store, player = InMemoryStore(), player_namespace("adventurer", "facts")
+    for number, importance in enumerate((9, 2, 5, 5)):
+        value = {"kind": "preference", "text": f"Wish {number}.", "importance": importance, "at": f"{number}"}
+        await store.aput(player, f"k{number}", value)
+
+    def to_memory(record):
+        return {"kind": "preference", "text": record.value["text"], "turn": None}
+
+    async def texts(budget):
+        return [memory["text"] for memory in await player_wishes(store, player, to_memory, budget)]
+
+    assert await texts(1000) == ["Wish 1.", "Wish 2.", "Wish 3.", "Wish 0."]
+    one = count_tokens_approximately([memory_line({"kind": "preference", "text": "Wish 0.", "turn": None})])
+    assert await texts(3 * one) == ["Wish 2.", "Wish 3.", "Wish 0."]
+    assert await texts(one - 1) == []

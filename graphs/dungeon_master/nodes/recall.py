@@ -20,6 +20,7 @@ from questbook.graphs.turn.turn import notice, open_turn
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.facts.conclusions import add_insights
+from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import keep_valid, replace_superseded
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
@@ -32,8 +33,8 @@ from questbook.notebooks import NotebookError
 from questbook.types import JSON
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
-_SECRETS_SHARE = 4  # secrets of the turns in the buffer may take a quarter of the budget
-_MOST_SECRETS = 64  # of these, the latest are read
+_SHARE = 4  # secrets of the turns in the buffer may take a quarter of the budget; so may the player's wishes
+_MOST_READ = 64  # of either, the latest are read
 _MOST = 24  # records; the budget of tokens ends most recalls long before
 
 _log = logging.getLogger(__name__)
@@ -56,7 +57,8 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[JSON]:
     """Recall what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
 
-    Turns that are in the prompt, as the buffer policy says, are left out, but for their secrets. The best come first
+    What the player likes and does not want comes along whatever the message says. Turns that are in the prompt, as the
+    buffer policy says, are left out, but for their secrets. The best come first
     until `recall_tokens` are full; they are returned in story order, those without a turn first, as `memory_of` makes
     them.
     """
@@ -79,9 +81,10 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
     # As of now, not as of the buffer's beginning; but the current turn has no place yet, and a record under its number
     # may be of a future that was taken back.
     written = as_of(state.timeline, min(state.turn - 1, state.remembered_through))
-    budget = context.recall_tokens // _SECRETS_SHARE
-    secrets = await buffered_secrets(store, facts, written, before, to_memory, budget)
-    shown = {memory["key"] for memory in secrets}
+    player, share = player_namespace(context.user, "facts"), context.recall_tokens // _SHARE
+    secrets = await buffered_secrets(store, facts, written, before, to_memory, share)
+    always = [*await player_wishes(store, player, to_memory, share), *secrets]
+    shown = {memory["key"] for memory in always}
 
     async def hold(records: list[Recalled]) -> list[Recalled]:
         held = await replace_superseded(store, records, facts, timeline=written)
@@ -91,11 +94,11 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
     query = Query(
         message,
         hints=[WeightedText(state.quest.scene, _SCENE_WEIGHT)],
-        lasting=[lore, player_namespace(context.user, "facts")],
+        lasting=[lore, player],
         timeline=state.timeline,
         before=before,
         limit=_MOST,
-        budget=context.recall_tokens - sum(map(_cost, secrets)),
+        budget=context.recall_tokens - sum(map(_cost, always)),
         cost=lambda record: _cost(to_memory(record)),
         weights=context.weights,
         present=present,
@@ -107,7 +110,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
         accesses=accesses,
     )
     best = await recall_records(store, [exchanges, facts] if before > 1 else [], query)
-    return sorted([*secrets, *map(to_memory, best)], key=lambda memory: memory["turn"] or 0)
+    return sorted([*always, *map(to_memory, best)], key=lambda memory: memory["turn"] or 0)
 
 
 async def buffered_secrets(
@@ -137,10 +140,39 @@ async def buffered_secrets(
         for segment in visible_filters(timeline)
         if segment["order"]["$lte"] >= first
     ]
-    items = await newest_items(store, facts, filters, _MOST_SECRETS)
+    return _within(await _valid(store, facts, filters, timeline), to_memory, budget)
+
+
+async def player_wishes(
+    store: BaseStore, player: tuple[str, ...], to_memory: Callable[[Recalled], JSON], budget: int
+) -> list[JSON]:
+    """Return what the player likes and does not want, as far as it holds; oldest first.
+
+    A limit that is recalled only where a message has its words does not protect the player.
+
+    Args:
+        store: Any store. No query is embedded.
+        player: Namespace of the facts of the player.
+        to_memory: Makes a memory of a record.
+        budget: Tokens that all may cost; what matters most goes first, then the latest.
+    """
+    wishes = await _valid(store, player, [{"kind": "preference"}], None)
+    return _within(sorted(wishes, key=lambda wish: importance_of(wish.value)), to_memory, budget)
+
+
+async def _valid(
+    store: BaseStore, namespace: tuple[str, ...], filters: Sequence[JSON], timeline: Sequence[Segment] | None
+) -> list[Recalled]:
+    """Return the newest records that hold, oldest first."""
+    items = await newest_items(store, namespace, filters, _MOST_READ)
     records = [Recalled(item.key, item.value, None, 0.0, tuple(item.namespace)) for item in items]
+    return await keep_valid(store, records, timeline=timeline)
+
+
+def _within(records: Sequence[Recalled], to_memory: Callable[[Recalled], JSON], budget: int) -> list[JSON]:
+    """Return the last records that fit in a budget of tokens."""
     kept: list[JSON] = []
-    for record in reversed(await keep_valid(store, records, timeline=timeline)):
+    for record in reversed(records):
         memory = to_memory(record)
         if (tokens := _cost(memory)) > budget:
             break
