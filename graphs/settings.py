@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
 from questbook.graphs.errors import SettingsError
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
@@ -120,6 +120,15 @@ class Settings(BaseModel):
         passed = {name: value for name, value in values.items() if value is not None}
         return {name: _read(cls, name, value) for name, value in environment.items() if value} | passed
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_own_errors(cls, values: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Name the setting that is wrong, whoever made the settings: LangGraph makes them of a caller's mapping."""
+        try:
+            return validate(values)
+        except ValidationError as error:
+            raise cls._error(error) from error
+
     @classmethod
     def of(cls, values: Any = None, **flags: Any) -> Self:
         """Make settings of the caller's values: settings, a mapping, an object with such attributes, or None.
@@ -136,19 +145,21 @@ class Settings(BaseModel):
         if isinstance(values, str | int | float | list | tuple | set):
             raise SettingsError(f"The context: got {values!r:.80}; expected an object or a mapping with settings.")
         fields = values if isinstance(values, Mapping) else {n: getattr(values, n, None) for n in cls.model_fields}
-        try:
-            return cls.model_validate({**fields, **{name: value for name, value in flags.items() if value is not None}})
-        except ValidationError as error:
-            problem = error.errors(include_url=False)[0]
-            name = str(problem["loc"][0])
-            if name not in cls.model_fields:
-                known = ", ".join(cls.model_fields)
-                raise SettingsError(f"There is no setting {name!r}. Settings: {known}.") from error
-            inner = ".".join(map(str, problem["loc"]))
-            raise SettingsError(
-                f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {problem['msg']}. "
-                f"{cls.model_fields[name].description}"
-            ) from error
+        return cls.model_validate({**fields, **{name: value for name, value in flags.items() if value is not None}})
+
+    @classmethod
+    def _error(cls, error: ValidationError) -> SettingsError:
+        problem = error.errors(include_url=False)[0]
+        name = str(problem["loc"][0]) if problem["loc"] else ""
+        if not name:
+            return SettingsError(f"The context: got {problem['input']!r:.80}; {problem['msg']}.")
+        if name not in cls.model_fields:
+            return SettingsError(f"There is no setting {name!r}. Settings: {', '.join(cls.model_fields)}.")
+        inner = ".".join(map(str, problem["loc"]))
+        return SettingsError(
+            f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {problem['msg']}. "
+            f"{cls.model_fields[name].description}"
+        )
 
 
 def own_name(name: str, own: str) -> str:

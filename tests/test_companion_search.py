@@ -160,7 +160,14 @@ async def test_a_search_understands_today_and_says_how_to_write_a_day(companion)
     find = partial(search, companion, "conversation_search_date", end_date="today")
     assert "hello there" in (await find(start_date="today"))[0]
     assert await find(start_date="last week") == []
-    assert "expected a day as YYYY-MM-DD" in companion.results[-1].text
+    assert companion.results[-1].text.startswith("start_date: got 'last week'; expected a day as YYYY-MM-DD")
+    assert await search(companion, "conversation_search_date", start_date="today", end_date="31.3.") == []
+    assert companion.results[-1].text.startswith("end_date: got '31.3.'; expected a day")
+    assert await find(start_date="today") != []
+    assert await search(companion, "conversation_search_date", start_date="today", end_date="yesterday") == []
+    assert companion.results[-1].text.startswith("end_date: got ")
+    assert await search(companion, "conversation_search", query="tea", end="31.3.") == []
+    assert companion.results[-1].text.startswith("end: got '31.3.'")
 
 
 async def test_memories_of_turns_beyond_the_prompt_are_recalled_before_the_reply(companion):

@@ -1,5 +1,6 @@
 """Reflection in the game: when it is due, what it writes, and what is seen of it on which timeline."""
 
+import pytest
 from conftest import MIRA
 from fact_play import CONTEXT, FACTS, known, notices, stored
 from reflecting import DEBT, FAIR, INSIGHT, MILL, REFLECTIONS, SETTLED, ask, conclude, insights, numbers, tell
@@ -7,6 +8,7 @@ from scripted import call, say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.errors import InputError
 from questbook.graphs.history.history import History
 from questbook.graphs.reflect.graph import graph as reflection
 from questbook.memory.facts.validity import count_repetitions
@@ -17,6 +19,25 @@ def test_the_graph_is_one_of_its_own():
     assert set(drawn.nodes) == {"gather", "question", "retrieve", "conclude", "write", "__start__", "__end__"}
     assert reflection.checkpointer is None
     assert list(reflection.get_input_jsonschema()["properties"]) == ["timeline", "turn", "through"]
+
+
+@pytest.mark.parametrize(
+    ("given", "lacking"),
+    [
+        ({}, "`timeline` and `turn`"),
+        ({"turn": 3}, "needs `timeline`,"),
+        ({"timeline": [("main", 3)]}, "needs `turn`,"),
+        ({"timeline": [], "turn": 0, "through": 0}, "`timeline` and `turn`"),
+    ],
+)
+async def test_an_input_that_says_not_where_to_look_back_from_is_refused_with_what_it_lacks(given, lacking):
+    with pytest.raises(InputError, match=lacking):
+        await reflection.ainvoke(given, context={})
+
+
+async def test_without_a_store_a_reflection_says_so():
+    done = await reflection.ainvoke({"timeline": [("main", 3)], "turn": 3})
+    assert "No store" in done["notices"][-1]["text"]
 
 
 def test_the_threshold_is_that_of_the_paper():

@@ -30,7 +30,7 @@ def run(capsys, monkeypatch):
     monkeypatch.setattr("questbook.graphs.terminal.cli.signal.signal", lambda *_: None)
 
     def runs(*arguments, words=""):
-        monkeypatch.setattr("sys.stdin", io.StringIO(words))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(words.encode())))
         status = main(arguments)
         out, error = capsys.readouterr()
         return status, out, error
@@ -174,6 +174,44 @@ def test_a_memory_added_here_is_a_record_of_the_library(told, home):
     assert (item.value["text"], item.value["speaker"], item.value["by"]) == ("Ada's cat is called Miso.", "ada", "hand")
 
 
+CHARACTER = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
+
+
+def test_a_fact_added_to_a_campaign_is_told_at_once_and_goes_back_with_its_turn(run, told):
+    flags = ("--campaign", "isle", "--user", "ada")
+    run("play", *flags, words=f"{CHARACTER}\nI wait.\n")
+    home = ("--subject", "Goran", "--attribute", "home")
+    assert told("memories", "add", "Goran lives at the mill.", *flags, *home).startswith("Added: ")
+    assert "known already" in told("memories", "add", "Goran lives at the mill.", *flags, *home)
+    changed = told("memories", "add", "Goran lives in the tower.", *flags, *home)
+    assert "It takes the place of " in changed
+    told("memories", "add", "The dragon sleeps below Wendal.", *flags, "--secret")
+    listed = told("memories", "list", *flags)
+    assert re.search(r"Facts: \d+\n.*Goran lives in the tower\..*No longer true: 1\n.*at the mill", listed, re.DOTALL)
+    assert "dragon" not in listed
+    _, asked, _ = run("play", *flags, words="Where does Goran live?\n/memories\n/prompt\n")
+    assert "Goran lives in the tower." in asked
+    assert "at the mill" not in asked
+    _, gone, _ = run("play", *flags, words="/undo 2\nWhere does Goran live?\n/memories\n")
+    assert "tower" not in gone
+
+
+def test_an_entry_added_to_an_archive_is_found_by_the_assistant(run, told):
+    run("chat", "--assistant", "work", words="Hello\n")
+    added = told("memories", "add", "The dog fears umbrellas.", "--assistant", "work", "--tag", "dog")
+    key = added.removeprefix("Added: ").strip()
+    assert told("memories", "add", "The dog fears umbrellas.", "--assistant", "work", "--tag", "dog") == added
+    assert "The dog fears umbrellas." in told("memories", "list", "--assistant", "work")
+    assert "umbrellas" in run("chat", "--assistant", "work", words="What does the dog fear?\n")[1]
+    assert "Changed" in told("memories", "edit", key, "The dog fears kites.", "--assistant", "work")
+    assert "kites" in run("chat", "--assistant", "work", words="What does the dog fear?\n")[1]
+
+
+def test_a_fact_of_the_player_is_added(told, home):
+    assert told("memories", "add", "Ann wants no spiders.", "--player", "--user", "ann").startswith("Added: ")
+    assert "Ann wants no spiders." in told("memories", "list", "--player", "--user", "ann")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -181,6 +219,11 @@ def test_a_memory_added_here_is_a_record_of_the_library(told, home):
         (("memories", "search", "x"), "Whose memories"),
         (("memories", "add", "x"), "Whose memories"),
         (("memories", "add", "  ", "--character", "m"), "text is empty"),
+        (("memories", "add", "x", "--campaign", "isle"), "No turn of 'isle' is finished yet"),
+        (("memories", "add", "x", "--assistant", "work"), "No turn of 'work' is finished yet"),
+        (("memories", "add", "x", "--character", "m", "--secret"), "--secret does not go with it"),
+        (("memories", "add", "x", "--player", "--tag", "y"), "--tag does not go with it"),
+        (("memories", "add", "  ", "--player"), "text: got ''"),
         (("memories", "edit", "0123", "x", "--character", "m"), "No memory has the key"),
         (("memories", "delete", "--character", "m"), "Delete which"),
         (("memories", "delete", "x", "--all", "--character", "m"), "Delete which"),

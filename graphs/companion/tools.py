@@ -226,7 +226,7 @@ async def _search_talk(arguments: _Conversation, state: CompanionState, runtime:
 
 
 async def _list_talk(arguments: _ByDate, state: CompanionState, runtime: Runtime[Context]) -> str:
-    days = _days(arguments.start_date, arguments.end_date, runtime.context)
+    days = _days(arguments.start_date, arguments.end_date, runtime.context, ("start_date", "end_date"))
     query = ConversationQuery(days=days, page=arguments.page, size=runtime.context.search_results)
     return await _turns(query, state, runtime)
 
@@ -251,8 +251,8 @@ _SEARCH: dict[str, Any] = {
 }
 
 
-def _days(first: str | None, last: str | None, context: Context) -> Days:
-    return read_days(first, last, datetime.now(find_timezone(context.timezone)))
+def _days(first: str | None, last: str | None, context: Context, names: tuple[str, str] = ("start", "end")) -> Days:
+    return read_days(first, last, datetime.now(find_timezone(context.timezone)), names)
 
 
 def _page_text(results: Page[JSON], fields: tuple[str, ...], context: Context) -> str:

@@ -18,7 +18,7 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, SearchItem
 
-from questbook.graphs.errors import ModelError
+from questbook.graphs.errors import InputError, ModelError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
 from questbook.graphs.reflect.context import Context, namespaces_of
@@ -73,14 +73,17 @@ class _Answer(NamedTuple):
 
 
 def _ends_on_failure(node: _NodeFunction) -> _NodeFunction:
-    """Make a node that ends the reflection if it fails, or takes more than `update_timeout` seconds."""
+    """Make a node that ends the reflection if it fails, or takes more than `update_timeout` seconds.
+
+    What a caller has to mend is an error of the run.
+    """
 
     @wraps(node)
     async def run(state: ReflectState, runtime: Runtime[Context]) -> Update:
         try:
             async with asyncio.timeout(runtime.context.update_timeout):
                 return await node(state, runtime)
-        except GaveWay:
+        except (InputError, GaveWay):
             raise
         except Exception as error:  # noqa: BLE001 (models and stores raise errors of any kind; the turn is over)
             reason = str(error) or f"no answer within {runtime.context.update_timeout:g} seconds"
@@ -93,11 +96,20 @@ def _ends_on_failure(node: _NodeFunction) -> _NodeFunction:
 
 @_ends_on_failure
 async def gather(state: ReflectState, runtime: Runtime[Context]) -> Update:
-    """Read the facts since the last reflection. If they do not matter enough together, the reflection ends here."""
+    """Read the facts since the last reflection. If they do not matter enough together, the reflection ends here.
+
+    Raises:
+        InputError: The input does not say where to look back from.
+    """
+    if lacking := [name for name in ("timeline", "turn") if not getattr(state, name)]:
+        raise InputError(
+            f"A reflection needs {' and '.join(f'`{name}`' for name in lacking)}, as the thread that it looks back on "
+            'has them in its state: {"timeline": [["main", 12]], "turn": 12}.'
+        )
     update: Update = {"facts": None, "questions": None, "evidence": None, "concluded": None, "written": []}
     update |= {"failed": "", "pending": 0}
-    if runtime.store is None or not state.timeline:
-        return update
+    if runtime.store is None:
+        return update | {"notices": [notice(state.turn, "reflect", "No store: there is nothing to reflect on.")]}
     context, namespaces = runtime.context, namespaces_of(runtime.context)
     backlog = await find_backlog(
         runtime.store, namespaces.facts, namespaces.reflections, state.timeline, state.through or state.turn

@@ -289,16 +289,20 @@ def _add_memories(commands: _Commands) -> None:
         "memories",
         help="look through memories; add, edit and delete them",
         description="Look through what is remembered, on all branches, and change it. Without one of the flags, "
-        "`list` shows the characters. The facts of a campaign or player can be listed, searched and deleted, an "
+        "`list` shows the characters. The facts of a campaign or player can be listed, searched, added and deleted, an "
         "assistant's archive also edited.",
     )
     actions = memories.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("list", help="list memories, the latest first")
     search = actions.add_parser("search", help="find memories by words, with their cosine distance")
     search.add_argument("words", metavar="WORDS")
-    add = actions.add_parser("add", help="add a memory to a character")
+    add = actions.add_parser("add", help="add a memory: to a character, a campaign, a player, an assistant's archive")
     add.add_argument("text", metavar="TEXT")
-    add.add_argument("--speaker", metavar="NAME", help="who said it (default: the user)")
+    add.add_argument("--speaker", metavar="NAME", help="who said it (default: the user); of a fact: who claims it")
+    add.add_argument("--subject", metavar="NAME", help="of a fact: whom or what it is about")
+    add.add_argument("--attribute", metavar="WORD", help="of a fact: what of the subject; a later one takes its place")
+    add.add_argument("--secret", action="store_true", help="of a fact: only the dungeon master knows it")
+    add.add_argument("--tag", metavar="WORD", action="append", help="of an archive: a word to find it by")
     edit = actions.add_parser("edit", help="change what a memory says")
     edit.add_argument("key", metavar="KEY", help="as list and search show it, or its beginning")
     edit.add_argument("text", metavar="TEXT")
@@ -309,9 +313,8 @@ def _add_memories(commands: _Commands) -> None:
     for name, action in actions.choices.items():
         owner = action.add_mutually_exclusive_group()
         owner.add_argument("--character", metavar="NAME", help="of a character; '*': of all of the user's")
-        if name != "add":
-            owner.add_argument("--assistant", metavar="NAME", help="what an assistant of `questbook chat` archived")
-        if name in ("list", "search", "delete"):
+        owner.add_argument("--assistant", metavar="NAME", help="what an assistant of `questbook chat` archived")
+        if name != "edit":
             owner.add_argument("--campaign", metavar="NAME", help="the facts of a campaign")
             owner.add_argument("--player", action="store_true", help="what is known of the player")
         _add_owner(action)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from langgraph.store.base import Item
+from pydantic import ValidationError
 
 from questbook.graphs.companion.context import own_campaign
 from questbook.graphs.embedded.databases import open_store
@@ -17,7 +18,9 @@ from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.forget import HIDDEN, ask
 from questbook.graphs.terminal.screen import one_line
-from questbook.memory.facts.fact import is_secret_record
+from questbook.memory.archive.archival_memory import add_entry
+from questbook.memory.facts.by_hand import add_fact
+from questbook.memory.facts.fact import Fact, is_secret_record
 from questbook.memory.facts.validity import FactGroups, group_facts
 from questbook.memory.ltm import curation
 from questbook.memory.ltm.extension_files import write_csv
@@ -67,7 +70,8 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             return _show_characters(await curation.list_characters(store, user))
         else:
             raise SettingsError(
-                "Whose memories? Give --character NAME or --assistant NAME; `questbook memories list` shows the names."
+                "Whose memories? Give --character, --assistant or --campaign with a name, or --player; `questbook "
+                "memories list` shows the characters."
             )
         if flags.action == "list" and namespace[-1] == _FACTS:
             return _show_facts(await group_facts(store, namespace, await _timeline(store, context.user, campaign)))
@@ -87,9 +91,7 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             await asyncio.to_thread(store.compact)
             _say(f"Changed: {key}")
             return True
-        speaker = flags.speaker or context.user
-        key = await curation.add_memory(store, flags.character, flags.text, speaker=speaker, user=user)
-        _say(f"Added: {key}")
+        _say(await _add(store, namespace, flags, context.user))
         return True
 
 
@@ -176,6 +178,44 @@ async def _delete(store: FaissStore, namespace: tuple[str, ...], flags: argparse
     await asyncio.to_thread(store.compact)
     _say(f"Deleted: {count:,} memories of {flags.character!r}.")
     return True
+
+
+async def _add(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Namespace, user: str) -> str:
+    """Add a memory; return what was done, in words."""
+    of_fact, of_archive = ("subject", "attribute", "secret"), ("tag",)
+    takes = ("speaker",) if flags.character is not None else of_archive if flags.assistant else ("speaker", *of_fact)
+    if wrong := [name for name in ("speaker", *of_fact, *of_archive) if getattr(flags, name) and name not in takes]:
+        raise SettingsError(f"--{wrong[0]} does not go with it: here you may add {', '.join(f'--{n}' for n in takes)}.")
+    if flags.character is not None:
+        owner = None if flags.shared else user
+        speaker = flags.speaker or user
+        return f"Added: {await curation.add_memory(store, flags.character, flags.text, speaker=speaker, user=owner)}"
+    campaign = flags.campaign if flags.assistant is None else own_campaign(flags.assistant)
+    timeline = await _timeline(store, user, campaign)
+    if campaign is not None and not timeline:
+        raise SettingsError(
+            f"No turn of {flags.campaign or flags.assistant!r} is finished yet, so there is nothing to add to: "
+            "begin it first."
+        )
+    if flags.assistant is not None:
+        return f"Added: {await add_entry(store, namespace, flags.text, flags.tag or (), timeline=timeline or ())}"
+    kind = "secret" if flags.secret else "trait" if flags.attribute else "event"
+    try:
+        fact = Fact(
+            text=flags.text.strip(),
+            kind=kind,
+            subject=flags.subject or "",
+            attribute=flags.attribute or "",
+            claimed_by=flags.speaker or "",
+        )
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        raise SettingsError(f"{problem['loc'][0]}: got {problem['input']!r:.60}; {problem['msg']}.") from error
+    changes = await add_fact(store, namespace, fact, timeline=timeline)
+    ended = f" It takes the place of {', '.join(changes.superseded)}." if changes.superseded else ""
+    if changes.new:
+        return f"Added: {changes.new[0]}.{ended}"
+    return f"That is known already: {', '.join(changes.repetitions.values()) or 'nothing was written'}."
 
 
 async def _timeline(store: FaissStore, user: str, campaign: str | None) -> list[Segment] | None:

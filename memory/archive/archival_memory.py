@@ -6,8 +6,10 @@ abandoned turn stored. Until then a search takes the waiting entries beside thos
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from langgraph.store.base import BaseStore, PutOp
@@ -94,6 +96,37 @@ def entry_writes(
         )
         for number, entry in enumerate(entries)
     ]
+
+
+async def add_entry(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    text: str,
+    tags: Iterable[str] = (),
+    *,
+    timeline: Sequence[Segment],
+    said_at: datetime | None = None,
+) -> str:
+    """Store an entry by hand, as of the last turn of a timeline; return its key. The same text is stored once.
+
+    Args:
+        store: Any store.
+        namespace: Namespace of the archive.
+        text: What is to be kept.
+        tags: Words to find it by.
+        timeline: The timeline that is to see it; not empty.
+        said_at: When it was written; the default is now.
+
+    Raises:
+        BadQueryError: The text is blank or longer than `MAX_CHARS`.
+    """
+    entry, turn = new_entry(text, tags), timeline[-1][1]
+    branch, at = branch_of(timeline, turn), (said_at or datetime.now(UTC)).astimezone(UTC)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    key = record_key(branch, turn, f"hand.{digest}")  # of no entry that the turn itself may store yet
+    origin = {"by": "hand", "said_at": at.isoformat(timespec="seconds")}
+    await store.abatch([PutOp(namespace, key, entry | Stamp(branch, turn).to_json() | origin)])
+    return key
 
 
 async def search_archive(

@@ -59,20 +59,21 @@ def find_timezone(name: str) -> tzinfo:
         ) from error
 
 
-def read_days(first: str | None, last: str | None, now: datetime) -> Days:
+def read_days(first: str | None, last: str | None, now: datetime, names: tuple[str, str] = ("start", "end")) -> Days:
     """Read a range of days as a model or a person writes them.
 
     Args:
         first: "2026-03-14", a time in ISO 8601, "today", "now" or "yesterday"; None or blank leaves the end open.
         last: The same.
         now: The present in the person's timezone.
+        names: What the caller calls the two days, for errors.
 
     Raises:
         BadQueryError: One is not a day, or the range ends before it begins.
     """
-    start, end = _read_day(first, "start", now), _read_day(last, "end", now)
+    start, end = _read_day(first, names[0], now), _read_day(last, names[1], now)
     if start and end and end < start:
-        raise BadQueryError(f"The range ends on {end}, before it begins on {start}: give the earlier day first.")
+        raise BadQueryError(f"{names[1]}: got {end}, which is before {names[0]}, {start}; give the earlier day first.")
     return Days(start, end, now.tzinfo or UTC)
 
 

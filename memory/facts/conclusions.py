@@ -1,7 +1,8 @@
 """Conclusions: the insights that come along with the records that they were drawn from.
 
 A question often has its words in common with a turn, and none with what a reflection concluded from it. And nobody said
-an insight: one that was written in a turn which the prompt holds word for word is not there, though its turn is.
+an insight: one that was written in a turn which the prompt holds word for word is not there, though its turn is. The
+same is so of a fact that a person wrote by hand.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 
 from langgraph.store.base import BaseStore, SearchItem
 
+from questbook.memory.facts.by_hand import BY_HAND
 from questbook.memory.facts.marks import Namespace
 from questbook.memory.facts.reflection import INSIGHT
 from questbook.memory.facts.validity import keep_valid
@@ -21,9 +23,9 @@ from questbook.types import JSON
 
 _SOURCES = 8  # recalled records, best first, whose insights come along
 _REACH = 100  # turns after a record in which a reflection cites it; one is due about every 24 turns
-_READ = 64  # insights that are read
+_READ = 64  # records that are read
 _OF_ONE = 2  # insights that one record brings
-_UNSAID = 3  # insights of the turns in the prompt
+_UNSAID = 3  # insights and facts by hand of the turns in the prompt
 
 
 async def add_insights(
@@ -37,7 +39,8 @@ async def add_insights(
 ) -> list[Recalled]:
     """Return the records, each of the best followed by what was concluded from it, or from a fact of its turn.
 
-    Insights of turns that the prompt holds word for word come first, as far as they fit the question.
+    What was concluded or written by hand in turns that the prompt holds word for word comes first, as far as it fits
+    the question.
 
     Args:
         store: Any store. Nothing is embedded.
@@ -47,8 +50,9 @@ async def add_insights(
         timeline: The timeline that asks, up to what is written.
         since: The first turn that the prompt holds word for word.
     """
-    insights = await _insights(store, facts, _spans(recalled, since), timeline)
-    unsaid = [item for item in insights if int(item.value.get("turn") or 0) >= since]
+    insights = await _valid(store, facts, {"kind": INSIGHT}, _spans(recalled, since), timeline)
+    by_hand = await _valid(store, facts, {"by": BY_HAND}, [(since, None)], timeline)
+    unsaid = [item for item in [*insights, *by_hand] if int(item.value.get("turn") or 0) >= since]
     fitting = fits(question, [str(item.value.get("text", "")) for item in unsaid])
     first = [item for item, fit in zip(unsaid, fitting, strict=True) if fit][-_UNSAID:]
     added = {(record.namespace, record.key): record for record in map(_as_recalled, first)}
@@ -76,17 +80,21 @@ def _spans(recalled: Sequence[Recalled], since: int) -> list[tuple[int, int | No
     return [*spans, (since, None)]
 
 
-async def _insights(
-    store: BaseStore, facts: Namespace, spans: Sequence[tuple[int, int | None]], timeline: Sequence[Segment]
+async def _valid(
+    store: BaseStore,
+    facts: Namespace,
+    only: JSON,
+    spans: Sequence[tuple[int, int | None]],
+    timeline: Sequence[Segment],
 ) -> list[SearchItem]:
-    """Return the insights of some turns that hold, the oldest first."""
+    """Return the records of some turns that hold and meet a filter, the oldest first."""
     filters: list[JSON] = []
     for segment in visible_filters(timeline):
         through = segment["order"]["$lte"]
         for first, last in spans:
             begin, end = f"{max(first, 0):08}", through if last is None else min(through, f"{last:08}")
             if begin <= end:
-                filters.append({**segment, "kind": INSIGHT, "order": {"$gte": begin, "$lte": end}})
+                filters.append({**segment, **only, "order": {"$gte": begin, "$lte": end}})
     return await keep_valid(store, await newest_items(store, facts, filters, _READ), timeline=timeline)
 
 
