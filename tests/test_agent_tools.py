@@ -1,6 +1,6 @@
 """Tools of the application in an agent's replies."""
 
-from desk import CallbackNotebook, Desk
+from desk import CallbackNotebook, Desk, TicketNotebook
 from langchain_core.messages import ToolMessage
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
@@ -39,6 +39,25 @@ async def test_a_tool_of_the_application_may_patch_a_page_and_read_the_state():
     assert desk.values["callback"] == {"version": 1, "day": "Monday", "calls": 5}
     kinds = [m.type for m in desk.model.asked("reply")[-1]]
     assert kinds == ["system", "human", "ai", "tool", "tool"]
+
+
+async def test_the_state_in_a_tool_is_that_of_the_checkpoint_with_every_page_as_json():
+    seen = []
+
+    def look(runtime: ToolRuntime) -> str:
+        """Look."""
+        seen.append(runtime.state)
+        assert runtime.store is desk.store
+        return "ok"
+
+    desk = Desk(CallbackNotebook, TicketNotebook, tools=[look])
+    await desk.say("Hello", reply=[say("", call("look")), say("Yes?")])
+    assert isinstance(seen[0], dict)
+    assert seen[0]["ticket"] == TicketNotebook().as_json(), "nothing is written on it yet"
+    again = [say("Hm.", call("CallbackNotebook", day="Monday"), call("look")), say("", call("look")), say("Done.")]
+    await desk.say("On Monday", reply=again)
+    assert [state["callback"]["day"] for state in seen] == ["", "", "Monday"], "as it was when the model called"
+    assert set(desk.values) - set(seen[-1]) <= {"notices", "noted", "summarised_through"}
 
 
 async def test_rounds_of_tools_are_bounded():

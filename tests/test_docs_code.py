@@ -126,6 +126,9 @@ def test_commands_do_what_they_show(path, tmp_path, monkeypatch):
     Path("bestiary.pdf").write_bytes(pdf("The owlbear sleeps."))
     write_database(tmp_path / "user_data" / "bot_memories" / "chiharu")
     shutil.copy("ltm_config.json", "user_data")
+    if any("add" in words and {"--campaign", "--assistant"} & set(words) for words in commands(path)):
+        start(tmp_path / "home", "play", "--campaign", "isle", words="I'm Mira.\n")
+        start(tmp_path / "home", "chat", "--assistant", "work", words="Hello.\n")
     for words in commands(path):
         if words[0].endswith("questbook"):
             answer = "yes\n" if words[1] in ("forget", "memories") else "/quit\n"
