@@ -106,6 +106,7 @@ def test_the_readmes_example_has_at_most_twelve_lines_and_prints_what_it_says(ca
     assert "blue" not in printed[1]
 
 
+MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 PLACEHOLDERS = {"3f2a91c0", "PATH", "minilm"}  # an id that each reader has another of; what is fetched from elsewhere
 
 
@@ -127,7 +128,7 @@ def test_commands_do_what_they_show(path, tmp_path, monkeypatch):
     write_database(tmp_path / "user_data" / "bot_memories" / "chiharu")
     shutil.copy("ltm_config.json", "user_data")
     if any("add" in words and {"--campaign", "--assistant"} & set(words) for words in commands(path)):
-        start(tmp_path / "home", "play", "--campaign", "isle", words="I'm Mira.\n")
+        start(tmp_path / "home", "play", "--campaign", "isle", words=f"{MIRA}\n")
         start(tmp_path / "home", "chat", "--assistant", "work", words="Hello.\n")
     for words in commands(path):
         if words[0].endswith("questbook"):
