@@ -140,3 +140,41 @@ async def test_the_file_of_a_synchronous_saver_is_opened_with_the_asynchronous_o
     async with AsyncSqliteSaver.from_conn_string(str(file)) as saver:
         await forget(InMemoryStore(), "ann", "trip", words=SECRET, checkpointer=saver)
     assert files_saying(tmp_path, SECRET) == []
+
+
+LIMITS = {"limit": ("preference", "No spiders for Oda, please."), "debt": ("trait", "Oda owes Bo forty crowns.")}
+
+
+async def with_facts(store):
+    space = campaign_namespace("ann", "trip", "facts")
+    for turn, (key, (kind, text)) in enumerate(LIMITS.items(), 1):
+        await store.aput(space, key, {"text": text, "kind": kind, "branch": "m", "turn": turn, "subject": "Oda"})
+    await store.aput(space, "alone", {"text": "spiders", "kind": "event", "branch": "m", "turn": 9})
+    return space
+
+
+@pytest.mark.parametrize("words", ["Oda", "spiders"])
+async def test_of_a_memory_only_the_words_go_and_what_it_says_without_them_stays(words):
+    store, saver = InMemoryStore(), None
+    space = await with_facts(store)
+    await forget(store, "ann", "trip", words=words, checkpointer=saver)
+    texts = {item.key: item.value["text"] for item in await store.asearch(space)}
+    assert texts["debt"] == ("Oda owes Bo forty crowns.".replace(words, "[forgotten]"))
+    assert texts["limit"] == "No spiders for Oda, please.".replace(words, "[forgotten]"), (
+        "a limit never vanishes unseen"
+    )
+    assert set(texts) == {"limit", "debt", "alone"}
+    assert words not in str([item.value["text"] for item in await store.asearch(space)])
+
+
+async def test_what_says_nothing_without_the_words_is_removed_if_the_app_says_so():
+    store, asked = InMemoryStore(), []
+    space = await with_facts(store)
+
+    def remove(record):
+        asked.append(record["text"])
+        return record["text"] == "spiders"
+
+    await forget(store, "ann", "trip", words="spiders", remove=remove)
+    assert set(asked) == {"spiders", "No spiders for Oda, please."}
+    assert {item.key for item in await store.asearch(space)} == {"limit", "debt"}

@@ -12,6 +12,7 @@ from filelock import FileLock
 from program import ROOT, one_line_of, start
 from stored_bytes import files_saying
 
+from questbook import FaissStore, player_namespace
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
@@ -174,3 +175,47 @@ async def test_secrets_of_which_some_were_put_back_and_some_not_are_not_said_to_
     fields = dict(line for line in told if len(line) == 2)
     assert "some secrets" in fields["Put back"]
     assert "some secrets" in fields["Changed since, so left"]
+
+
+@pytest.mark.parametrize(("answers", "left"), [("y\ny\n", False), ("y\nno\n", True), ("YES\n", True)])
+def test_what_says_nothing_without_the_words_is_asked_about(home, answers, left):
+    questbook = lambda *arguments, words="": start(home, *arguments, words=words).stdout.decode()  # noqa: E731
+    with FaissStore.open(home / "memory.db") as store:
+        limit = {"text": "Never describe spiders.", "kind": "preference", "turn": 2}
+        store.put(player_namespace("adventurer", "facts"), "limit", limit)
+    out = questbook("forget", "spiders", words=answers)
+    assert "Without these words, little or nothing is left of:" in out
+    assert "  about you: Never describe spiders." in out.splitlines()
+    assert ("Kept without the words:" in out) == left
+    assert ("Removed as a whole:" in out) != left
+    assert files_saying(home, "spiders") == []
+
+
+async def test_each_find_names_the_line_on_which_it_was_said(home):
+    async with open_game(Context(seed=6), Home(home)) as game:
+        history = await game.history()
+        await history.undo(2)
+        await history.name_line("the quay road")
+        async for _ in game.send("I tell Maren Holt that the password is marmalade"):
+            pass
+        shown = []
+
+        async def decline(lines):
+            shown.extend(lines)
+            return False
+
+        await forget_words(game, "marmalade", decline)
+        finds = [line for line in shown if "marmalade" in line and "turn " in line]
+        assert finds
+        assert all("(the quay road)" in line for line in finds), finds
+
+
+async def test_bytes_of_a_vector_are_no_words(home, monkeypatch):
+    """Letters occur in vectors by chance; what is warned of is text."""
+    import sqlite3
+
+    with sqlite3.connect(home / "memory.db") as database:
+        database.execute("CREATE TABLE noise (bytes BLOB)")
+        database.execute("INSERT INTO noise VALUES (?)", (b"\x00\x01Zqx\x02\xff\x00" * 50,))
+    run = forget(home, "zqx", "--yes")
+    assert run.stdout.decode() == "Nothing in campaign 'default' says “zqx”.\n"

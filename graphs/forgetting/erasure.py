@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
@@ -43,6 +44,7 @@ _COMPRESSED = {
     "writes": "SELECT type, value FROM writes WHERE type LIKE '%+%'",
 }
 _SQLITE = b"SQLite format 3\x00"
+_TEXT_RUNS = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xf4]{8,}")
 _OF_USER = (
     "SELECT DISTINCT thread_id, json_extract(CAST(metadata AS TEXT), '$.campaign') FROM checkpoints "
     "WHERE metadata IS NOT NULL AND json_valid(CAST(metadata AS TEXT)) "
@@ -217,8 +219,35 @@ def files_with(directory: Path, phrase: Phrase) -> list[str]:
     """Return the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint."""
     files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
     return [
-        str(path.relative_to(directory)) for path in files if _in_text(path, phrase) or _in_checkpoints(path, phrase)
+        str(path.relative_to(directory))
+        for path in files
+        if (_in_text(path, phrase) and (not _is_database(path) or _in_rows(path, phrase)))
+        or _in_checkpoints(path, phrase)
     ]
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def _in_rows(path: Path, phrase: Phrase) -> bool:
+    """Whether a text in a database holds a phrase. Bytes of a vector may look like a short word, and say nothing."""
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'")
+        return any(
+            _is_in_value(value, phrase)
+            for (table,) in tables.fetchall()
+            for row in database.execute(f'SELECT * FROM "{table}"')  # noqa: S608 (the name is the file's own)
+            for value in row
+        )
+
+
+def _is_in_value(value: Any, phrase: Phrase) -> bool:
+    if not isinstance(value, bytes):
+        return isinstance(value, str) and phrase.is_in(value)
+    # Letters of a text stand among others; those of a vector stand among bytes that are no text.
+    return any(phrase.may_be_in(run) for run in _TEXT_RUNS.findall(value))
 
 
 def _in_text(path: Path, phrase: Phrase) -> bool:
@@ -233,9 +262,8 @@ def _in_text(path: Path, phrase: Phrase) -> bool:
 
 def _in_checkpoints(path: Path, phrase: Phrase) -> bool:
     """Whether a file is a database of checkpoints that holds a phrase in a compressed value."""
-    with path.open("rb") as file:
-        if file.read(len(_SQLITE)) != _SQLITE:
-            return False
+    if not _is_database(path):
+        return False
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         return any(

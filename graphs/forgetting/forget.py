@@ -1,9 +1,10 @@
 """Forgetting words, a campaign or a user: in the store and in the checkpoints, on every branch.
 
-Records that say the words are removed, with their vectors, and so are the insights that cite them. Checkpoints,
-pages, summaries and the campaign's head get "[forgotten]" in place of the words; ids and structure stay, so every
-thread can go on. Then the databases are written again, so that no deleted byte stays in a file. Each step can be
-repeated: if a run is stopped, the next one completes it.
+Records, checkpoints, pages, summaries and the campaign's head get "[forgotten]" in place of the words; ids and
+structure stay, so every thread can go on. Insights that cite such a record are removed. A record that says nothing
+without the words ("No spiders, please.") is removed only if whoever forgets says so: a limit must not vanish unseen.
+Then the databases are written again, so that no deleted byte stays in a file. Each step can be repeated: if a run is
+stopped, the next one completes it.
 
 Out of reach is what others keep: a model's provider, backups, logs, freed blocks of the disk.
 """
@@ -11,7 +12,7 @@ Out of reach is what others keep: a model's provider, backups, logs, freed block
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_core.messages import HumanMessage
@@ -30,6 +31,7 @@ from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.sources import SOURCES, Dependents, find_dependents
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.store.faiss_store import FaissStore
+from questbook.memory.text.wording import content_stems
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,
     characters_namespace,
@@ -39,6 +41,8 @@ from questbook.memory.timeline.namespaces import (
 from questbook.types import JSON
 
 _PAGE = 500
+_A_WORD = "zebra"
+_LEAST = 2  # words that count, without which the rest of a record says nothing
 _FACTS = "facts"
 _LINES = "lines"  # the last label of the namespace whose keys are names that people gave
 _CHANNELS = ("character", "quest", "core", "archived", "summary", "notices", "rolls", "line")
@@ -52,6 +56,7 @@ async def forget(
     words: str | None = None,
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     threads: Iterable[str] = (),
+    remove: Callable[[JSON], bool] = lambda _: False,
 ) -> Removal:
     """Forget words, a campaign, or everything of a user, for good.
 
@@ -84,6 +89,8 @@ async def forget(
         words: The words; case and white space do not count. None: everything.
         checkpointer: The checkpointer; None: only the store is looked through.
         threads: Further threads. They need `campaign`.
+        remove: Asked for each record that says nothing without the words, and for likes and limits of the person:
+            whether it is removed as a whole. By default it stays, with "[forgotten]" in place of the words.
 
     Returns:
         What was removed or changed.
@@ -103,7 +110,7 @@ async def forget(
     campaigns, phrase = [forgetting.of_campaign(name) for name in names], Phrase(words)
     for each in campaigns:  # words that cannot be forgotten in one campaign are refused before another is changed
         await each.find(words)
-    removals = [await each.cut_out(phrase) for each in campaigns]
+    removals = [await each.cut_out(phrase, remove) for each in campaigns]
     items, checkpoints = sum(one.items for one in removals), sum(one.checkpoints for one in removals)
     await forgetting.compact(f"“{phrase.words}” was removed from the store ({items} items)", cut=True)
     return Removal(names, 0, items, checkpoints)
@@ -164,17 +171,19 @@ class Forgetting:
         cut = [item for item in items if (item.namespace, item.key) not in removed and _cut(item, phrase)]
         threads = await self.threads()
         fields = [path for thread in sorted(threads) for path in await self._fields(thread, phrase)]
+        lines = {(v.get("branch"), v.get("turn")): v["line"] for v in (item.value for item in items) if v.get("line")}
         return Matches(
             words=phrase.words,
-            records=_by_turn(records),
-            insights=_by_turn(insights),
+            records=_by_turn(records, lines),
+            emptied=_by_turn((item for item in records if _is_emptied(item.value, phrase)), lines),
+            insights=_by_turn(insights, lines),
             items=len(cut) + len(drawn) - len(insights),
             fields=list(dict.fromkeys(fields)),
             checkpoints=await self._erasure.count(threads, phrase) if self._erasure else 0,
         )
 
-    async def forget(self, words: str) -> Matches:
-        """Forget words, on every branch; return what held them.
+    async def forget(self, words: str, remove: Callable[[JSON], bool] = lambda _: False) -> Matches:
+        """Forget words, on every branch; return what held them. `remove` is that of `forget` above.
 
         Repeated, or after it was stopped, it does what is left to do. The files are written again even if nothing
         holds the words any more.
@@ -183,11 +192,11 @@ class Forgetting:
             ForgettingError: The words cannot be forgotten, or not everywhere; the message says what was done.
         """
         matches, phrase = await self.find(words), Phrase(words)
-        removal = await self.cut_out(phrase)
+        removal = await self.cut_out(phrase, remove)
         await self.compact(f"“{phrase.words}” was removed from the store ({removal.items} items)", cut=True)
         return matches
 
-    async def cut_out(self, phrase: Phrase) -> Removal:
+    async def cut_out(self, phrase: Phrase, remove: Callable[[JSON], bool]) -> Removal:
         """Take a phrase out of the checkpoints and the store, without writing their files again: see `compact`.
 
         Raises:
@@ -199,7 +208,7 @@ class Forgetting:
         drawn = self._drawn_from([item for item in items if _says(item, phrase)], items)
         # First, because without the cited records nothing tells what was drawn from them.
         await self._write([*drawn.replacements, *(PutOp(item.namespace, item.key, None) for item in drawn.items)])
-        changes = [writes async for item in self._items() if (writes := self._without(item, phrase))]
+        changes = [writes async for item in self._items() if (writes := self._without(item, phrase, remove))]
         await self._write([write for writes in changes for write in writes])
         return Removal([self.campaign], 0, len(drawn.items) + len(changes), checkpoints)
 
@@ -277,9 +286,9 @@ class Forgetting:
             removed += len(items) + len(remembered)
         return Removal(list(campaigns), threads, removed)
 
-    def _without(self, item: Item, phrase: Phrase) -> list[PutOp]:
+    def _without(self, item: Item, phrase: Phrase, remove: Callable[[JSON], bool]) -> list[PutOp]:
         """Return the writes that take a phrase out of an item; none if it does not hold it."""
-        if _says(item, phrase):
+        if _says(item, phrase) and _is_emptied(item.value, phrase) and remove(item.value):
             return [PutOp(item.namespace, item.key, None), *self._gap(item, phrase)]
         if (cut := _cut(item, phrase)) is None:
             return []
@@ -363,6 +372,13 @@ def _says(item: Item, phrase: Phrase) -> bool:
     return isinstance(texts[0], str) and any(isinstance(text, str) and phrase.is_in(text) for text in texts)
 
 
+def _is_emptied(record: JSON, phrase: Phrase) -> bool:
+    """Whether a record says nothing without the phrase, or is a like or limit of the person, so that one has to ask."""
+    rest = phrase.cut_text(str(record["text"])).replace(FORGOTTEN, " ")
+    words = content_stems(f"{_A_WORD} {rest}")  # of a text without any that counts, it would return all
+    return record.get("kind") == "preference" or len(words - {_A_WORD}) < _LEAST
+
+
 def _cut(item: Item, phrase: Phrase) -> tuple[str, JSON] | None:
     """Return key and value without the phrase; None if the item does not hold it."""
     value, key = phrase.cut(item.value), item.key
@@ -373,6 +389,8 @@ def _cut(item: Item, phrase: Phrase) -> tuple[str, JSON] | None:
     return None if value is item.value and key == item.key else (key, value)
 
 
-def _by_turn(items: Iterable[Item]) -> list[JSON]:
+def _by_turn(items: Iterable[Item], lines: Mapping[tuple[Any, Any], str]) -> list[JSON]:
+    """Return records in story order, each with the line on which its turn was played; one of the person has none."""
     values = [item.value for item in items]
+    values = [{"line": lines.get((value.get("branch"), value.get("turn")), ""), **value} for value in values]
     return sorted(values, key=lambda value: (value.get("turn", 0), str(value.get("said_at", ""))))

@@ -12,7 +12,9 @@ class Matches(NamedTuple):
 
     Attributes:
         words: The words.
-        records: Records that say them, on every branch: they are removed as a whole.
+        records: Records that say them, on every branch, each with its `line`: the words are cut out.
+        emptied: Those of the records that say nothing without the words, and likes and limits of the person. Whoever
+            forgets decides: they are removed, or they stay with "[forgotten]" in place of the words.
         insights: Insights that cite such a record, or another such insight: removed too, whatever their words are.
         items: How many other items of the store hold them, such as the campaign's head: the words are cut out.
         fields: Dotted paths of the fields of the last state that hold them: the words are cut out.
@@ -21,6 +23,7 @@ class Matches(NamedTuple):
 
     words: str
     records: list[JSON]
+    emptied: list[JSON]
     insights: list[JSON]
     items: int
     fields: list[str]

@@ -62,7 +62,7 @@ async def forget(context: Context, words: str | None, *, campaign: str | None, p
             elif words is None:
                 result = await forget_campaign(game, confirm)
             else:
-                result = await forget_words(game, words, confirm)
+                result = await forget_words(game, words, confirm, _say_no if yes else ask)
     print(result)  # noqa: T201
     return result != _DECLINED
 
@@ -74,15 +74,31 @@ async def ask(lines: Sequence[str]) -> bool:
     answer = await asyncio.to_thread(sys.stdin.readline)
     if not answer.endswith("\n"):
         print()  # noqa: T201
-    return bool(answer.strip().casefold() == "yes")
+    return is_yes(answer)
+
+
+def is_yes(answer: str) -> bool:
+    """Whether a person has agreed."""
+    return answer.strip().casefold() in ("y", "yes")
 
 
 async def _say_yes(lines: Sequence[str]) -> bool:  # noqa: ARG001
     return True
 
 
-async def forget_words(game: Game, words: str, confirm: Confirm) -> str:
+async def _say_no(lines: Sequence[str]) -> bool:  # noqa: ARG001
+    return False
+
+
+async def forget_words(game: Game, words: str, confirm: Confirm, confirm_removal: Confirm | None = None) -> str:
     """Show what holds words, ask, and forget them: in the campaign, and in what was typed at the prompt.
+
+    Args:
+        game: The campaign.
+        words: The words.
+        confirm: Asked before anything is changed.
+        confirm_removal: Asked whether memories that say nothing without the words are removed; else they stay, with
+            "[forgotten]" in place of the words. None: `confirm`.
 
     Returns:
         The line that says what was done.
@@ -99,11 +115,17 @@ async def forget_words(game: Game, words: str, confirm: Confirm) -> str:
     campaign = _campaign_name(game.context.campaign)
     if (matches or typed) and not await confirm(_preview(matches, typed, campaign)):
         return _DECLINED
+    remove = bool(matches.emptied) and await (confirm_removal or confirm)(_emptied_lines(matches))
     await asyncio.to_thread(remove_typed, game.home.prompt_history, phrase.is_in)
-    done = await forgetting.forget(words)  # even if nothing holds the words: it completes a run that was stopped
+    done = await forgetting.forget(
+        words, lambda _: remove
+    )  # even if nothing holds the words: it completes a run that was stopped
     result = f"Nothing in {campaign} says “{phrase.words}”."
     if matches or typed:
         result = f"Forgotten: {_counts(done, typed)}."
+        if matches.emptied:
+            count = _count(len(matches.emptied), "memory", "memories")
+            result += f" Removed as a whole: {count}." if remove else f" Kept without the words: {count}."
     if files := await asyncio.to_thread(files_with, game.home.path, phrase):
         result += f" These words can still be read in {', '.join(files)}: another campaign has them, or they are part "
         result += "of the file's own structure."
@@ -237,7 +259,15 @@ def _preview(matches: Matches, typed: int, campaign: str) -> list[str]:
     fields = [path for path in matches.fields if not path.startswith("quest.")]
     fields += [f"quest.{path}" for path in shown_fields(quest)]
     lines += [f"  {one_line(path, _WIDTH)}" for path in fields]
-    return [*lines, f"Memories are removed; elsewhere the words are cut out. Altogether: {_counts(matches, typed)}."]
+    return [*lines, f"The words are cut out; what else a memory says stays. Altogether: {_counts(matches, typed)}."]
+
+
+def _emptied_lines(matches: Matches) -> list[str]:
+    """Return the memories that the person has to decide about."""
+    lines = ["Without these words, little or nothing is left of:"]
+    lines += [f"  {_record_line(record)}" for record in matches.emptied[:_SHOWN]]
+    lines += [f"  … and {len(matches.emptied) - _SHOWN} more"] if len(matches.emptied) > _SHOWN else []
+    return [*lines, "Yes removes them as a whole; else they stay, with “[forgotten]” in place of the words."]
 
 
 def _record_line(record: Mapping[str, Any]) -> str:
@@ -245,7 +275,8 @@ def _record_line(record: Mapping[str, Any]) -> str:
     from questbook.memory.lore.documents import LorePiece
 
     text = HIDDEN if is_secret_record(record) else one_line(str(record.get("text", "")), _WIDTH)
-    where = f"turn {record.get('turn', '?')} ({one_line(str(record.get('line') or 'main'), 40)})"
+    line = one_line(str(record.get("line") or ""), 40)
+    where = f"turn {record['turn']}{f' ({line})' if line else ''}" if record.get("branch") else "about you"
     return f"{one_line(LorePiece.from_json(record).citation, _WIDTH) or where}: {text}"
 
 
@@ -257,7 +288,11 @@ def _counts(matches: Matches, typed: int) -> str:
         (matches.checkpoints, "checkpoint or write", "checkpoints and writes"),
         (typed, "typed line", "typed lines"),
     ]
-    return ", ".join(f"{count:,} {one if count == 1 else many}" for count, one, many in parts if count)
+    return ", ".join(_count(*part) for part in parts if part[0])
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def _removed(removal: Removal, typed: int, what: str) -> str:
@@ -291,10 +326,18 @@ async def _forget(sitting: Sitting, rest: str) -> Outcome:
 
 
 async def _forget_if_yes(sitting: Sitting, words: str, answer: str) -> Outcome:
-    if answer.strip().casefold() != "yes":
+    if not is_yes(answer):
         sitting.screen.say(_DECLINED)
         return Then.PROMPT
-    sitting.screen.say(await forget_words(sitting.game, words, _say_yes))
+    if (matches := await (await _forgetting(sitting.game)).find(words)).emptied:
+        sitting.screen.answer("\n".join(_emptied_lines(matches)))
+        return Ask("", partial(_forget_now, sitting, words))
+    return await _forget_now(sitting, words, "")
+
+
+async def _forget_now(sitting: Sitting, words: str, answer: str) -> Outcome:
+    remove = _say_yes if is_yes(answer) else _say_no
+    sitting.screen.say(await forget_words(sitting.game, words, _say_yes, remove))
     sitting.clear()  # memories and prompt of the last turn may hold the words
     return Then.PROMPT
 
