@@ -209,7 +209,7 @@ async def why_rows(game: Game, what: str) -> list[tuple[str, str, str, str]]:
     rows = []
     for cause in await why(await game.load(), game.config, game.context, what):
         first, last = cause.turns
-        value = "removed" if cause.value is None else cause.value
+        value = "deleted by the notes of this turn" if cause.value is None else cause.value
         noted = "memory" if cause.field == MEMORY else f"{cause.field}: {value}"
         noted += "" if cause.holds else " (changed since)"
         turn = str(last) if first == last else f"{first}–{last}"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.deletions import deletion_notice
 from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts
 from questbook.graphs.dungeon_master.nodes.recall import memories_for
 from questbook.graphs.dungeon_master.prompts import update_prompt
@@ -59,6 +60,8 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         return {"notices": [*notices, _notice(state, text)]} | _noted(state, state.quest, {})
     [page], [patch] = notes.pages, notes.patches
     notices += [_notice(state, remark) for remark in notes.remarks]
+    if dropped := deletion_notice(state.quest, page, turns):
+        notices.append(_notice(state, dropped))
     arguments = [call.args for call in notes.other_calls]
     noted = {"from": turns[0]["turn"], "through": turns[-1]["turn"], "patch": patch}
     through = state.turn if len(turns) == len(due) else turns[-1]["turn"]  # private turns behind them need no notes

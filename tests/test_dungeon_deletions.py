@@ -1,0 +1,95 @@
+"""What the note-taker deletes on its own is a notice, and `/why` says who deleted it, when, and after which message."""
+
+import pytest
+from page_play import turn
+
+from questbook import StateNotebook
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.deletions import deletion_notice
+from questbook.graphs.dungeon_master.forgetting.provenance import why
+from questbook.graphs.terminal.forget import why_rows
+
+PAGE = (
+    StateNotebook()
+    .apply(
+        {
+            "quests": {"Find Ida": {}, "The rats": {"status": "done"}},
+            "people": {"Oda": {"role": "smith"}, "Goran": {"alive": False, "fate": "eaten"}},
+            "facts": {"the ledger": "lies under the mill"},
+            "inventory": {"torch": 2, "silver key": 1},
+            "secrets": {"mayor": "is the thief"},
+        }
+    )
+    .page
+)
+SAID = [{"turn": 3, "player": "I light a torch.", "reply": "It burns down."}]
+
+
+def notice(**patch):
+    return deletion_notice(PAGE, PAGE.apply(patch).page, SAID)
+
+
+@pytest.mark.parametrize(
+    ("patch", "named", "hint"),
+    [
+        ({"facts": {"the ledger": None}}, "the fact “the ledger”", "/why facts.the ledger"),
+        ({"quests": {"Find Ida": None}}, "the quest “Find Ida”", "/why quests.Find Ida"),
+        ({"people": {"Oda": None}}, "the person “Oda”", "/why people.Oda"),
+        ({"inventory": {"silver key": 0}}, "the item “silver key”", "/why inventory.silver key"),
+    ],
+)
+def test_an_entry_that_goes_without_a_reason_is_named(patch, named, hint):
+    assert named in notice(**patch)
+    assert f"{hint} says after which message." in notice(**patch)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"inventory": {"torch": None}},
+        {"quests": {"The rats": None}},
+        {"people": {"Goran": None}},
+        {"facts": {"the ledger": None, "ledger of the mill": "found"}},
+        {"facts": {"the ledger": "is found"}, "gold": 3},
+        {"quests": {"Find Ida": {"status": "done"}}},
+        {},
+    ],
+    ids=["spoken of", "over", "dead", "renamed", "changed", "done", "nothing"],
+)
+def test_what_goes_as_the_story_goes_is_no_notice(patch):
+    assert notice(**patch) == ""
+
+
+def test_a_secret_is_not_named_and_many_entries_are_counted():
+    assert "mayor" not in notice(secrets={"mayor": None})
+    assert "a secret of the dungeon master's" in notice(secrets={"mayor": None})
+    everything = notice(**dict.fromkeys(("quests", "people", "facts", "inventory", "secrets")))
+    assert "1 more" in everything
+
+
+async def test_why_says_who_deleted_an_entry_when_and_after_which_message(game):
+    await game.begin()
+    await turn(game, "I search the mill", facts={"the ledger": "lies under the mill"})
+    assert game.values["notices"] == []
+    await turn(game, "I walk on", facts={"the ledger": None})
+    [told] = game.values["notices"]
+    assert "the fact “the ledger”" in told["text"]
+    assert told["turn"] == 3
+    context = Context.of(game.settings)
+    gone, noted = await why(game.app, game.config, context, "facts.the ledger")
+    assert (gone.value, gone.turn, gone.player, gone.holds) == (None, 3, "I walk on", True)
+    assert (noted.value, noted.turn) == ("lies under the mill", 2)
+
+    class Loaded:
+        config = game.config
+
+        def __init__(self):
+            self.context = context
+
+        async def load(self):
+            return game.app
+
+    rows = await why_rows(Loaded(), "facts.the ledger")
+    assert rows[0][0] == "3"
+    assert rows[0][1].startswith("20"), "when"
+    assert rows[0][2:] == ("facts.the ledger: deleted by the notes of this turn", "I walk on")
