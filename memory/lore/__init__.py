@@ -4,4 +4,5 @@ Read `collection` first.
 
 - `collection`: `add_lore`, `list_lore`, `remove_lore`.
 - `documents`: `LorePiece`, the record, and the reading of text, Markdown, HTML, CSV and PDF files into pieces.
+- `html_text`: HTML as Markdown, in linear time.
 """

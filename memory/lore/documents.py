@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from questbook.memory.errors import UnreadableDocumentError
+from questbook.memory.lore.html_text import to_markdown
 from questbook.memory.timeline.records import Record
 from questbook.types import JSON
 
@@ -27,10 +28,10 @@ PIECE_CHARS = 800
 MAX_BYTES = 64 * 1024 * 1024
 """Size of the largest file that is read."""
 
-_SEPARATORS = ["\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ", ""]  # where to cut, the best first
+_SEPARATORS = ["\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " "]  # where to cut, the best first
 _HEADINGS = [("#" * level, str(level)) for level in range(1, 7)]
 _LEVELS = [level for _, level in _HEADINGS]
-_INLINE_TAGS = ["a", "b", "em", "i", "img", "strong"]  # only their text is kept
+_LONG_HEADING = re.compile(r"^([ \t]*#{1,6} )(.{100})(.{100,})$", re.MULTILINE)
 _INSTALL = "Install the extra `lore`, in the project's directory: pip install -c constraints.txt -e '.[lore]'"
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
@@ -40,7 +41,7 @@ class LorePiece(Record):
     """A piece of a document, as a record in the store.
 
     Attributes:
-        text: What it says; at most `PIECE_CHARS` characters and its headings.
+        text: What it says; at most `PIECE_CHARS` characters and its headings, of each at most 200.
         source: Name of the file.
         digest: SHA-256 of the file, in hexadecimal digits.
         page: Page of a PDF file, from 1; 0 in other files.
@@ -174,15 +175,8 @@ def _markdown(path: Path, data: bytes) -> Iterator[LorePiece]:
 
 
 def _html(path: Path, data: bytes) -> Iterator[LorePiece]:
-    from langchain_community.document_transformers import MarkdownifyTransformer
-    from langchain_core.documents import Document
-
     _require("bs4", "markdownify")
-    html = _load(path, _encoding(data, declared=True))
-    html = re.sub(r"(?is)<title\b.*?</title\s*>", "", html)  # a title that is a heading is in the page too
-    markdownify = MarkdownifyTransformer(strip=_INLINE_TAGS, escape_misc=False, escape_asterisks=False)
-    (page,) = markdownify.transform_documents([Document(html)])
-    yield from _sections(page.page_content.replace("\\_", "_"))
+    yield from _sections(to_markdown(_load(path, _encoding(data, declared=True))))
 
 
 def _csv(path: Path, data: bytes) -> Iterator[LorePiece]:
@@ -234,6 +228,7 @@ def _sections(markdown: str) -> Iterator[LorePiece]:
     from langchain_text_splitters import MarkdownHeaderTextSplitter
 
     empty = True
+    markdown = _LONG_HEADING.sub(r"\1\2…\n\n\2\3\n", markdown)  # a longer one is text, to be cut as such
     for section in MarkdownHeaderTextSplitter(_HEADINGS).split_text(markdown):
         headings = " › ".join(str(section.metadata[level]) for level in _LEVELS if section.metadata.get(level))
         # The splitter puts two spaces and a line break where there was a blank line.
@@ -254,13 +249,16 @@ def _pieces(text: str, **place: Any) -> Iterator[LorePiece]:
     splitter = RecursiveCharacterTextSplitter(
         chunk_size=PIECE_CHARS, chunk_overlap=0, separators=_SEPARATORS, keep_separator="end"
     )
-    for piece in splitter.split_text(text):
-        yield LorePiece(text=piece, **place)
+    for part in splitter.split_text(text):
+        for start in range(0, len(part), PIECE_CHARS):  # one word may be longer than a piece
+            yield LorePiece(text=part[start : start + PIECE_CHARS], **place)
 
 
 def _clean(piece: LorePiece) -> LorePiece:
     text = piece.text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates, which PDF files may have
-    return replace(piece, text="".join(c for c in text if c in "\n\t" or c.isprintable() or c.isspace()).strip())
+    if not text.replace("\n", "").replace("\t", "").isprintable():
+        text = "".join(c for c in text if c in "\n\t" or c.isprintable() or c.isspace())
+    return replace(piece, text=text.strip())
 
 
 def _encoding(data: bytes, *, declared: bool = False) -> str:
