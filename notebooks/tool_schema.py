@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import cache
+
 from pydantic import BaseModel, ValidationError
 
 from questbook.notebooks.problems import list_problems, shorten
@@ -30,6 +33,11 @@ def patch_schema(model: type[BaseModel]) -> JSON:
     References are written out, because several providers do not follow `$ref` in tool schemas. Fields marked
     `json_schema_extra={"engine": True}` belong to code and are left out.
     """
+    return deepcopy(_patch_schema(model))  # LangChain's adapters may add to what they are given
+
+
+@cache  # pydantic takes 8 ms for the quest's page, and every turn offers the tool
+def _patch_schema(model: type[BaseModel]) -> JSON:
     schema = model.model_json_schema(by_alias=True)
     return _object(schema, schema.get("$defs", {}))
 

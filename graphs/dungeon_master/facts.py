@@ -119,7 +119,8 @@ def read_new_facts(
     new: list[JSON] = []
     first_ordinal = sum(entry["turns"][1] == last for entry in state.facts)
     for ordinal, fact in enumerate((classify_fact(fact, origin) for fact in facts), first_ordinal):
-        echoes = next((key for key, sentence in sentences if _repeats(fact, sentence)), "")
+        record = fact.record()
+        echoes = next((key for key, sentence in sentences if _repeats(record, sentence)), "")
         new.append({"turns": [first, last], "ordinal": ordinal, "fact": fact.model_dump(), "echoes": echoes} | messages)
     left_out = max(0, len(state.facts) + len(new) - _MOST_WAITING)
     if left_out:
@@ -253,10 +254,10 @@ def _memory_texts(state: DungeonState, recalled: Iterable[Mapping[str, Any]]) ->
     return texts
 
 
-def _repeats(fact: Fact, sentence: str) -> bool:
+def _repeats(record: JSON, sentence: str) -> bool:
     """Whether a fact only says what a recalled sentence says."""
-    recalled = {"text": sentence, "kind": fact.kind, "claimed_by": fact.claimed_by}
-    return bool(sentence.strip()) and is_same_fact(fact.record(), recalled)
+    recalled = {"text": sentence, "kind": record["kind"], "claimed_by": record["claimed_by"]}
+    return bool(sentence.strip()) and is_same_fact(record, recalled)
 
 
 def _messages(state: DungeonState, first: int, last: int) -> JSON:

@@ -65,6 +65,10 @@ class HashEmbeddings(Embeddings):
         """Embed a query as documents are embedded."""
         return self._embed(text)
 
+    async def aembed_query(self, text: str) -> list[float]:
+        """Embed a query at once: a thread would take longer to wake up."""
+        return self.embed_query(text)
+
     def _embed(self, text: str) -> list[float]:
         vector = [0.0] * self.dims
         for feature, count in self._features(text).items():

@@ -28,8 +28,12 @@ def is_same_fact(record: Mapping[str, Any], other: Mapping[str, Any], cosine: fl
     text, other_text = str(record.get("text", "")), str(other.get("text", ""))
     if _voice(record) != _voice(other):
         return False
-    value, other_value = _words(record, "value"), _words(other, "value")
     one_slot = bool(record.get("slot")) and record.get("slot") == other.get("slot")
+    words, other_words = content_stems(text), content_stems(other_text)
+    common = len(words & other_words) / len(words | other_words) if words | other_words else 0.0
+    if not one_slot and common < _MIN_SAME_VALUE:  # by far most pairs: nothing below would make them one
+        return False
+    value, other_value = _words(record, "value"), _words(other, "value")
     if normalize(text) == normalize(other_text):
         return not one_slot or value == other_value
     if numbers_in(text) != numbers_in(other_text) or is_negated(text) != is_negated(other_text):
@@ -47,8 +51,6 @@ def is_same_fact(record: Mapping[str, Any], other: Mapping[str, Any], cosine: fl
         return False
     if not (both_subjects or _same_name_order(text, other_text)):
         return False
-    words, other_words = content_stems(text), content_stems(other_text)
-    common = len(words & other_words) / len(words | other_words) if words | other_words else 0.0
     if _one_has_all(words, other_words):
         return common >= (_MIN_SAME_VALUE if same_value else _MIN_CONTAINED)
     # Each text has a word that the other lacks: "bell" and "book", "stole" and "bought". No embedder that was measured

@@ -294,12 +294,21 @@ def _count_shared(asked: Iterable[str], words: Sequence[str]) -> int:
 def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
     """Fold records of one speaker that say the same into the best of them; return at most twice `limit` records."""
     kept: list[Recalled] = []
-    compared: list[tuple[frozenset[str], object]] = []
+    compared: list[tuple[frozenset[str], int, object]] = []
     for record in records:
         words = frozenset(str(record.value.get("text", "")).casefold().split())
-        speaker = record.value.get("speaker")
+        size, speaker = len(words), record.value.get("speaker")
+        least, most = (
+            _SAME * size,
+            size / _SAME,
+        )  # texts of other lengths cannot say the same, and those are by far most
         same = next(
-            (n for n, (other, by) in enumerate(compared) if by == speaker and _say_the_same(words, other)), None
+            (
+                n
+                for n, (other, length, by) in enumerate(compared)
+                if least <= length <= most and by == speaker and _say_the_same(words, other)
+            ),
+            None,
         )
         if same is not None:
             kept[same] = kept[same]._replace(folded=(*kept[same].folded, record.key))
@@ -307,7 +316,7 @@ def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
             break
         else:
             kept.append(record)
-            compared.append((words, speaker))
+            compared.append((words, size, speaker))
     return kept
 
 
