@@ -54,6 +54,9 @@ class CharacterNotebook(Notebook):
     background: Text = Field(default="", max_length=400, description="Where they come from, what they did before.")
     appearance: Text = Field(default="", max_length=400, description="How they look.")
     personality: Text = Field(default="", max_length=400, description="How they behave, what they care about.")
+    alignment: Text = Field(
+        default="", max_length=80, description="Lawful good, chaotic neutral, …, or in the player's own words."
+    )
     goal: Text = Field(default="", max_length=400, description="What they want, in a sentence.")
     level: int = Field(default=1, ge=1, le=20, description="1 to 20.")
     abilities: Abilities = Field(default=Abilities(), description="Only scores that the player chose.")

@@ -110,3 +110,33 @@ async def test_calls_that_failed_leave_the_prompt(game):
     called = [c["id"] for m in game.values["messages"] if m.type == "ai" for c in m.tool_calls]
     answered = [m.tool_call_id for m in game.values["messages"] if m.type == "tool"]
     assert called == answered
+
+
+async def test_the_model_may_decide_that_the_character_is_done_and_the_player_is_told_what_was_filled_in(game):
+    said = call("CharacterNotebook", name="Mira", alignment="chaotic good")
+    game.model.queue("interview", say("And where are you from?", said))
+    await game.play("I'm Mira, and I lean to chaotic good.")
+    begin = call("BeginAdventure", name="Nobody", ancestry="elf", background="x" * 999, goal="to find the sea")
+    game.model.queue("interview", say("", begin))
+    await game.play("Enough, begin!")
+    page = game.values["character"]
+    assert page["name"] == "Mira", "what the player said stays"
+    assert page["alignment"] == "chaotic good"
+    assert (page["ancestry"], page["goal"]) == ("elf", "to find the sea")
+    assert page["class"], "what the model left open has something that fits anybody"
+    assert 0 < len(page["background"]) < 100, "what did not fit too"
+    told = game.values["notices"][-1]["text"]
+    for field in ("ancestry", "class", "background", "goal"):
+        assert f"{field}: {page[field]}" in told
+    assert "Mira" not in told
+    assert game.values["quest"]["condition"]["max_hp"]
+    assert game.reply.startswith("The wind turns"), "the quest opens in the same turn"
+
+
+async def test_nothing_is_filled_in_off_the_record_and_both_prompts_know_the_alignment(game):
+    game.model.queue("interview", *[say("And?", call("BeginAdventure", goal="gold"))] * 3)
+    await game.play("Don't remember this: begin.")
+    assert not game.values["character"].get("goal")
+    await game.begin()
+    assert "alignment" in game.model.asked("interview")[-1][0].text
+    assert "alignment" in game.model.asked("quest")[-1][0].text

@@ -40,7 +40,7 @@ def test_null_takes_a_field_back():
         ({"abilities": {"dexterity": 31}}, "abilities.dexterity: got 31"),
         ({"abilities": {"luck": 10}}, "abilities.luck: there is no such field"),
         ({"kit": {"rope": "much"}}, "kit.rope: got 'much'"),
-        ({"alignment": "good"}, "alignment: there is no such field"),
+        ({"zodiac": "good"}, "zodiac: there is no such field"),
         ("Mira", "got 'Mira'; expected an object"),
         (["Mira"], "expected an object"),
         (None, "expected an object"),
@@ -105,3 +105,11 @@ def test_old_pages_are_upgraded_and_newer_ones_refused():
             CharacterNotebook.load({"version": newer, "name": "a secret"})
         with pytest.raises(VersionError):
             CharacterNotebook().apply({"version": newer})
+
+
+def test_an_alignment_is_free_text_that_a_game_of_before_does_not_have():
+    page = CharacterNotebook.load({"version": 1, "name": "Mira"}).apply({"alignment": "lawful good, mostly"}).page
+    assert page.alignment == "lawful good, mostly"
+    assert "alignment" not in CharacterNotebook(name="Mira").render()
+    assert "alignment" not in CharacterNotebook.REQUIRED
+    assert "alignment" in CharacterNotebook.tool()["function"]["parameters"]["properties"]

@@ -43,6 +43,18 @@ class InterviewTurn(NamedTuple, Generic[PageT]):
     notices: list[JSON]
 
 
+class Done(NamedTuple, Generic[PageT]):
+    """How the model decides that a page is done before all was said.
+
+    Attributes:
+        tool: The tool by which it says so.
+        complete: Fills in what is missing, given the page and the call's arguments; says what to tell the person.
+    """
+
+    tool: JSON
+    complete: Callable[[PageT, JSON], tuple[PageT, str]]
+
+
 async def interview(
     state: TurnState,
     page: PageT,
@@ -53,6 +65,7 @@ async def interview(
     turn: int,
     question: str,
     private: bool,
+    done: Done[PageT] | None = None,
 ) -> InterviewTurn[PageT]:
     """Talk with the person, and note what they said.
 
@@ -68,12 +81,14 @@ async def interview(
         turn: Number of the turn.
         question: What is asked if the model asks nothing, with {missing} for the first missing field.
         private: Whether the person asked that this turn not be remembered: then nothing is noted of it.
+        done: Lets the model decide that the page is done; None: only full pages are.
 
     Raises:
         ModelError: The model failed or said nothing. The person's message is kept; the turn can be run again.
     """
     settings = runtime.context
-    tools = [page.tool()]
+    tools = [page.tool(), *([done.tool] if done else [])]
+    done_name = done.tool["function"]["name"] if done else ""
     model = bind_tools(await chat_model(settings), tools, settings)
     messages, notices = list[AnyMessage](), list[JSON]()
     spoke, missing, problems = False, page.missing, list[str]()
@@ -93,8 +108,16 @@ async def interview(
         notices += guard_notices(guard, settings, turn, node)
         if spoke or page.complete:  # this round only mends a note: the person has had an answer, or gets another one
             reply = reply.model_copy(update={"content": ""})
-        edits = refuse_edits([page], reply, PRIVATE_REFUSAL) if private else edit_pages([page], reply)
+        edits = (
+            refuse_edits([page], reply, PRIVATE_REFUSAL)
+            if private
+            else edit_pages([page], reply, other_tools=[done_name] if done else [])
+        )
         [page] = edits.pages
+        for call in calls_of(reply) if done and not private else ():
+            if done and call.name == done_name and not call.problem:
+                page, told = done.complete(page, call.args)
+                notices += [notice(turn, node, told)] if told else []
         messages += _in_order(reply, edits.results, last=not page.complete)
         spoke = spoke or bool(reply.text.strip())
         problems = edits.problems if edits.results else problems

@@ -7,9 +7,10 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.rules.completion import begin_tool, complete
 from questbook.graphs.dungeon_master.rules.sheet import fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.interview import interview
+from questbook.graphs.turn.interview import Done, interview
 from questbook.graphs.turn.player_view import PlayerView
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.sessions import join
@@ -47,6 +48,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         turn=opened["turn"],
         question=prompts.QUESTION,
         private=is_private(state),
+        done=Done(begin_tool(), complete),
     )
     # An empty patch of the quest: state holds JSON from the first turn on.
     update: JSON = {**opened, "messages": messages, "notices": [*opened["notices"], *notices], "quest": {}}
