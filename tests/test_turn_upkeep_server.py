@@ -97,7 +97,7 @@ async def test_a_rolled_back_turn_is_as_if_it_had_not_been(studio, table):
     client = studio.start()
     thread = (await client.threads.create(graph_id="dungeon_master"))["thread_id"]
     await until_notes_hang(client, thread, table)
-    words, waited = await reply_to(client, thread, "rollback")
+    _, waited = await reply_to(client, thread, "rollback")
     assert waited < MOST
     values = (await client.threads.get_state(thread))["values"]
     assert (values["turn"], values["noted_through"], values["remembered_through"]) == (2, 2, 2)

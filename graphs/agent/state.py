@@ -8,7 +8,7 @@ from pydantic import Field, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from questbook.graphs.agent.description import Agent
-from questbook.graphs.turn.channels import Last
+from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.state import TurnInput, TurnState, patches
 from questbook.types import JSON
 
@@ -55,6 +55,8 @@ def state_of(agent: Agent) -> type[AgentState]:
         channel: (Annotated[page, patches(page, bounded=page not in agent.shared)], Field(default_factory=page))
         for channel, page in agent.pages.items()
     }
+    channels["machine"] = (Annotated[str, Own(f"agent:{agent.name}")], "")
     state = create_model("AgentState", __base__=AgentState, __module__=__name__, **channels)
+    state.MACHINE = f"agent:{agent.name}"
     state.AGENT, state.PAGES, state.BUFFER = agent, agent.pages, agent.buffer
     return state

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from questbook.graphs.turn.channels import Last
+from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.state import TurnState, patches
 from questbook.notebooks import CoreNotebook, Notebook
 from questbook.types import JSON
@@ -24,9 +24,11 @@ class CompanionState(TurnState):
         away: How long before that the turn before began, in words; "" in the first.
     """
 
+    MACHINE: ClassVar[str] = "companion"
     PAGES: ClassVar[dict[str, type[Notebook]]] = {"core": CoreNotebook}
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "archive_count", "opened_at")
 
+    machine: Annotated[str, Own("companion")] = ""
     core: Annotated[CoreNotebook, patches(CoreNotebook)] = Field(default_factory=CoreNotebook)
     archived: Annotated[list[JSON], Last] = Field(default_factory=list)
     archive_count: Annotated[int, Last] = 0

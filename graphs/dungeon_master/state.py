@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from questbook.graphs.turn.channels import Last
+from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.state import TurnState, keep_last, patches
 from questbook.memory.facts import marks
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
@@ -35,9 +35,11 @@ class DungeonState(TurnState):
         noted_through: Last turn that `quest` takes account of.
     """
 
+    MACHINE: ClassVar[str] = "dungeon_master"
     PAGES: ClassVar[dict[str, type[Notebook]]] = {"character": CharacterNotebook, "quest": StateNotebook}
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted_through", "facts", "unreflected")
 
+    machine: Annotated[str, Own("dungeon_master")] = ""
     character: Annotated[CharacterNotebook, patches(CharacterNotebook)] = Field(default_factory=CharacterNotebook)
     quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
     rolls: Annotated[list[JSON], keep_last(_ROLLS_KEPT)] = Field(default_factory=list)

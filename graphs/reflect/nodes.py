@@ -107,7 +107,7 @@ async def gather(state: ReflectState, runtime: Runtime[Context]) -> Update:
             'has them in its state: {"timeline": [["main", 12]], "turn": 12}.'
         )
     update: Update = {"facts": None, "questions": None, "evidence": None, "concluded": None, "written": []}
-    update |= {"failed": "", "pending": 0}
+    update |= {"machine": "reflect", "failed": "", "pending": 0}
     if runtime.store is None:
         return update | {"notices": [notice(state.turn, "reflect", "No store: there is nothing to reflect on.")]}
     context, namespaces = runtime.context, namespaces_of(runtime.context)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from langgraph.channels import UntrackedValue
 from pydantic import BaseModel, Field
 
-from questbook.graphs.turn.channels import Last
+from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.state import keep_notices
 from questbook.memory.facts.reflection import Conclusions, Evidence
 from questbook.types import JSON
@@ -28,9 +28,11 @@ class ReflectInput(BaseModel):
 
 
 class ReflectState(ReflectInput):
-    """State of a reflection. The first five channels are never checkpointed.
+    """State of a reflection. The channels from `viewer` to `concluded` are never checkpointed.
 
     Attributes:
+        machine: Says that the thread is a reflection's.
+        campaign: Always None: a thread that has a campaign is a game's or a talk's, and no reflection runs on it.
         viewer: Names of the player's character.
         facts: The facts that were noted since the last reflection and hold.
         questions: What the model asks about them.
@@ -43,6 +45,8 @@ class ReflectState(ReflectInput):
         notices: The last 10 messages to a person: {"turn", "node", "text"}.
     """
 
+    machine: Annotated[str, Own("reflect")] = ""
+    campaign: Annotated[Any, Own("reflect")] = None
     viewer: Annotated[list[str] | None, UntrackedValue] = None
     facts: Annotated[list[Evidence] | None, UntrackedValue] = None
     questions: Annotated[list[str] | None, UntrackedValue] = None

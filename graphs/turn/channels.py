@@ -142,6 +142,53 @@ class Last(Checked):
         return super().is_available() or bool(self._refusals)
 
 
+class Own(LastValue[Any]):
+    """A channel that says to which machine a thread belongs: `Annotated[str, Own("companion")]`.
+
+    LangGraph lets any graph run on any thread, and its checkpoint then lacks what only the thread's own machine keeps.
+    So another machine's run fails here, before anything is saved. The thread can still be read.
+
+    Args:
+        machine: Name of the machine whose state declares the channel.
+    """
+
+    __slots__ = ("machine",)
+
+    def __init__(self, machine: str) -> None:
+        super().__init__(str)
+        self.machine = machine
+
+    def copy(self) -> Self:
+        """Return a copy."""
+        return copy(self)
+
+    def from_checkpoint(self, checkpoint: Any) -> Self:
+        """Return the channel with a checkpoint's value."""
+        channel = copy(self)
+        channel.value = checkpoint
+        return channel
+
+    def update(self, values: Sequence[Any]) -> bool:
+        """Take the machine's own name; a thread is not given away."""
+        changed = self.machine in values and not self.is_available()
+        self.value = self.machine if changed else self.value
+        return changed
+
+    def checkpoint(self) -> Any:
+        """Return the value to save.
+
+        Raises:
+            InputError: The thread belongs to another machine.
+        """
+        if self.is_available() and self.value != self.machine:
+            owner = self.value if isinstance(self.value, str) else " of ".join(map(repr, reversed(self.value)))
+            raise InputError(
+                f"This thread belongs to {owner}, and {self.machine} cannot run on it. Nothing was changed. "
+                f"Begin a new thread for {self.machine}."
+            )
+        return self.value
+
+
 def refusals_in(values: Any) -> list[Refusal]:
     """Return what the channels of a state refused since the thread was loaded.
 

@@ -118,11 +118,14 @@ class TurnState(BaseModel):
         turn: Number of the current turn, from 1; 0 before the first.
         opened_by: Id of the player's message that opened the current turn.
         campaign: User and campaign that the thread belongs to; empty before its first turn.
+        machine: Name of the machine that the thread belongs to; empty before its first turn.
         line: Name of the line of play, as a person names it with `/branch`; it goes with the checkpoint.
     """
 
     PAGES: ClassVar[dict[str, type[Notebook]]] = {}
     """Channels that hold pages."""
+    MACHINE: ClassVar[str] = ""
+    """Name of the machine, in the channel `machine`, which its state declares with `Own`."""
     CARRIED: ClassVar[tuple[str, ...]] = ("line", "summary")
     """Other channels that a new thread takes over from the campaign's head, beside turn and timeline."""
     BUFFER: ClassVar[BufferPolicy | None] = None
@@ -138,6 +141,7 @@ class TurnState(BaseModel):
     turn: Annotated[int, Last] = 0
     opened_by: Annotated[str, Last] = ""
     campaign: Annotated[list[str], Last] = Field(default_factory=list)
+    machine: str = ""
     line: Annotated[str, Last(str, "main")] = "main"
 
     _refusals = PrivateAttr(default_factory=list[Refusal])

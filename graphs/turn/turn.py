@@ -94,6 +94,7 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
         "opened_by": opened_by,
         "timeline": [list(segment) for segment in extend(state.timeline, turn, _first_branch(runtime))],
         "campaign": [runtime.context.user, runtime.context.campaign],
+        "machine": state.MACHINE,
         "notices": [entry for entry in notices if entry not in state.notices],  # two nodes may open a turn
     }
 

@@ -1,0 +1,100 @@
+"""A thread belongs to one machine: another graph's run on it is refused, and changes nothing."""
+
+import pytest
+from companion_thread import Companion
+from desk import Desk, TicketNotebook
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from scripted import say
+
+from questbook.graphs.companion.graph import build_graph as build_companion
+from questbook.graphs.dungeon_master.graph import build_graph as build_dungeon_master
+from questbook.graphs.errors import InputError
+from questbook.graphs.reflect.graph import build_graph as build_reflect
+
+FORGED = {"timeline": [["aaa", 99]], "turn": 99}
+HELLO = {"messages": [("user", "Hello.")]}
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def saver(request, tmp_path):
+    if request.param == "memory":
+        yield InMemorySaver()
+        return
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
+        yield saver
+
+
+async def saved(game):
+    return (await game.saver.aget_tuple(game.config)).checkpoint
+
+
+@pytest.mark.parametrize(
+    ("build", "sent"), [(build_reflect, FORGED), (build_companion, HELLO)], ids=["reflect", "companion"]
+)
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+async def test_another_graphs_run_on_a_games_thread_is_refused(game, saver, build, sent, durability):
+    game.saver = saver
+    game.keep_in(game.store)
+    await game.begin()
+    before = await saved(game)
+    other = build().compile(checkpointer=saver, store=game.store)
+    with pytest.raises(InputError, match=r"This thread belongs to .*Nothing was changed\. Begin a new thread"):
+        await other.ainvoke(sent, game.config, context={"model": "scripted"}, durability=durability)
+    assert await saved(game) == before
+    await other.aget_state(game.config)  # to read is no harm
+    await game.play("I look around.")
+    values = (await saved(game))["channel_values"]
+    assert (values["turn"], values["quest"]["location"]) == (2, "The Bent Nail")
+    assert [branch for branch, _ in values["timeline"]] != ["aaa"]
+
+
+async def test_an_edit_through_another_graph_is_refused(game):
+    await game.begin()
+    before = await saved(game)
+    other = build_reflect().compile(checkpointer=game.saver, store=game.store)
+    with pytest.raises(InputError, match="belongs to"):
+        await other.aupdate_state(game.config, FORGED, as_node="gather")
+    assert await saved(game) == before
+
+
+async def test_a_thread_of_before_this_rule_is_safe_from_a_reflection(game):
+    await game.begin()
+    before = await saved(game)
+    del before["channel_values"]["machine"], before["channel_versions"]["machine"]
+    old = InMemorySaver()
+    config = {"configurable": {"thread_id": "old", "checkpoint_ns": ""}}
+    await old.aput(config, before, {"step": 5, "source": "loop", "parents": {}}, before["channel_versions"])
+    other = build_reflect().compile(checkpointer=old, store=game.store)
+    with pytest.raises(InputError, match="belongs to 'default' of 'adventurer'"):
+        await other.ainvoke(FORGED, {"configurable": {"thread_id": "old"}}, context={"model": "scripted"})
+
+
+async def test_no_other_machine_takes_a_companions_an_agents_or_a_reflections_thread(model):
+    companion = Companion(model)
+    await companion.say("Hello.", say("Hello, you."))
+    desk, other_desk = Desk(TicketNotebook), Desk(TicketNotebook, name="sales")
+    await desk.say("It leaks.", reply=say("Oh dear."))
+    reflection = InMemorySaver()
+    reflect = build_reflect().compile(checkpointer=reflection)
+    thread = {"configurable": {"thread_id": "r"}}
+    await reflect.ainvoke({"timeline": [["main", 1]], "turn": 1}, thread, context={"model": "scripted"})
+    game = build_dungeon_master()
+    agent = other_desk.app.builder
+    for builder, saver, config in (
+        (game, companion.saver, companion.config),
+        (agent, companion.saver, companion.config),
+        (game, desk.app.checkpointer, desk.config),
+        (agent, desk.app.checkpointer, desk.config),
+        (game, reflection, thread),
+    ):
+        with pytest.raises(InputError, match="This thread belongs to"):
+            await builder.compile(checkpointer=saver).ainvoke(HELLO, config)
+
+
+async def test_nobody_can_give_a_thread_away(game):
+    await game.begin()
+    await game.app.aupdate_state(game.config, {"machine": "reflect"}, as_node="remember")
+    assert game.values["machine"] == "dungeon_master"
+    await game.play("I look around.")
+    assert game.values["turn"] == 2
