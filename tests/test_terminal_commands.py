@@ -1,7 +1,10 @@
 """Slash commands on a real game with a scripted model."""
 
+import time
+
 import pytest
 from conftest import MIRA
+from many_threads import copy_campaign
 from scripted import call, say
 
 from questbook import CharacterNotebook
@@ -127,6 +130,45 @@ async def test_campaigns_are_the_users_own_the_last_played_first(sitting, model,
     _, told = await answer(sitting, "/campaigns", capsys)
     assert "Mira, rogue" in told
     assert thread_id_of("adventurer", "isle") in told
+
+
+async def test_of_many_campaigns_those_played_last_are_listed_and_no_others_are_read(
+    sitting, model, capsys, monkeypatch
+):
+    await begin(sitting, model)
+    copy_campaign(sitting.game.home.checkpoints, "adventurer", "isle", 70)
+    reads = []
+    read = sitting.game.checkpointer.aget_tuple
+    monkeypatch.setattr(sitting.game.checkpointer, "aget_tuple", lambda config: reads.append(config) or read(config))
+    _, told = await answer(sitting, "/campaigns", capsys)
+    assert len(reads) == 50
+    assert "isle-48 " in told
+    assert "isle-49 " not in told
+    assert "the 50 that you played last" in told
+    reads.clear()
+    _, told = await answer(sitting, "/campaigns all", capsys)
+    assert "isle-69 " in told
+    assert "played last" not in told
+    reads.clear()
+    assert await list_campaigns(sitting.game.checkpointer, "ada") == []
+    assert reads == [], "whose a thread is, its metadata says"
+
+
+@pytest.mark.slow
+async def test_five_thousand_campaigns_are_listed_in_half_a_second_and_begin_as_fast(sitting, model, capsys):
+    await begin(sitting, model)
+    copy_campaign(sitting.game.home.checkpoints, "adventurer", "isle", 5_000)
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        _, told = await answer(sitting, "/campaigns", capsys)
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 0.5
+    assert "isle-48 " in told
+    async with open_game(Context.of(None, model="scripted", campaign="new")) as game:
+        started = time.perf_counter()
+        assert not await game.enter()
+        assert time.perf_counter() - started < 0.5
 
 
 async def test_a_campaign_that_studio_edited_is_still_listed(sitting, model):

@@ -111,11 +111,10 @@ class Game:
         """
         if await self.saved_game() is not None:
             return False
-        campaign = (self.context.user, self.context.campaign, self.machine)
         others = [
             saved
-            for saved in await last_of_threads(self.checkpointer)
-            if (saved.user, saved.campaign, saved.machine) == campaign and saved.turn
+            async for saved in last_of_threads(self.checkpointer, self.context.user, self.context.campaign)
+            if saved.machine == self.machine and saved.turn
         ]
         if not others:
             return False  # a new campaign: its first prompt does not wait for graph and store

@@ -6,6 +6,7 @@ import json
 import logging
 import sqlite3
 import uuid
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from questbook.graphs.errors import UnreadableError
@@ -18,8 +19,21 @@ if TYPE_CHECKING:
     from questbook.graphs.turn.player_view import PlayerView
     from questbook.notebooks import CharacterNotebook, StateNotebook
 
-# The primary key alone answers this; no checkpoint is read for it.
-_FIRSTS = "SELECT thread_id, MIN(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
+# The primary key leads from thread to thread; no other checkpoint than the last of each is looked at.
+_LASTS = """
+WITH RECURSIVE threads (thread) AS (
+    SELECT MIN(thread_id) FROM checkpoints
+    UNION ALL
+    SELECT (SELECT MIN(thread_id) FROM checkpoints WHERE thread_id > thread) FROM threads WHERE thread IS NOT NULL
+), lasts (thread, last) AS (
+    SELECT thread, (SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = thread AND checkpoint_ns = '')
+    FROM threads
+)
+SELECT thread, CASE WHEN json_valid(CAST(metadata AS TEXT)) THEN CAST(metadata AS TEXT) ELSE '{}' END
+FROM lasts JOIN checkpoints ON thread_id = thread AND checkpoint_ns = '' AND checkpoint_id = last
+ORDER BY last DESC
+"""
+_FIRST = "SELECT MIN(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
 _log = logging.getLogger(__name__)
 _THREADS = uuid.UUID("6f0d3b0e-5d0c-4c6e-9a3b-0c6d1f6f6e51")
 """UUID namespace of the thread ids. Never change it: every saved game would be lost."""
@@ -57,19 +71,38 @@ async def read_saved_game(
         ) from error
 
 
-async def last_of_threads(checkpointer: AsyncSqliteSaver) -> list[SavedGame]:
-    """Read the last checkpoint of every thread. A thread that cannot be read is left out, and logged."""
-    async with checkpointer.lock, checkpointer.conn.execute(_FIRSTS) as cursor:
-        threads = [(str(thread), str(first)) for thread, first in await cursor.fetchall()]
-    games = []
-    for thread, first_checkpoint in threads:
-        last = await _readable(checkpointer, thread)
-        if last and not last.campaign:  # edited in Studio before its first turn: its first checkpoint has the names
-            first = await _readable(checkpointer, thread, first_checkpoint)
-            last = first and last._replace(user=first.user, campaign=first.campaign)
-        if last:
-            games.append(last)
-    return games
+async def last_of_threads(
+    checkpointer: AsyncSqliteSaver, user: str, campaign: str | None = None
+) -> AsyncIterator[SavedGame]:
+    """Read the last checkpoint of each thread of a user, the last written first.
+
+    A thread that cannot be read is left out, and logged.
+
+    Args:
+        checkpointer: Keeps them.
+        user: The user.
+        campaign: Only threads of this campaign; None: of all.
+    """
+    async with checkpointer.lock, checkpointer.conn.execute(_LASTS) as cursor:
+        threads = [(str(thread), json.loads(metadata)) for thread, metadata in await cursor.fetchall()]
+    for thread, names in threads:
+        # Reading a checkpoint takes a millisecond. The terminal's say in their metadata whose they are.
+        if names.get("user", user) != user or campaign not in (None, names.get("campaign", campaign)):
+            continue
+        saved = await last_of_thread(checkpointer, thread)
+        if saved and saved.user == user and campaign in (None, saved.campaign):
+            yield saved
+
+
+async def last_of_thread(checkpointer: AsyncSqliteSaver, thread: str) -> SavedGame | None:
+    """Read the last checkpoint of a thread; None if there is none, or if it cannot be read, which is logged."""
+    last = await _readable(checkpointer, thread)
+    if last and not last.campaign:  # edited in Studio before its first turn: its first checkpoint has the names
+        async with checkpointer.lock, checkpointer.conn.execute(_FIRST, (thread,)) as cursor:
+            row = await cursor.fetchone()
+        first = await _readable(checkpointer, thread, str(row[0]) if row else "")
+        last = first and last._replace(user=first.user, campaign=first.campaign)
+    return last
 
 
 async def _readable(checkpointer: AsyncSqliteSaver, thread: str, checkpoint: str = "") -> SavedGame | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from questbook.graphs.embedded.home import Home, HomeError
-from questbook.graphs.embedded.saved_game import SavedGame, last_of_threads, thread_id_of
+from questbook.graphs.embedded.saved_game import SavedGame, last_of_thread, last_of_threads, thread_id_of
 from questbook.graphs.errors import QuestbookError
 
 if TYPE_CHECKING:
@@ -22,22 +22,32 @@ class CampaignBusyError(QuestbookError):
     """Another terminal plays this campaign."""
 
 
-async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str) -> list[SavedGame]:
+async def list_campaigns(checkpointer: AsyncSqliteSaver, user: str, most: int | None = None) -> list[SavedGame]:
     """Return the user's campaigns as they were saved last, the last played first.
 
     If a campaign has a thread of the terminal, that thread counts; otherwise the last played of its other threads,
     which were begun in Studio.
+
+    Args:
+        checkpointer: Keeps them.
+        user: The user.
+        most: So many campaigns are enough; None: all.
     """
     campaigns: dict[str, SavedGame] = {}
-    for saved in await last_of_threads(checkpointer):
-        # Before its first turn a thread does not say which graph it belongs to, and an agent's thread never does.
-        playable = saved.machine == "dungeon_master" or (saved.on_own_thread and saved.machine == "")
-        if not playable or not saved.campaign or saved.user != user:
+    async for saved in last_of_threads(checkpointer, user):
+        if saved.campaign in campaigns or not _is_playable(saved):
             continue
-        other = campaigns.get(saved.campaign)
-        if other is None or (saved.on_own_thread, saved.played) > (other.on_own_thread, other.played):
-            campaigns[saved.campaign] = saved
+        own = None if saved.on_own_thread else await last_of_thread(checkpointer, thread_id_of(user, saved.campaign))
+        campaigns[saved.campaign] = own if own and _is_playable(own) else saved
+        if len(campaigns) == most:
+            break
     return sorted(campaigns.values(), key=lambda saved: saved.played, reverse=True)
+
+
+def _is_playable(saved: SavedGame) -> bool:
+    # Before its first turn a thread does not say which graph it belongs to, and an agent's thread never does.
+    on_its_own = saved.machine == "dungeon_master" or (saved.on_own_thread and saved.machine == "")
+    return on_its_own and bool(saved.campaign)
 
 
 @contextmanager

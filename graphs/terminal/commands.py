@@ -13,6 +13,7 @@ from questbook.graphs.terminal.screen import one_line
 from questbook.graphs.terminal.sitting import Command, Outcome, Sitting, Then
 
 _REPLY_WIDTH = 160
+_MOST_CAMPAIGNS = 50  # that are listed unless all are asked for
 
 
 async def run_command(sitting: Sitting, line: str) -> Outcome:
@@ -115,9 +116,10 @@ async def _prompt(sitting: Sitting, rest: str) -> Then:
     return Then.PROMPT
 
 
-async def _campaigns(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
+async def _campaigns(sitting: Sitting, rest: str) -> Then:
     game = sitting.game
-    campaigns = await list_campaigns(game.checkpointer, game.context.user)
+    most = None if rest == "all" else _MOST_CAMPAIGNS
+    campaigns = await list_campaigns(game.checkpointer, game.context.user, most)
     if not campaigns:
         sitting.screen.answer("No campaign yet: your first message begins this one.")
         return Then.PROMPT
@@ -129,6 +131,8 @@ async def _campaigns(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
         rows.append((mark, one_line(saved.campaign, 40), who or "–", str(saved.turn), when, saved.thread_id))
     columns = ("", "Campaign", "Character", "Turn", "Last played", "Thread")
     sitting.screen.table("Campaigns (questbook play --campaign NAME opens one)", columns, rows, right="Turn")
+    if len(rows) == most:
+        sitting.screen.answer(f"These are the {most} that you played last; /campaigns all shows every one.")
     return Then.PROMPT
 
 
@@ -174,7 +178,7 @@ LAST_TURN = {
     ),
 }
 """What every graph can show of its last turn."""
-CAMPAIGNS = {"/campaigns": Command("", "your campaigns", _campaigns, looks=True)}
+CAMPAIGNS = {"/campaigns": Command("[all]", "the campaigns that you played last", _campaigns, looks=True)}
 REST = {
     "/help": Command("", "this list", _help, looks=True),
     "/quit": Command("", "leave; the campaign is kept", _quit),
