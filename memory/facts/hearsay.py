@@ -32,15 +32,7 @@ def settles(fact: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         fact: A fact's record.
         earlier: Another, which was said before it.
     """
-    if fact.get("kind") not in _SHOWN or fact.get("claimed_by"):
-        return False
-    secret, slot = earlier.get("kind") == "secret", slot_of(str(earlier.get("subject")), str(earlier.get("attribute")))
-    if not (secret or earlier.get("kind") == "rumour" or earlier.get("claimed_by")):
-        return False
-    if slot and slot == fact.get("slot") and not secret:
-        return True
-    voice = {"kind": fact.get("kind"), "claimed_by": "", "slot": slot}
-    return is_same_fact(fact, {**earlier, **voice})
+    return _is_shown(fact) and _is_hearsay(earlier) and _settles(fact, earlier, _slot_of(earlier))
 
 
 async def find_settled(
@@ -59,25 +51,34 @@ async def find_settled(
         similar: For each of them, records whose text is like its own.
         timeline: The timeline that writes; None: everything is visible.
     """
-    subjects = dict.fromkeys(str(fact["subject"]) for fact in facts if fact["slot"] and fact["kind"] in _SHOWN)
+    shown = [fact for fact in facts if _is_shown(fact)]
+    subjects = dict.fromkeys(str(fact["subject"]) for fact in shown if fact["slot"])
     searches = [
         SearchOp(namespace, filter={"subject": subject, "kind": kind}, limit=_MOST)
         for subject in subjects
         for kind in ("rumour", "secret")
     ]
     about = [item for items in await search_all(store, searches) for item in items if is_visible(timeline, item.value)]
+    near = [item for fact, items in zip(facts, similar, strict=True) if _is_shown(fact) for item in items]
+    # Of one slot only the latest can hold, so the others need not be looked at.
+    latest: dict[str, AnyItem] = {}
+    for item in filter(lambda item: _is_hearsay(item.value), [*about, *near]):
+        place = str(item.value.get("slot") or "") or item.key
+        if place not in latest or position_of(latest[place].value) < position_of(item.value):
+            latest[place] = item
+    hearsay = [(StoredFact(namespace, item.key, item.value), _slot_of(item.value)) for item in latest.values()]
     settled = [
-        {
-            item.key: StoredFact(namespace, item.key, item.value)
-            for item in [*about, *like]
-            if position_of(item.value) < str(fact["at"]) and settles(fact, item.value)
-        }
-        for fact, like in zip(facts, similar, strict=True)
+        [
+            item
+            for item, slot in hearsay
+            if _is_shown(fact) and position_of(item.value) < str(fact["at"]) and _settles(fact, item.value, slot)
+        ]
+        for fact in facts
     ]
-    unique = list({key: item for items in settled for key, item in items.items()}.values())
+    unique = list({item.key: item for items in settled for item in items}.values())
     before = None if timeline is None or not facts else int(facts[0]["turn"]) + 1
     valid = {item.key for item in await keep_valid(store, unique, timeline=timeline, before=before)}
-    return [[item for key, item in items.items() if key in valid] for items in settled]
+    return [[item for item in items if item.key in valid] for items in settled]
 
 
 async def settle(
@@ -98,3 +99,22 @@ async def settle(
             stamp: JSON = {name: record[name] for name in ("branch", "turn", "order", "at", "turns") if name in record}
             await write_judgements(store, namespace, [(earlier.key, key)], stamp)
     return marks
+
+
+def _is_shown(fact: Mapping[str, Any]) -> bool:
+    return fact.get("kind") in _SHOWN and not fact.get("claimed_by")
+
+
+def _is_hearsay(record: Mapping[str, Any]) -> bool:
+    return record.get("kind") in ("rumour", "secret") or bool(record.get("claimed_by"))
+
+
+def _slot_of(record: Mapping[str, Any]) -> str:
+    """Return the slot that a record would have if it were told as so."""
+    return slot_of(str(record.get("subject") or ""), str(record.get("attribute") or ""))
+
+
+def _settles(fact: Mapping[str, Any], earlier: Mapping[str, Any], slot: str) -> bool:
+    if slot and slot == fact.get("slot") and earlier.get("kind") != "secret":
+        return True
+    return is_same_fact(fact, {**earlier, "kind": fact.get("kind"), "claimed_by": "", "slot": slot})
