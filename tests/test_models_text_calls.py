@@ -232,3 +232,23 @@ async def test_a_reflection_in_text_is_one(eager):
     facts = [{"text": f"{who} burnt the mill.", "importance": 9} for who in ("Oda", "Goran")]
     await tell(eager, "I ask.", *facts)
     assert eager.model.asked("conclude"), "the questions were read"
+
+
+async def test_an_agent_writes_its_page_and_calls_its_own_tools_by_text():
+    from desk import CallbackNotebook, Desk, TicketNotebook
+    from langchain_core.tools import tool
+
+    @tool
+    def look_up(number: str) -> str:
+        """Look up an order."""
+        return f"Order {number} is on its way."
+
+    desk = Desk(CallbackNotebook, TicketNotebook, tools=[look_up])
+    made = '{"name": "look_up", "parameters": {"number": "A7"}}'
+    noted = '```json\n{"name": "CallbackNotebook", "arguments": {"day": "Monday"}}\n```'
+    reply = [say(f"<|python_tag|>{made}"), say(f"It is on its way. I call you on Monday.\n{noted}")]
+    said = await desk.say("Where is A7?", reply=reply, update=say('{"problem": "late order"}'))
+    assert said == "It is on its way. I call you on Monday."
+    assert desk.values["callback"]["day"] == "Monday"
+    assert desk.values["ticket"]["problem"] == "late order"
+    assert any("Order A7 is on its way." in message.text for message in desk.values["messages"])
