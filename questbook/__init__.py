@@ -4,7 +4,8 @@ Everything that an app needs is importable from here. A name is loaded when it i
 costs nothing. The names in groups:
 
 * the store: `FaissStore`
-* embeddings: `HashEmbeddings`, `load_embeddings`, `MiniLMEmbeddings`, `fetch_minilm`
+* embeddings: `HashEmbeddings`, `load_embeddings`, `MiniLMEmbeddings`, `fetch_minilm`,
+  `KnownVectors`
 * namespaces of the store: `campaign_namespace`, `player_namespace`, `character_namespace`, `escape_label`,
   `unescape_label`
 * writing memories: `remember`, `off_record`, `Record`, `Exchange`, `Stamp`
@@ -12,7 +13,7 @@ costs nothing. The names in groups:
 * facts, and which of them hold: `Fact`, `note_facts`, `FactChanges`, `keep_valid`, `slot_history`, `FactPeriod`
 * the timeline of a checkpoint: `Segment`, `claim`, `branch_of`, `record_key`, `extend`, `sees`, `visible_filters`,
   `as_of`, `fork`
-* documents: `add_lore`, `list_lore`, `remove_lore`
+* documents: `add_lore`, `list_lore`, `remove_lore`, `import_langchain_faiss`, `read_langchain_vectors`
 * the message buffer: `BufferPolicy`, `TokenBudget`, `LastTurns`, `RunningSummary`, `Unbounded`, `Summarizer`,
   `ExtractiveSummarizer`
 * notebooks of your own: `Notebook`, `Entry`, `Change`, `Update`, `once`, `every`, `every_turn`, `on_demand`,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from questbook.memory.buffer.policies import BufferPolicy, LastTurns, RunningSummary, TokenBudget, Unbounded
     from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer
     from questbook.memory.embeddings.embedders import HashEmbeddings, load_embeddings
+    from questbook.memory.embeddings.known_vectors import KnownVectors
     from questbook.memory.embeddings.minilm import MiniLMEmbeddings, fetch_minilm
     from questbook.memory.errors import (
         BadQueryError,
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from questbook.memory.facts.validity import FactPeriod, keep_valid, slot_history
     from questbook.memory.facts.writing import FactChanges, note_facts
     from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
+    from questbook.memory.lore.langchain_index import import_langchain_faiss, read_langchain_vectors
     from questbook.memory.ltm.config import LtmConfig
     from questbook.memory.ltm.greeting import greeting_line, last_talk, note_session
     from questbook.memory.ltm.injection import inject
@@ -159,6 +162,7 @@ _HOMES = {
     "questbook.memory.buffer.policies": ("BufferPolicy", "LastTurns", "RunningSummary", "TokenBudget", "Unbounded"),
     "questbook.memory.buffer.summary": ("ExtractiveSummarizer", "Summarizer"),
     "questbook.memory.embeddings.embedders": ("HashEmbeddings", "load_embeddings"),
+    "questbook.memory.embeddings.known_vectors": ("KnownVectors",),
     "questbook.memory.embeddings.minilm": ("MiniLMEmbeddings", "fetch_minilm"),
     "questbook.memory.errors": (
         "BadQueryError",
@@ -180,6 +184,7 @@ _HOMES = {
     "questbook.memory.facts.validity": ("FactPeriod", "keep_valid", "slot_history"),
     "questbook.memory.facts.writing": ("FactChanges", "note_facts"),
     "questbook.memory.lore.collection": ("add_lore", "list_lore", "remove_lore"),
+    "questbook.memory.lore.langchain_index": ("import_langchain_faiss", "read_langchain_vectors"),
     "questbook.memory.ltm.memories": ("recall_messages", "remember_message"),
     "questbook.memory.ltm.config": ("LtmConfig",),
     "questbook.memory.ltm.greeting": ("greeting_line", "last_talk", "note_session"),
@@ -259,6 +264,7 @@ __all__ = [
     "HistoryError",
     "ImportFailedError",
     "InputError",
+    "KnownVectors",
     "LastTurns",
     "LtmConfig",
     "LtmConfigError",
@@ -320,6 +326,7 @@ __all__ = [
     "forget",
     "fork",
     "greeting_line",
+    "import_langchain_faiss",
     "import_ltm",
     "inject",
     "keep_ids_after",
@@ -335,6 +342,7 @@ __all__ = [
     "once",
     "patches",
     "player_namespace",
+    "read_langchain_vectors",
     "read_stream",
     "recall",
     "recall_messages",

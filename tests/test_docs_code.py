@@ -17,6 +17,7 @@ import pytest
 from ltm_fixture import write_database
 from paper import pdf
 from program import start
+from saved_faiss import save as save_faiss
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -52,6 +53,8 @@ def test_python_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():
         Path(name).write_text(content, "utf-8")
+    if path.stem == "lore":
+        save_faiss(tmp_path / "faiss_index")
     module = ModuleType(f"code_of_{path.stem.replace('-', '_')}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # pydantic looks a class's module up
     with asyncio.Runner() as runner:
@@ -125,6 +128,8 @@ def test_commands_do_what_they_show(path, tmp_path, monkeypatch):
     }.items():
         Path(name).write_text(content, "utf-8")
     Path("bestiary.pdf").write_bytes(pdf("The owlbear sleeps."))
+    if path.stem == "lore":
+        save_faiss(tmp_path / "faiss_index")
     write_database(tmp_path / "user_data" / "bot_memories" / "chiharu")
     shutil.copy("ltm_config.json", "user_data")
     if any("add" in words and {"--campaign", "--assistant"} & set(words) for words in commands(path)):

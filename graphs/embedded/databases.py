@@ -194,7 +194,7 @@ def _index_config(embeddings: str | None, known: Mapping[str, list[float]] | Non
         embeddings = Settings.of().embeddings
     embedder = load_embeddings(f"minilm:{Home.find().minilm}" if embeddings == "minilm" else embeddings)
     if known:
-        from questbook.memory.ltm.migration import KnownVectors
+        from questbook.memory.embeddings.known_vectors import KnownVectors
 
         embedder = KnownVectors(embedder, known)
     return {"embed": embedder, "fields": ["text"]}

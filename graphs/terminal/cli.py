@@ -115,7 +115,7 @@ def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool]
     if flags.command == "lore":
         from questbook.graphs.terminal.lore import lore
 
-        return lore(context, flags.action, flags.what)
+        return lore(context, flags.action, flags.what, vectors=getattr(flags, "vectors", False))
     from questbook.graphs.terminal.memories import bring_ltm, export_csv, memories
 
     if flags.command == "memories":
@@ -253,6 +253,9 @@ def _add_lore(commands: _Commands) -> None:
     actions = lore.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = actions.add_parser("add", help="add files, or replace those that have changed; of a directory all in it")
     add.add_argument("what", metavar="FILE", nargs="+", help="text, Markdown, HTML, CSV or PDF, or a directory")
+    add.add_argument(
+        "--vectors", action="store_true", help="of a LangChain FAISS index: take over its vectors; same embedder only"
+    )
     actions.add_parser("list", help="list the files").set_defaults(what=[])
     remove = actions.add_parser("remove", help="remove what was read from files")
     remove.add_argument("what", metavar="NAME", nargs="+", help="a name that `lore list` shows")

@@ -14,9 +14,10 @@ from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.terminal.campaigns import hold
 from questbook.graphs.terminal.screen import one_line
-from questbook.memory.errors import UnknownLoreError
+from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError
 from questbook.memory.lore.collection import AddResult, LoreFile, add_lore, list_lore, printable, remove_lore
 from questbook.memory.lore.documents import find_documents
+from questbook.memory.lore.langchain_index import TEXTS, read_langchain_vectors
 from questbook.memory.store.faiss_store import FaissStore
 
 _NAMED = 5  # files of other kinds that are named; of more, their number
@@ -25,7 +26,7 @@ WAIT = 60.0
 _WIDTH = 200
 
 
-async def lore(context: Context, action: str, what: Sequence[str]) -> bool:
+async def lore(context: Context, action: str, what: Sequence[str], *, vectors: bool = False) -> bool:
     """Do what `questbook lore` asks for; return whether all of it was done.
 
     A game that is being played knows the files from its next turn on.
@@ -34,6 +35,7 @@ async def lore(context: Context, action: str, what: Sequence[str]) -> bool:
         context: The settings: user and campaign.
         action: "add", "list" or "remove".
         what: Files and directories to add, or names to remove.
+        vectors: Take over the vectors of LangChain's indexes among them, which the store's own embedder has made.
 
     Raises:
         HomeError: The data cannot be used.
@@ -41,11 +43,26 @@ async def lore(context: Context, action: str, what: Sequence[str]) -> bool:
         CampaignBusyError: Another terminal has been changing this campaign's lore for a minute.
     """
     home = await asyncio.to_thread(Home.find)
-    async with open_store(home.memory, context.embeddings) as store:
+    known = await asyncio.to_thread(_vectors, what) if vectors else {}
+    async with open_store(home.memory, context.embeddings, known=known) as store:
         if action == "list":
             return _show(await list_lore(store, context.user, context.campaign), context)
         with _lock(home, context):
             return await (_add if action == "add" else _remove)(store, context, what)
+
+
+def _vectors(paths: Sequence[str]) -> dict[str, list[float]]:
+    """Read the vectors of LangChain's indexes among some paths."""
+    files, _ = find_documents(paths)
+    known: dict[str, list[float]] = {}
+    for file in files:
+        if file.suffix.lower() == TEXTS:
+            try:
+                known |= (of_file := read_langchain_vectors(file.parent, file.stem))
+                _say(f"{printable(str(file))}: {len(of_file):,} vectors are taken over")
+            except UnreadableDocumentError as error:
+                _complain(f"{printable(str(file))}: its vectors are made again: {error}.")
+    return known
 
 
 async def _add(store: FaissStore, context: Context, paths: Sequence[str]) -> bool:

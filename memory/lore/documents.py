@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from questbook.memory.errors import UnreadableDocumentError
 from questbook.memory.lore.html_text import to_markdown
+from questbook.memory.lore.langchain_index import TEXTS, VECTORS, read_texts
 from questbook.memory.timeline.records import Record
 from questbook.types import JSON
 
@@ -27,6 +28,9 @@ PIECE_CHARS = 800
 
 MAX_BYTES = 64 * 1024 * 1024
 """Size of the largest file that is read."""
+
+_SAVED_CHARS = 2000
+"""Longest piece of a LangChain index, whose texts an app has cut already."""
 
 _SEPARATORS = ["\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " "]  # where to cut, the best first
 _HEADINGS = [("#" * level, str(level)) for level in range(1, 7)]
@@ -143,10 +147,16 @@ def find_documents(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path],
             files[path] = None
             continue
         inside = list(_walk(path))
-        supported = [file for file in inside if file.suffix.lower() in _READERS]
+        supported = [file for file in inside if _is_supported(file)]
         files |= dict.fromkeys(supported or [path])
-        others |= dict.fromkeys(file for file in inside if file.suffix.lower() not in _READERS)
+        others |= dict.fromkeys(file for file in inside if not _is_supported(file))
     return list(files), list(others)
+
+
+def _is_supported(file: Path) -> bool:
+    """Whether a file of a directory can be read; a pickle only beside an index of vectors of its name."""
+    suffix = file.suffix.lower()
+    return suffix in _READERS and (suffix != TEXTS or file.with_suffix(VECTORS).exists())
 
 
 def _is_directory(path: Path) -> bool:
@@ -200,6 +210,16 @@ def _pdf(path: Path, data: bytes) -> Iterator[LorePiece]:
         yield from _pieces(page.page_content, page=page.metadata["page"] + 1)
 
 
+def _langchain_index(path: Path, data: bytes) -> Iterator[LorePiece]:  # noqa: ARG001
+    for saved in read_texts(data):
+        source, page = str(saved.metadata.get("source") or ""), saved.metadata.get("page")
+        place: JSON = {"section": Path(source).name} | ({"page": page + 1} if type(page) is int and page >= 0 else {})
+        if len(saved.text) <= _SAVED_CHARS:
+            yield LorePiece(text=saved.text, **place)
+        else:
+            yield from _pieces(saved.text, **place)
+
+
 _READERS: dict[str, Callable[[Path, bytes], Iterator[LorePiece]]] = {
     ".txt": _text,
     ".text": _text,
@@ -209,6 +229,7 @@ _READERS: dict[str, Callable[[Path, bytes], Iterator[LorePiece]]] = {
     ".htm": _html,
     ".csv": _csv,
     ".pdf": _pdf,
+    TEXTS: _langchain_index,
 }
 
 

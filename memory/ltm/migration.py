@@ -18,10 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, GetOp, PutOp
 
-from questbook.memory.embeddings.embedders import identify
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.extension_files import Message, Messages, Source, find_sources, read_csv, read_database
 from questbook.memory.ltm.greeting import SESSIONS
@@ -215,33 +213,6 @@ def read_vectors(array: Path) -> NDArray[np.float32]:
         part = vectors[number * rows : (number + 1) * rows]
         part[:] = whole[: len(part), :width]
     return vectors
-
-
-class KnownVectors(Embeddings):
-    """An embedder that knows the vectors of some texts, and asks the real embedder for the others.
-
-    Args:
-        embedder: The real embedder; this one has its identity.
-        known: Vectors by text.
-    """
-
-    def __init__(self, embedder: Embeddings, known: Mapping[str, list[float]]) -> None:
-        self._embedder, self._known = embedder, known
-
-    @property
-    def identity(self) -> str:
-        """Identity of the real embedder."""
-        return identify(self._embedder)
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts; use the known vectors."""
-        missing = [text for text in dict.fromkeys(texts) if text not in self._known]
-        new = dict(zip(missing, self._embedder.embed_documents(missing), strict=True)) if missing else {}
-        return [self._known[text] if text in self._known else new[text] for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        """Embed a query with the real embedder."""
-        return self._embedder.embed_query(text)
 
 
 def _header(array: Path) -> JSON:

@@ -1,0 +1,199 @@
+"""A folder that LangChain's `FAISS.save_local` wrote, read without running anything that it holds.
+
+Its texts are a pickle, and to load one is to run it: `FAISS.load_local` asks for `allow_dangerous_deserialization`.
+Here the unpickler makes of LangChain's two classes objects that hold what was saved and can do nothing, and refuses
+every other class by its name, but for a few of the standard library that only hold values. The vectors are read as
+numbers, without FAISS, as far as the index is a flat one; of another index the texts are enough to embed them again.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+import struct
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from langgraph.store.base import BaseStore, PutOp
+
+from questbook.memory.errors import UnreadableDocumentError
+from questbook.memory.store.any_store import put_all
+from questbook.types import JSON
+
+TEXTS, VECTORS = ".pkl", ".faiss"
+"""Suffixes of the folder's two files."""
+
+_VALUES: dict[tuple[str, str], type] = {
+    (kind.__module__, kind.__name__): kind
+    for kind in (set, frozenset, date, datetime, time, timedelta, timezone, OrderedDict)
+}
+_MOST_COPIES = 10  # times the file's size that its texts may have: a pickle may name one text a million times
+_DEEPEST, _MOST_VALUES = 6, 1000  # of a document's metadata
+_FLAT = (b"IxF2", b"IxFI", b"IxFl")  # as faiss/impl/index_write.cpp begins flat indexes
+_HEADER = struct.Struct("<4siqqqBi")  # kind, width, count, two unused numbers, trained, metric
+_MAX_BYTES = 4 * 2**30  # of an index of vectors
+
+
+class SavedText(NamedTuple):
+    """A document of the folder.
+
+    Attributes:
+        key: Its id in LangChain's docstore.
+        text: What it says.
+        metadata: Its metadata, as it was saved.
+    """
+
+    key: str
+    text: str
+    metadata: Mapping[str, Any]
+
+
+def read_texts(data: bytes) -> list[SavedText]:
+    """Read the documents of a folder from the bytes of its `index.pkl`, in the order of their vectors.
+
+    Raises:
+        UnreadableDocumentError: It is no such file, or holds anything else, which is named.
+    """
+    try:
+        for opcode, argument, _ in pickletools.genops(data):  # it also finds lengths beyond the end
+            if opcode.name == "LONG_BINPUT" and int(argument or 0) > len(data):
+                raise UnreadableDocumentError("it is damaged: a place in its memo would only ask for memory")
+        saved = _Unpickler(io.BytesIO(data)).load()
+    except UnreadableDocumentError:
+        raise
+    except Exception as error:  # a broken pickle raises errors of any class
+        raise UnreadableDocumentError(f"it is no pickle that can be read: {type(error).__name__}: {error}") from error
+    store, keys = saved if isinstance(saved, tuple) and len(saved) == 2 else (None, None)
+    documents = store.fields.get("_dict") if isinstance(store, _Docstore) else None
+    if not isinstance(documents, dict) or not isinstance(keys, dict):
+        raise UnreadableDocumentError("it is not what LangChain's FAISS.save_local writes")
+    texts = [_saved_text(key, documents.get(key)) for _, key in sorted(keys.items())]
+    if sum(len(text.text) for text in texts) > _MOST_COPIES * len(data):
+        raise UnreadableDocumentError("its texts are many times as long as the file itself")
+    return texts
+
+
+def read_langchain_vectors(folder: str | Path, index_name: str = "index") -> dict[str, list[float]]:
+    """Return the vectors of a folder by their texts; none if its index is not a flat one.
+
+    Args:
+        folder: The folder.
+        index_name: Name of its files, without suffixes.
+
+    Raises:
+        UnreadableDocumentError: The folder cannot be read, or its files do not belong together.
+    """
+    import numpy as np
+
+    texts = read_texts(_bytes_of(Path(folder) / f"{index_name}{TEXTS}"))
+    data = _bytes_of(Path(folder) / f"{index_name}{VECTORS}")
+    if data[:4] not in _FLAT:
+        return {}
+    if len(data) < _HEADER.size:
+        raise UnreadableDocumentError("the index of vectors is cut off")
+    _, width, count, _, _, _, metric = _HEADER.unpack_from(data)
+    begin = _HEADER.size + (4 if metric > 1 else 0) + 8  # further metrics have an argument; then the length
+    if width <= 0 or count != len(texts) or len(data) != begin + 4 * width * count:
+        raise UnreadableDocumentError("the index of vectors does not belong to the texts, or is damaged")
+    vectors = np.frombuffer(data, "<f4", width * count, begin).reshape(count, width)
+    return {text.text: vector for text, vector in zip(texts, vectors.tolist(), strict=True)}
+
+
+async def import_langchain_faiss(
+    store: BaseStore, namespace: tuple[str, ...], folder: str | Path, index_name: str = "index"
+) -> int:
+    """Bring the documents of a folder that `FAISS.save_local` wrote into a store; return how many there are.
+
+    Each becomes an item {"text", "metadata"} under its id in LangChain's docstore, so that to do it twice is to do it
+    once. The store embeds the texts, or takes `read_langchain_vectors` over through `KnownVectors`.
+
+    Args:
+        store: Any store; it should index the field `text`.
+        namespace: Where the documents go.
+        folder: The folder.
+        index_name: Name of its files, without suffixes.
+
+    Raises:
+        UnreadableDocumentError: The folder cannot be read, or holds more than texts and plain metadata.
+    """
+    texts = read_texts(_bytes_of(Path(folder) / f"{index_name}{TEXTS}"))
+    values = [{"text": text.text, "metadata": _plain(text.metadata, text.key)} for text in texts]
+    await put_all(store, [PutOp(namespace, text.key, value) for text, value in zip(texts, values, strict=True)])
+    return len(texts)
+
+
+class _Saved:
+    """What was saved of an object: its fields, and nothing that it could do."""
+
+    fields: Mapping[str, Any] = {}
+
+    def __setstate__(self, state: Any) -> None:
+        inner = state.get("__dict__", state) if isinstance(state, dict) else {}  # pydantic's objects have one inside
+        self.fields = inner if isinstance(inner, dict) else {}
+
+
+class _Docstore(_Saved):
+    """A saved InMemoryDocstore."""
+
+
+class _Document(_Saved):
+    """A saved Document."""
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if module.partition(".")[0] in ("langchain", "langchain_classic", "langchain_community", "langchain_core"):
+            if name == "InMemoryDocstore":
+                return _Docstore
+            if name == "Document":
+                return _Document
+        if (kind := _VALUES.get((module.replace("__builtin__", "builtins"), name))) is not None:
+            return kind
+        raise UnreadableDocumentError(
+            f"it holds {module}.{name}, which is not loaded: only texts and plain metadata are brought over"
+        )
+
+
+def _saved_text(key: Any, document: Any) -> SavedText:
+    fields = document.fields if isinstance(document, _Document) else {}
+    text, metadata = fields.get("page_content"), fields.get("metadata")
+    if not isinstance(key, str) or not isinstance(text, str):
+        raise UnreadableDocumentError(f"its document {key!r:.60} has no text")
+    return SavedText(key, text, metadata if isinstance(metadata, dict) else {})
+
+
+def _plain(metadata: Mapping[str, Any], key: str) -> JSON:
+    """Return metadata as JSON: times as their ISO 8601 text, sets as lists."""
+    left = _MOST_VALUES
+
+    def plain(value: Any, depth: int) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0 or depth > _DEEPEST:
+            raise UnreadableDocumentError(f"the metadata of its document {key!r:.60} is too large or too deep")
+        if value is None or isinstance(value, str | int | float):
+            return value
+        if isinstance(value, date | time):
+            return value.isoformat()
+        if isinstance(value, Mapping):
+            return {str(name): plain(inner, depth + 1) for name, inner in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [plain(inner, depth + 1) for inner in value]
+        raise UnreadableDocumentError(
+            f"the metadata of its document {key!r:.60} holds a {type(value).__name__}, which is no JSON"
+        )
+
+    return {str(name): plain(value, 1) for name, value in metadata.items()}
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise UnreadableDocumentError(f"{path.name} has more than {_MAX_BYTES >> 30} GiB")
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableDocumentError(f"{path}: {error.strerror or error}") from error
