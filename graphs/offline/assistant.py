@@ -55,6 +55,8 @@ _SMALL_WORDS = (
 )
 _STOP_WORDS = frozenset(_SMALL_WORDS.split())
 
+_SENTENCES = re.compile(r"[.;!]\s+\w|\n")
+_ONE_THING = "One thing at a time: I note what you say as it is."
 _ASK_FOR = "Please tell me your {}."
 _UNKNOWN = "I do not know: neither my core memory nor the archive nor our conversation tells."
 _PRIVATE = (
@@ -160,8 +162,12 @@ def _interview(prompt: Prompt) -> Answer:
         return Answer(f"{refusal}{_ask_for(first)}")
     if not prompt.asked_last.endswith(_ask_for(first)):
         return Answer(_ask_for(first))
+    words, again = prompt.words.strip(), prompt.asked_last.startswith(_ONE_THING)
+    if _QUESTION.search(words) or _GREETING.search(words) or (_SENTENCES.search(words) and not again):
+        return Answer(f"{_ONE_THING} {_ask_for(first)}")
     [tool] = prompt.tools
-    return Answer(_ask_for(others[0]) if others else "Thank you.", [Call(tool, {first: prompt.words.strip()})])
+    value = re.sub(rf"^(?:my|the) {re.escape(first.replace('_', ' '))} is\s+", "", words.rstrip("."), flags=re.I)
+    return Answer(_ask_for(others[0]) if others else "Thank you.", [Call(tool, {first: value})])
 
 
 def _ask_for(field: str) -> str:

@@ -82,14 +82,17 @@ class PlayerView(BaseModel):
             for title, entry in view.get("quests", {}).items()
             if entry.get("status") == "open"
         ]
-        clock = view.get("clock", {})
-        times = [f"day {clock['day']}" if "day" in clock else "", clock.get("time", "")]
-        when = ", ".join(filter(None, times))
+        clock, scene = view.get("clock", {}), str(view.get("scene", ""))
+        times = [f"day {clock['day']}" if "day" in clock else "", str(clock.get("time", ""))]
+        # The scene often says where and when; what it says is not said twice.
+        when = ", ".join(part for part in times if part and part.casefold() not in scene.casefold())
+        where = str(view.get("location", ""))
+        where = f"You are at {where}" if where and where.casefold() not in scene.casefold() else ""
         lines = [
             self.summary,
             f"Open: {'; '.join(quests)}" if quests else "",
-            f"Now: {view['scene']}" if view.get("scene") else "",
-            f"You are at {view['location']}{f' ({when})' if when else ''}." if view.get("location") else "",
+            f"Now: {scene}" if scene else "",
+            f"{where}{f' ({when})' if when else ''}." if where else f"It is {when}." if when and scene else "",
         ]
         text = "\n\n".join(filter(None, lines))
         return (

@@ -72,6 +72,7 @@ def suggest(scene: Scene) -> None:
 
 def shrug(scene: Scene, sentence: str) -> None:
     """Say that nothing comes of some words, and hold out others that something would come of."""
+    scene.unanswered = sentence
     shown = " ".join(sentence.split())[:90].strip(" .!?")
     scene.tell("confused", words=shown, place_c=upper(scene.location()))
     scene.say(f"You could {series(options(scene)[:3], 'or')}.")

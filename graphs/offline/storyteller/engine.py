@@ -32,12 +32,14 @@ class Outcome:
         patch: Merge patch over the quest's page; empty if nothing changed.
         wants_roll: Arguments of the `roll_dice` call that must come first.
         asks_memory: What the player wants to remember, for `recollection` to answer; nothing changes then.
+        unanswered: What they asked and nobody here knows; lore may.
     """
 
     text: str = ""
     patch: JSON = field(default_factory=dict)
     wants_roll: JSON | None = None
     asks_memory: str | None = None
+    unanswered: str = ""
 
 
 def resolve(
@@ -74,7 +76,7 @@ def resolve(
         _conclude(scene, intent)
     except RollWantedError as wanted:
         return Outcome(wants_roll=wanted.call)
-    return Outcome(scene.text()) if scene.quiet else Outcome(scene.text(), shorten(scene))
+    return Outcome(scene.text(), {} if scene.quiet else shorten(scene), unanswered=scene.unanswered)
 
 
 def fold(page: JSON, character: JSON, turns: Sequence[JSON], *, seed: int | None = None) -> JSON:

@@ -10,7 +10,8 @@ from questbook.graphs.offline.storyteller import interview
 from questbook.graphs.offline.storyteller.engine import fold, resolve
 from questbook.graphs.offline.storyteller.language import saying
 from questbook.graphs.offline.storyteller.notes import facts_of, summarize, word_limit
-from questbook.graphs.offline.storyteller.recollection import Past, remember
+from questbook.graphs.offline.storyteller.recollection import Past, cite, remember
+from questbook.memory.timeline.privacy import off_record
 
 _MOST_ROLLS = 4
 _REFLECTION_TOOLS = frozenset({"Questions", "Reflection"})
@@ -59,10 +60,12 @@ class OfflineStoryteller(OfflineModel):
         if outcome.wants_roll is not None:
             return Answer("", [Call("roll_dice", outcome.wants_roll)])
         if outcome.asks_memory is not None:
-            past = Past(page, character, prompt.summary, prompt.memories, prompt.exchanges())
+            exchanges = [exchange for exchange in prompt.exchanges() if not off_record(exchange[0])]
+            past = Past(page, character, prompt.summary, prompt.memories, exchanges)
             chance = interview.source(self.seed, prompt.words, prompt.section("quest"))
             return Answer(remember(outcome.asks_memory, prompt.words, past, chance))
-        return Answer(outcome.text)
+        lore = cite(outcome.unanswered, prompt.memories) if outcome.unanswered else ""
+        return Answer(f"{outcome.text}\n\n{lore}".strip())
 
     def _note(self, prompt: Prompt) -> Answer:
         page = prompt.page("quest")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from questbook.graphs.offline.storyteller.language import article
 from questbook.graphs.offline.storyteller.scene import Scene
 from questbook.types import JSON
 
@@ -67,8 +68,8 @@ def _people(patch: JSON) -> Iterator[JSON]:
         if entry.get("alive") is False:
             fate = str(entry.get("fate") or "is dead")
             yield _trait(name, "fate", fate, f"{name} is dead: {fate}.", importance=8)
-        elif role:
-            yield _trait(name, "role", str(role), f"{name} is {role}.", importance=4)
+        elif role and str(role).casefold() not in name.casefold():  # "Widow Garrow" says it
+            yield _trait(name, "role", str(role), f"{name} is {article(str(role))}.", importance=4)
         if attitude:
             yield _trait(name, "attitude", str(attitude), f"{name}'s attitude is {attitude}.", importance=4)
 

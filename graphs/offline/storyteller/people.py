@@ -75,6 +75,7 @@ def ask(scene: Scene, intent: Intent) -> None:
         return miss(scene, absent)
     person = person or who_knows(scene, intent.what) or next(iter(here), None)
     if person is None:
+        scene.unanswered = intent.what
         return scene.say(f"You put the question about “{intent.what[:60]}” to the air, there being nobody else.")
     if not plot.foreseen(scene, "tell ask", intent.what, intent.whom):
         answer(scene, person, intent.what)
@@ -224,7 +225,7 @@ def _names_of_tale(scene: Scene) -> set[str]:
 
 
 def _no_answer(scene: Scene, person: str, words: str) -> None:
-    name = scene.story.names[person]
+    name, scene.unanswered = scene.story.names[person], words
     if (missed := absent(scene, words)) and scene.alive(missed):
         scene.tell("not_here", who=name, called=short(scene.story.names[missed]))
         return _last_seen(scene, missed)

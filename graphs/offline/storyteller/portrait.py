@@ -25,8 +25,9 @@ _NOUN_END = re.compile(
 _OWN = re.compile(r"\W*(?:i|my|she|he|her|his|can|we)\b(?:\W+\w+){2,}", re.I)
 _FROM = re.compile(r"\bfrom\s+(?:the|an?|my|[A-Z])[^,.;]*")
 _LABEL = re.compile(
-    r"\b(race|species|ancestry|class|background|goal|appearance|looks|personality)\s*[:=]\s*([^.;,\n]+)", re.I
+    r"\b(race|species|ancestry|class|background|goal|appearance|looks|personality|alignment)\s*[:=]\s*([^.;,\n]+)", re.I
 )
+_ALIGNMENT = re.compile(r"\b(?:(?:lawful|chaotic|neutral) (?:good|evil|neutral)|true neutral)\b ?", re.I)
 _LABELS = {"race": "ancestry", "species": "ancestry", "looks": "appearance"}
 _ADJECTIVES = {"elven": "elf", "elvish": "elf", "dwarven": "dwarf", "orcish": "orc", "gnomish": "gnome"}
 _TEXTS = ("name", "ancestry", "class", "background", "goal", "appearance", "personality")
@@ -79,7 +80,10 @@ def _sentences(text: str) -> JSON:
     fields: JSON = {_LABELS.get(m[1].casefold(), m[1].casefold()): neat(m[2]) for m in _LABEL.finditer(text)}
     if name := _stated_name(text):
         fields["name"] = name
-    clauses = [clause.strip(" ,.") for clause in pattern("portrait", "breaks").split(_LABEL.sub("", text))]
+    if alignment := _ALIGNMENT.search(text):
+        fields.setdefault("alignment", alignment[0].strip().casefold())
+    text = _ALIGNMENT.sub("", _LABEL.sub("", text))
+    clauses = [clause.strip(" ,.") for clause in pattern("portrait", "breaks").split(text)]
     others = [c for n, c in enumerate(clauses) if c and not is_talk(c) and not _clause(c, fields, first=n == 0)]
     if set(fields) & {"name", "ancestry", "class", "background", "goal"}:
         for clause in others:  # what has no field of its own is not lost

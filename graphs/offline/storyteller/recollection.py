@@ -14,13 +14,13 @@ from questbook.graphs.offline.storyteller.choices import is_offer
 from questbook.graphs.offline.storyteller.language import addressed, bases, fill, lower, pattern, roots, table
 from questbook.types import JSON
 
-_TRUE_KINDS = ("event", "trait", "promise", "preference", "insight", "lore")
+_TRUE_KINDS = ("event", "trait", "promise", "preference", "insight")
 """Kinds of memories that may be told as true; claims, rumours and secrets may not."""
 _ASK_AROUND = "You could ask around, or go and look."
 
 _LEAST, _LEAST_WHETHER = 0.45, 0.7
 """Share of the question that a sentence must answer; "Did I eat the pie?" is not answered by a pie left alone."""
-_LIKING = {"notes": 0.06, "you": 0.05, "story": 0.0, "summary": -0.02}
+_LIKING = {"notes": 0.06, "you": 0.05, "story": 0.0, "lore": 0.0, "summary": -0.02}
 """Notes hold what is true now; only the player's own words hold what the player planted."""
 
 
@@ -56,8 +56,8 @@ class Trace(NamedTuple):
 
     Attributes:
         text: The sentence.
-        source: Where from: "you" (the player's words), "story" (a reply), "notes" (a page) or "summary".
-        when: How long ago, in words; "" if unknown.
+        source: Where from: "you" (the player's words), "story" (a reply), "notes" (a page), "lore" or "summary".
+        when: How long ago, in words; of lore where it is written; "" if unknown.
     """
 
     text: str
@@ -87,6 +87,12 @@ def remember(subject: str, question: str, past: Past, chance: random.Random) -> 
     if not asked and replies:
         return f"You think back over the last hours. {_clip(replies[-1])}"
     return f"{_unknown(subject, question, chance)} {_ASK_AROUND}"
+
+
+def cite(question: str, memories: Sequence[JSON]) -> str:
+    """Quote the lore among the memories that answers a question; "" if none does."""
+    best = _best(roots(question), list(_lore(memories)), "")[:1] if roots(question) else []
+    return "".join(map(_quote, best))
 
 
 def _unknown(subject: str, question: str, chance: random.Random) -> str:
@@ -171,6 +177,7 @@ def _traces(past: Past, exchanges: Sequence[Exchange]) -> Iterator[Trace]:
     for memory in past.memories:
         for sentence in _sentences(" ".join(str(memory[kind]) for kind in _TRUE_KINDS if memory.get(kind))):
             yield Trace(sentence, "story", _when(memory))
+    yield from _lore(past.memories)
     for player, reply, when in exchanges:
         for sentence in _sentences("" if player.strip().endswith("?") else player):
             yield Trace(sentence, "you", when)
@@ -190,8 +197,16 @@ def _traces(past: Past, exchanges: Sequence[Exchange]) -> Iterator[Trace]:
     yield from (Trace(note, "notes") for note in notes)
 
 
+def _lore(memories: Sequence[JSON]) -> Iterator[Trace]:
+    for memory in memories:
+        for sentence in _sentences(str(memory.get("text") or "") if memory.get("source") else ""):
+            yield Trace(sentence, "lore", str(memory["source"]))
+
+
 def _quote(trace: Trace) -> str:
     text = _clip(trace.text)
+    if trace.source == "lore":
+        return f"You have read of it ({trace.when}): “{text}”"
     when = f" ({trace.when})" if trace.when else ""
     if trace.source == "you":
         return f"You said{when}: “{text.rstrip('.')}.”"

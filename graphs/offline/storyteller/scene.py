@@ -41,6 +41,7 @@ class Scene:
         offers: Whether the turn ends with choices.
         struck: Whether a foe has struck at the character in this turn.
         fallen: Whether the character has fallen in this turn.
+        unanswered: What the player asked and nobody here knows.
         happening: What the page's field `scene` will say; "" for where the character is.
     """
 
@@ -57,6 +58,7 @@ class Scene:
     happening: str = ""
     struck: bool = False
     fallen: bool = False
+    unanswered: str = ""
     _rolled: int = 0
 
     # -- reading the page -------------------------------------------------------------------------------------------
