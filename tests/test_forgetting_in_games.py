@@ -1,6 +1,8 @@
 """Forgetting, in a game as it is played: no byte stays in any file, and the game plays on."""
 
+import asyncio
 import sqlite3
+import threading
 
 import pytest
 from forgetting_of import agree, forgetting_of
@@ -286,3 +288,34 @@ async def test_a_forgotten_turn_is_still_a_place_in_the_story(game):
     await history.rewind(2)
     assert game.values["turn"] == 2
     assert "swordfish" not in str(game.store.search((), limit=1000))
+
+
+async def test_words_that_a_run_in_studio_writes_again_go_when_it_ends(sit, opened, home, model):
+    """Another program plays a turn of the campaign: it has the state in its memory."""
+    await sit(*STORY)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def think(messages):
+        begun.set()
+        go_on.wait(20)
+        return say("The gate opens.")
+
+    async with opened() as studio, opened() as game:
+        model.queue("quest", think)
+        run = asyncio.create_task(drain(studio.send("I open the gate")))
+        await asyncio.to_thread(begun.wait, 20)
+        told = await forget_words(game, SECRET, agree)
+        assert "A turn is being played elsewhere, such as in Studio" in told
+        assert "another campaign" not in told
+        go_on.set()
+        await run
+        assert (await game.saved_game()).last_reply == "The gate opens."
+        assert files_saying(home.path, SECRET) == []
+        told = await forget_words(game, SECRET, agree)
+        assert "elsewhere" not in told
+    assert files_saying(home.path, SECRET) == []
+
+
+async def drain(events):
+    async for _ in events:
+        pass

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sqlite3
 import zlib
@@ -23,16 +24,19 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from questbook.graphs.embedded.home import Home, HomeError
+from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.clock import keep_ids_after
+from questbook.memory.errors import StoreError
 from questbook.types import JSON
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import CheckpointTuple
+    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
 
     from questbook.memory.store.faiss_store import FaissStore
 
 _LOCK_SECONDS = 30.0
+_log = logging.getLogger(__name__)
 _SQLITE_HEADER = b"SQLite format 3\x00"
 _CIPHER = "zlib"
 _CHECKPOINTS_OF_RUNS = (
@@ -40,6 +44,7 @@ _CHECKPOINTS_OF_RUNS = (
     "WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
 )
 _NEWEST = "SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
+_LEFT = "SELECT 1 FROM forgetting WHERE thread_id = ? LIMIT 1"
 _TABLES = ("checkpoints", "writes")
 
 
@@ -113,6 +118,11 @@ def compressing_serializer() -> SerializerProtocol:
     return EncryptedSerializer(_Zlib())
 
 
+def is_unfinished(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint is in the middle of a turn: another step follows, or was to follow."""
+    return any(name == "__start__" or name.startswith("branch:to:") for name in checkpoint["channel_values"])
+
+
 def uncompressed(kind: str | None, value: bytes) -> bytes | None:
     """Return a saved value as bytes that can be searched for text; None if only its own serializer can open it.
 
@@ -147,6 +157,31 @@ class Checkpointer(AsyncSqliteSaver):
                     [(newest,)] = await cursor.fetchall()
             keep_ids_after(newest)
         return saved
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint. At the end of a turn, what was to be forgotten meanwhile leaves the thread."""
+        saved = await super().aput(config, checkpoint, metadata, new_versions)
+        if not is_unfinished(checkpoint):
+            await self._finish_forgetting(str(config["configurable"]["thread_id"]))
+        return saved
+
+    async def _finish_forgetting(self, thread: str) -> None:
+        async with self.lock:
+            table = await self.conn.execute_fetchall("SELECT 1 FROM sqlite_master WHERE name = 'forgetting'")
+            if not list(table) or not list(await self.conn.execute_fetchall(_LEFT, (thread,))):
+                return
+        forgetting = await asyncio.to_thread(import_module, "questbook.graphs.forgetting.leftovers")
+        [(_, _, file), *_] = await self.conn.execute_fetchall("PRAGMA database_list")
+        try:
+            await forgetting.forget_leftovers(self, Home(Path(file).parent).memory, thread)
+        except (QuestbookError, StoreError) as error:  # the turn itself is saved
+            _log.warning("What was to be forgotten in thread %s is left for its next turn: %s", thread, error)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them.

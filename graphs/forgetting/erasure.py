@@ -12,12 +12,13 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from questbook.graphs.embedded.databases import uncompressed
+from questbook.graphs.embedded.databases import is_unfinished, uncompressed
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 
@@ -43,6 +44,11 @@ _COMPRESSED = {
     "checkpoints": "SELECT type, checkpoint FROM checkpoints WHERE type LIKE '%+%'",
     "writes": "SELECT type, value FROM writes WHERE type LIKE '%+%'",
 }
+_FORGETTING = "CREATE TABLE IF NOT EXISTS forgetting (thread_id TEXT, user TEXT, campaign TEXT, words TEXT)"
+_LEAVE = "INSERT INTO forgetting VALUES (?, ?, ?, ?)"
+_LEFT = "SELECT user, campaign, words FROM forgetting WHERE thread_id = ?"
+_DONE = "DELETE FROM forgetting WHERE thread_id = ? AND words = ?"
+_ERROR = "__error__"  # the channel under which LangGraph saves why a node failed
 _SQLITE = b"SQLite format 3\x00"
 _TEXT_RUNS = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xf4]{8,}")
 _OF_USER = (
@@ -117,6 +123,43 @@ class Erasure:
             ForgettingError: It cannot be cut out of one of them.
         """
         return await self._each(threads, phrase, write=True)
+
+    async def leave_for_runs(
+        self, threads: Iterable[str], owner: tuple[str, str], phrase: Phrase, within: timedelta
+    ) -> list[str]:
+        """Leave a phrase to be forgotten again when the turns end that other programs play on threads.
+
+        Such a run, in Studio for example, has the thread's state in its own memory and writes it again with each step.
+
+        Args:
+            threads: The threads of a campaign.
+            owner: User and campaign.
+            phrase: What was cut out of them. The file holds it until then.
+            within: How long a turn may be without a step; one that has been so for longer was stopped.
+
+        Returns:
+            The threads that are being played.
+        """
+        playing, threads = [], sorted(set(threads))
+        for thread in threads:
+            saved = await self._saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+            if saved is None or not is_unfinished(saved.checkpoint):
+                continue
+            failed = any(channel == _ERROR for _, channel, _ in saved.pending_writes or [])
+            if not failed and datetime.now(UTC) - datetime.fromisoformat(saved.checkpoint["ts"]) < within:
+                playing.append(thread)
+        async with self._saver.lock, self._transaction():
+            connection = self._saver.conn
+            await connection.execute_fetchall(_FORGETTING)
+            await connection.executemany(_DONE, [(thread, phrase.words) for thread in threads])
+            await connection.executemany(_LEAVE, [(thread, *owner, phrase.words) for thread in playing])
+        return playing
+
+    async def left_for(self, thread: str) -> list[tuple[str, str, str]]:
+        """Return what was left to be forgotten when a thread's turn ends: user, campaign and words of each."""
+        async with self._saver.lock, self._explained():
+            rows = await self._saver.conn.execute_fetchall(_LEFT, (thread,))
+            return [(str(user), str(campaign), str(words)) for user, campaign, words in rows]
 
     async def compact(self) -> None:
         """Write the file again and empty its -wal, so that neither holds a byte of what was cut or deleted.

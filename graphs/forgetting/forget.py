@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Literal
 
 from langchain_core.messages import HumanMessage
@@ -43,6 +44,7 @@ from questbook.types import JSON
 _PAGE = 500
 _A_WORD = "zebra"
 _LEAST = 2  # words that count, without which the rest of a record says nothing
+_LONGEST_STEP = timedelta(minutes=5)  # of a turn; models are given two minutes by default
 _FACTS = "facts"
 _LINES = "lines"  # the last label of the namespace whose keys are names that people gave
 _CHANNELS = ("character", "quest", "core", "archived", "summary", "notices", "rolls", "line")
@@ -113,7 +115,7 @@ async def forget(
     removals = [await each.cut_out(phrase, remove) for each in campaigns]
     items, checkpoints = sum(one.items for one in removals), sum(one.checkpoints for one in removals)
     await forgetting.compact(f"“{phrase.words}” was removed from the store ({items} items)", cut=True)
-    return Removal(names, 0, items, checkpoints)
+    return Removal(names, 0, items, checkpoints, [thread for one in removals for thread in one.playing])
 
 
 class Forgetting:
@@ -194,7 +196,7 @@ class Forgetting:
         matches, phrase = await self.find(words), Phrase(words)
         removal = await self.cut_out(phrase, remove)
         await self.compact(f"“{phrase.words}” was removed from the store ({removal.items} items)", cut=True)
-        return matches
+        return matches._replace(playing=removal.playing)
 
     async def cut_out(self, phrase: Phrase, remove: Callable[[JSON], bool]) -> Removal:
         """Take a phrase out of the checkpoints and the store, without writing their files again: see `compact`.
@@ -203,14 +205,16 @@ class Forgetting:
             ForgettingError: It cannot be cut out of a checkpoint, or the checkpoints cannot be read or written.
         """
         threads = await self.threads()  # before the records go that name them
-        checkpoints = await self._erasure.cut(threads, phrase) if self._erasure else 0
+        checkpoints, playing = await self._erasure.cut(threads, phrase) if self._erasure else 0, list[str]()
+        if self._erasure and checkpoints:
+            playing = await self._erasure.leave_for_runs(threads, (self.user, self.campaign), phrase, _LONGEST_STEP)
         items = [item async for item in self._items()]
         drawn = self._drawn_from([item for item in items if _says(item, phrase)], items)
         # First, because without the cited records nothing tells what was drawn from them.
         await self._write([*drawn.replacements, *(PutOp(item.namespace, item.key, None) for item in drawn.items)])
         changes = [writes async for item in self._items() if (writes := self._without(item, phrase, remove))]
         await self._write([write for writes in changes for write in writes])
-        return Removal([self.campaign], 0, len(drawn.items) + len(changes), checkpoints)
+        return Removal([self.campaign], 0, len(drawn.items) + len(changes), checkpoints, playing)
 
     async def forget_campaign(self) -> Removal:
         """Remove everything of the campaign: threads, records, head, lines.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from questbook.types import JSON
@@ -19,6 +20,7 @@ class Matches(NamedTuple):
         items: How many other items of the store hold them, such as the campaign's head: the words are cut out.
         fields: Dotted paths of the fields of the last state that hold them: the words are cut out.
         checkpoints: How many checkpoints and pending writes hold them: the words are cut out.
+        playing: Threads whose turn another program plays meanwhile: what it writes is cut when the turn ends.
     """
 
     words: str
@@ -28,6 +30,7 @@ class Matches(NamedTuple):
     items: int
     fields: list[str]
     checkpoints: int
+    playing: Sequence[str] = ()
 
     def __bool__(self) -> bool:
         """Whether anything holds the words."""
@@ -42,9 +45,11 @@ class Removal(NamedTuple):
         threads: How many threads were deleted, with all their checkpoints.
         items: How many items of the store were removed or had words cut out.
         checkpoints: How many checkpoints and pending writes had words cut out.
+        playing: Threads whose turn another program plays meanwhile: what it writes is cut when the turn ends.
     """
 
     campaigns: list[str]
     threads: int = 0
     items: int = 0
     checkpoints: int = 0
+    playing: Sequence[str] = ()

@@ -126,7 +126,14 @@ async def forget_words(game: Game, words: str, confirm: Confirm, confirm_removal
         if matches.emptied:
             count = _count(len(matches.emptied), "memory", "memories")
             result += f" Removed as a whole: {count}." if remove else f" Kept without the words: {count}."
-    if files := await asyncio.to_thread(files_with, game.home.path, phrase):
+    files = await asyncio.to_thread(files_with, game.home.path, phrase)
+    if done.playing:
+        result += (
+            " A turn is being played elsewhere, such as in Studio, or was stopped just now: it still has these words "
+        )
+        result += "and writes them again. They leave checkpoints.db when it ends."
+        files = [name for name in files if not name.startswith("checkpoints.db")]
+    if files:
         result += f" These words can still be read in {', '.join(files)}: another campaign has them, or they are part "
         result += "of the file's own structure."
     return result
