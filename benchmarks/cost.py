@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import bisect
+import json
 import random
 import sqlite3
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tables import Tables
+from langchain_core.messages import convert_to_openai_messages
+from tables import Asked, Tables
 
 _TAKEN_BACK = 3  # turns
 
@@ -71,6 +74,31 @@ async def measured(model: Tables, play: Play, turn: int, checkpoints: Path, stor
     ms, wall = (time.process_time() - begun) * 1000, (time.perf_counter() - wall) * 1000
     grown = (size_of(checkpoints) - before[0], (size_of(store) if store else 0) - before[1])
     return Turn(ms, wall, *grown, sum(model.spent[calls:]), len(model.spent) - calls)
+
+
+def shared_beginnings(calls: Iterable[Asked]) -> dict[str, float]:
+    """Say, for each kind of call, how much of it is byte for byte the beginning of the one of its kind before it.
+
+    A call is its tools and then its messages, as they are sent to OpenAI.
+
+    Args:
+        calls: Calls, oldest first.
+
+    Returns:
+        The mean share, 0 to 1, by the kind.
+    """
+    before: dict[str, bytes] = {}
+    shares: dict[str, list[float]] = {}
+    for job, tools, messages in calls:
+        sent = json.dumps([tools, convert_to_openai_messages(messages)], ensure_ascii=False).encode()
+        if job in before:
+            last = before[job]
+            same = bisect.bisect_left(
+                range(min(len(sent), len(last))), True, key=lambda n: sent[: n + 1] != last[: n + 1]
+            )
+            shares.setdefault(job, []).append(same / len(sent))
+        before[job] = sent
+    return {job: statistics.fmean(of_job) for job, of_job in shares.items()}
 
 
 class Cost(NamedTuple):

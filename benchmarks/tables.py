@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
@@ -99,6 +100,14 @@ class Tale:
         return words(turn, "summary", REPLY_CHARS)
 
 
+class Asked(NamedTuple):
+    """A call: what it was for, by its first tool, the tools, and the messages."""
+
+    job: str
+    tools: list[Any]
+    messages: list[BaseMessage]
+
+
 class Tables(BaseChatModel):
     """Answers by the tools that are bound: rolls now and then, notes always; without tools it tells on."""
 
@@ -106,6 +115,8 @@ class Tables(BaseChatModel):
     # Out of its repr, which LangChain makes at each call: else a call would cost more the longer the game is.
     tale: Any = Field(default_factory=Tale, repr=False)
     spent: list[int] = Field(default_factory=list, repr=False)
+    asked: deque[Asked] = Field(default_factory=lambda: deque(maxlen=300), repr=False)
+    schemas: list[Any] = Field(default_factory=list, repr=False)
     jobs: list[str] = Field(default_factory=list, repr=False)
     turn: list[int] = Field(default_factory=lambda: [0])
 
@@ -115,14 +126,16 @@ class Tables(BaseChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:  # noqa: ARG002
         """Bind tools: by them it knows its job."""
-        bound = self.model_copy(update={"tools": tuple(tool["function"]["name"] for tool in tools)})
-        bound.spent, bound.jobs, bound.turn = self.spent, self.jobs, self.turn
+        names = tuple(tool["function"]["name"] for tool in tools)
+        bound = self.model_copy(update={"tools": names, "schemas": list(tools)})
+        bound.spent, bound.jobs, bound.turn, bound.asked = self.spent, self.jobs, self.turn, self.asked
         return bound
 
     def _answer(self, messages: list[BaseMessage]) -> AIMessage:
         turn = self.turn[0]
         self.spent.append(count_tokens_approximately(messages))
         self.jobs.append(self.tools[0] if self.tools else "")
+        self.asked.append(Asked(self.jobs[-1], self.schemas, messages))
         made: list[tuple[str, dict[str, Any]]] = []
         if "CharacterNotebook" in self.tools:
             page = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "grew up on the docks"}
@@ -149,13 +162,15 @@ class Tables(BaseChatModel):
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:  # noqa: ARG002
         return ChatResult(generations=[ChatGeneration(message=self._answer(messages))])
 
-    def _stream(
-        self,
-        messages: Any,
-        stop: Any = None,  # noqa: ARG002
-        run_manager: Any = None,
-        **kwargs: Any,  # noqa: ARG002
-    ) -> Iterator[ChatGenerationChunk]:
+    def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:  # noqa: ARG002
+        yield from self._chunks(messages)
+
+    async def _astream(self, messages: Any, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:  # noqa: ARG002
+        # In the event loop, as a provider's client streams: a thread for each piece would be measured as the turn's.
+        for chunk in self._chunks(messages):
+            yield chunk
+
+    def _chunks(self, messages: list[BaseMessage]) -> Iterator[ChatGenerationChunk]:
         answer = self._answer(messages)
         texts = [answer.text[start : start + 40] for start in range(0, len(answer.text), 40)]
         chunks = [AIMessageChunk(text) for text in texts]
@@ -163,7 +178,4 @@ class Tables(BaseChatModel):
             piece = tool_call_chunk(name=made["name"], args=json.dumps(made["args"]), id=made["id"], index=index)
             chunks.append(AIMessageChunk("", tool_call_chunks=[piece]))
         for message in chunks:
-            chunk = ChatGenerationChunk(message=message)
-            if run_manager:
-                run_manager.on_llm_new_token(message.text, chunk=chunk)
-            yield chunk
+            yield ChatGenerationChunk(message=message)

@@ -13,9 +13,11 @@ comes. All are answered by one model of tables: replies of 600 characters to mes
 Time is the process's CPU time (all threads), which other work on the machine hardly changes: the median turn of a
 window. Bytes are what the database has grown by, and tokens what all prompts of the turn came to (four characters each,
 `count_tokens_approximately`), both the mean of the window, so that what happens every tenth turn counts. Windows end at
-turn 100 and at the last turn. With `--forks`, ours is taken back three turns so many times, at random turns, and goes
-on from there. Most others send the whole history, so that their cost goes up with every turn, and the whole run's with
-its square: they are run for fewer turns. Each figure is one line `name: value unit`.
+turn 100 and at the last turn. The beginning that a call shares is the part of it, tools and messages as OpenAI gets
+them, that is byte for byte the beginning of the call of the same kind before it: the mean of the last calls. With
+`--forks`, ours is taken back three turns so many times, at random turns, and goes on from there. Most others send the
+whole history, so that their cost goes up with every turn, and the whole run's with its square: they are run for fewer
+turns. Each figure is one line `name: value unit`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
 warnings.filterwarnings("ignore", category=DeprecationWarning)
 
-from cost import CITED, Turn, cost, run, size_of  # noqa: E402
+from cost import CITED, Turn, cost, run, shared_beginnings, size_of  # noqa: E402
 from peers import PEERS, peer  # noqa: E402
 from tables import DICE_EVERY, Tables  # noqa: E402
 
@@ -68,6 +70,10 @@ async def ours(model: Tables, turns: int, home: Path, forks: int) -> list[Turn]:
     print(f"# ours: the quest's page has {len(saved.quest.render()):,} characters of {saved.quest.LIMIT:,}", end="")
     print(f"; notices: {noted}" if noted else "")
     print(f"# ours: model calls a turn over the whole game: {told}")
+    for job, share in shared_beginnings(model.asked).items():
+        if job in ("roll_dice", "StateNotebook"):
+            call = "narrator" if job == "roll_dice" else "noting"
+            print(f"turn_cost_ours_{call}_call_shared_beginning: {100 * share:.1f} %")
     return measured
 
 

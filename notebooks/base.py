@@ -122,6 +122,10 @@ class Notebook(BaseModel):
     PLACE: ClassVar[PromptPlace | Literal[""]] = ""
     """Where the page is in the prompt; empty: see `place`."""
 
+    CHANGING: ClassVar[tuple[str, ...]] = ()
+    """Fields that change most often, by their names in JSON: they come last in the prompt, in this order. Providers
+    charge less for the beginning that two prompts share."""
+
     TOOL: ClassVar[str] = "Note what changed. Send only the fields to change, as totals; null deletes an entry."
     """Instructions for the tool that patches this page. What the page is for is said by the class's docstring."""
 
@@ -250,8 +254,13 @@ class Notebook(BaseModel):
         return Change(self, [])
 
     def render(self) -> str:
-        """Render the whole page for a prompt: one line per field, `field: JSON value`, without empty fields."""
-        return render_fields(self._filled_fields(frozenset()))
+        """Render the whole page for a prompt: one line per field, `field: JSON value`, without empty fields.
+
+        The fields of `CHANGING` come last.
+        """
+        fields = self._filled_fields(frozenset())
+        order = [name for name in fields if name not in self.CHANGING] + [n for n in self.CHANGING if n in fields]
+        return render_fields({name: fields[name] for name in order})
 
     @property
     def fullness(self) -> str:
@@ -327,6 +336,8 @@ def _check_declaration(page: type[Notebook]) -> None:
     fields = empty.as_json()
     if wrong := [field for field in page.REQUIRED if field not in fields]:
         raise DeclarationError(f"{name}.REQUIRED: there is no field {wrong[0]!r}; there are {', '.join(fields)}.")
+    if wrong := [field for field in page.CHANGING if field not in fields]:
+        raise DeclarationError(f"{name}.CHANGING: there is no field {wrong[0]!r}; there are {', '.join(fields)}.")
     if once == page.UPDATE and not page.REQUIRED:
         raise DeclarationError(f"{name} is filled once: name in REQUIRED the fields that the interview asks for.")
 

@@ -82,6 +82,7 @@ class StateNotebook(Notebook):
     UPDATE: ClassVar[Update] = every_turn
     LIMIT: ClassVar[int] = 6000
     SECRET: ClassVar[frozenset[str]] = frozenset({"secrets"})
+    CHANGING: ClassVar[tuple[str, ...]] = ("facts", "objective", "condition", "gold", "clock", "location", "scene")
 
     scene: str = Field(default="", description="What is happening right now, in a sentence or two.")
     location: str = Field(default="", description="Where the character is.")

@@ -250,3 +250,18 @@ def test_the_limit_holds_unless_several_writers_share_the_page():
         ShortNotebook().apply({"text": "x" * 40})
     over = ShortNotebook().apply({"text": "x" * 40}, bounded=False).page
     assert over.apply({"text": "x" * 30}).page.text == "x" * 30, "one that is over it may be shortened"
+
+
+def test_fields_that_change_often_come_last_in_the_order_declared():
+    class OrderedNotebook(Notebook):
+        CHANGING = ("mood", "weather")
+
+        weather: str = ""
+        name: str = ""
+        mood: str = ""
+
+    page = OrderedNotebook(weather="rain", name="Ann", mood="calm")
+    assert page.render().splitlines() == ['name: "Ann"', 'mood: "calm"', 'weather: "rain"']
+    OrderedNotebook.CHANGING = ("moods",)
+    with pytest.raises(DeclarationError, match=r"OrderedNotebook.CHANGING: there is no field 'moods'"):
+        check_declarations([OrderedNotebook])

@@ -14,7 +14,7 @@ def test_a_value_cannot_close_its_section_or_pose_as_another_field():
     text = page.render()
     assert "<" not in text
     assert ">" not in text
-    assert [line.split(":")[0] for line in text.splitlines()] == ["scene", "gold", "clock", "facts"]
+    assert [line.split(":")[0] for line in text.splitlines()] == ["facts", "gold", "clock", "scene"]
     assert parse_fields(text)["gold"] == 0
 
 
@@ -33,8 +33,8 @@ def test_empty_fields_cost_nothing():
     page = StateNotebook().apply({"people": {"Goran": {"role": ""}}, "condition": {"conditions": {"prone": ""}}}).page
     assert page.render().splitlines() == [
         'people: {"Goran": {"alive": true}}',
-        "gold: 0",
         'condition: {"conditions": {"prone": ""}}',
+        "gold: 0",
         'clock: {"day": 1}',
     ]
     assert render_fields({"a": 0, "b": False}) == "a: 0\nb: false"

@@ -1,11 +1,20 @@
 """The prompt of a turn: what is stable comes first, the conversation only grows, a player's words are no section."""
 
+import sys
 from itertools import pairwise, takewhile
+from pathlib import Path
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.utils import convert_to_openai_messages
 from scripted import call, say, sections_of, words_of
 
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+from cost import shared_beginnings
+from tables import Tables
+from turn_cost import ours
+
+import questbook.graphs.models.chat_models as chat_models
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.offline.prompt import Prompt as Read
 from questbook.graphs.turn.prompt import Section, stack
@@ -37,6 +46,17 @@ async def test_between_foldings_the_prompt_only_grows_up_to_the_newest_message(g
     pairs = zip(text_of(prompts[-2]), text_of(prompts[-1]), strict=False)
     share = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)) / len(text_of(prompts[-1]))
     assert share > 0.7
+
+
+async def test_most_of_each_call_is_the_beginning_of_the_one_before(tmp_path):
+    model = Tables()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chat_models, "load_chat_model", lambda *_, **__: model)
+        await ours(model, 30, tmp_path / "home", 0)
+    shares = shared_beginnings(model.asked)
+    assert model.jobs.count("") > 0, "turns were folded meanwhile"
+    assert shares["roll_dice"] >= 0.7
+    assert shares["StateNotebook"] >= 0.7
 
 
 async def test_after_a_roll_the_whole_question_is_the_beginning_of_the_next(game):
