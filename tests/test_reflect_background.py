@@ -107,7 +107,7 @@ async def test_what_the_background_has_to_say_is_told_by_the_next_turn_and_once(
     await run()
     assert notices(game) == ""
     await tell(game, "I wait.")
-    assert notices(game).count("question: The reflection was not finished; nothing is lost") == 1
+    assert notices(game).count("The reflection was not finished; nothing is lost") == 1
     assert len(client.made) == 2, "it is taken up again"
     game.model.queue("conclude", lambda m: say("", call("Reflection", insights=[{"text": "Thin air.", "cites": [99]}])))
     await run()

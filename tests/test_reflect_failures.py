@@ -17,7 +17,7 @@ from scripted import call, malformed, say
         [("question", say("Let me think about all of this in my own words. " * 9))],
         [("question", malformed("Questions", '{"questions": ['))],
         [("question", ask()), ("conclude", ConnectionError("503"))],
-        [("question", ask()), ("conclude", say('Sure! {"insights": [{"text": "Goran is a king."}]}'))],
+        [("question", ask()), ("conclude", say("Sure! {insights}: Goran is a king."))],
         [("question", ask()), ("conclude", malformed("Reflection", "{"))],
     ],
     ids=["asking fails", "asking is prose", "asking is cut", "concluding fails", "concluding is prose", "cut"],
