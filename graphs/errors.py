@@ -5,6 +5,7 @@ QuestbookError
 ├── InputError           the player's message cannot be played
 ├── ModelError           the chat model refused, failed, or said nothing
 │   └── FatalModelError  and will do so again
+│       └── PromptTooLongError  as long as the prompt is longer than the model's window
 ├── UnreadableError      a saved campaign cannot be read
 ├── HistoryError         there is no such turn, branch or line
 ├── ForgettingError      something could not be forgotten, or not everywhere
@@ -59,3 +60,7 @@ class FatalModelError(ModelError, RuntimeError):
     """The same request would fail again: a wrong key, an unknown model, a request that the provider rejects."""
 
     fatal = True
+
+
+class PromptTooLongError(FatalModelError):
+    """The prompt is longer than the model's window; the message names the settings that make it shorter."""

@@ -16,7 +16,7 @@ from questbook.graphs.agent import prompts
 from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.agent.tools import tools_of
-from questbook.graphs.errors import QuestbookError
+from questbook.graphs.errors import PromptTooLongError, QuestbookError
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.exchanges import Recall, recall_exchanges, recall_or_notice, with_recalled
 from questbook.graphs.turn.interview import interview
@@ -70,7 +70,7 @@ async def fill(state: AgentState, runtime: Runtime[Context]) -> JSON:
         now = state.model_copy(update={channel: page, "messages": [*state.messages, *messages]})
         return prompts.interview_prompt(now, runtime.context, mode, page)
 
-    page, messages, notices = await interview(
+    page, messages, notices, window = await interview(
         state,
         before,
         runtime,
@@ -80,7 +80,7 @@ async def fill(state: AgentState, runtime: Runtime[Context]) -> JSON:
         question=prompts.QUESTION,
         private=is_private(state),
     )
-    update: JSON = {"messages": messages, "notices": notices, channel: page.patch_from(before)}
+    update: JSON = {"messages": messages, "notices": notices, channel: page.patch_from(before)} | window
     if page.complete:
         messages[-1] = messages[-1].model_copy(update={"content": prompts.COMPLETE})
         update["mode"] = state.AGENT.mode(state.model_copy(update={channel: page})).name
@@ -102,20 +102,22 @@ async def respond(state: AgentState, runtime: Runtime[Context]) -> JSON:
     mode = state.AGENT.named(state.mode)
     prompt, rounds = prompts.reply_prompt(state, runtime.context, mode), runtime.context.max_tool_rounds
     tools = tools_of(state.AGENT, private=is_private(state))
-    message, _, notices = await reply(state, runtime, prompt, node=mode.name, tools=tools, most_rounds=rounds)
-    return {"messages": [message], "notices": notices}
+    update, _ = await reply(state, runtime, prompt, node=mode.name, tools=tools, most_rounds=rounds)
+    return update
 
 
-async def update_pages(state: AgentState, runtime: Runtime[Context]) -> JSON:
+async def update_pages(state: AgentState, runtime: Runtime[Context], most: int | None = None) -> JSON:
     """Ask the model, once for all pages that are due, for patches of them; no call means no change.
 
     What fits of a patch is noted; for the rest the model is asked twice more. If some still does not fit, or the model
-    fails, a notice says so, and the next turn's update covers this turn too. The model does not see private turns.
+    fails, a notice says so, and the next turn's update covers this turn too. The model does not see private turns. It
+    sees the oldest turns that fit in `most` tokens; None: as many as the buffer has.
     """
     due = due_pages(state)
     first = min(state.noted.get(name, 0) for name in due) + 1
     public = public_turns(state.transcript(first, state.turn))
-    turns = oldest_within(public, runtime.context.buffer_tokens)
+    budget = state.fitting(runtime.context.buffer_tokens, runtime.context.model) if most is None else most
+    turns = oldest_within(public, budget)
     last = state.turn if len(turns) == len(public) else turns[-1]["turn"]  # private turns need no notes
     due = [name for name in due if state.noted.get(name, 0) < last]
     if not turns:
@@ -126,6 +128,8 @@ async def update_pages(state: AgentState, runtime: Runtime[Context]) -> JSON:
     except GaveWay:  # the person's next message is here
         return {}
     except QuestbookError as error:
+        if isinstance(error, PromptTooLongError) and len(turns) > 1:
+            return await update_pages(state, runtime, 0)
         _log.warning("Turn %d was not noted: %s", state.turn, error)
         text = f"The pages ({', '.join(due)}) were not updated; the next turn will catch up. {error}"
         return {"notices": [notice(state.turn, "update_pages", text)]}

@@ -68,8 +68,8 @@ async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     state = await exchanges.with_recalled(state, runtime, memories_for)
     prompt, rounds = await prompt_for(state, runtime), runtime.context.max_tool_rounds
     tools = tools_for(state)
-    message, _, notices = await reply(state, runtime, prompt, node="respond", tools=tools, most_rounds=rounds)
-    return {"messages": [message], "notices": notices}
+    update, _ = await reply(state, runtime, prompt, node="respond", tools=tools, most_rounds=rounds)
+    return update
 
 
 async def prompt_for(state: CompanionState, runtime: Runtime[Context]) -> Prompt:

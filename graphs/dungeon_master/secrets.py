@@ -67,6 +67,8 @@ def add_secrets(before: DungeonState, after: DungeonState, update: JSON) -> JSON
         return update
     patch = after.quest.apply(update.get("quest", {})).page.patch_from(before.quest)
     entry = update["noted"][str(before.turn)]
-    span = {"from": before.turn, "through": before.turn} | {k: v for k, v in entry["noted"].items() if k != "patch"}
+    span = {"from": before.turn, "through": before.turn} | {
+        k: v for k, v in entry.get("noted", {}).items() if k != "patch"
+    }
     noted = update["noted"] | {str(before.turn): entry | {"noted": span | {"patch": patch}}}
     return {"facts": after.facts, **update, "quest": patch, "noted": noted, "new_secrets": []}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from questbook.graphs.errors import FatalModelError, ModelError
+from questbook.graphs.errors import FatalModelError, ModelError, PromptTooLongError
 
 KEY_VARIABLES = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -54,6 +54,14 @@ _BY_NAME = {
     "InternalServerError": 500,
     "ServiceUnavailable": 503,
 }
+# LangChain has a class for it, which few packages raise yet; the others say it in their own words.
+_TOO_LONG = re.compile(
+    r"context[_ ](?:length|window|size)[_ ]?exceeded|exceed_context_size|maximum (?:context|model) length"
+    r"|prompt is too long|input is too long|exceeds?\b.{0,40}\bcontext (?:length|window|size|limit)"
+    r"|too large for model with|input token count.{0,40}exceeds|too many tokens"
+    r"|reduce the length of the (?:messages|prompt)|greater than the context length",
+    re.IGNORECASE,
+)
 _TIMED_OUT = re.compile(r"Timeout|DeadlineExceeded")
 _CUT = re.compile(r"RemoteProtocolError|ReadError|WriteError|IncompleteRead|ConnectionReset|BrokenPipe|PayloadError")
 _UNREACHABLE = re.compile(
@@ -118,6 +126,11 @@ def explain(error: BaseException, model: str) -> ModelError:
     chain = list(_causes(error))
     names = " ".join(kind.__name__ for link in chain for kind in type(link).__mro__)
     status = _status(chain)
+    if "ContextOverflowError" in names or (status in (None, 400, 413, 422, 500) and _too_long(chain)):
+        what = f"takes no prompt as long as this one ({_quote(error)})"
+        return PromptTooLongError(
+            one_line(f"{model[:80]} {what}. Set QUESTBOOK_BUFFER_TOKENS lower, or take a model with a longer window")
+        )
     if status is not None:
         message, fatal = _explain_status(status, error, model)
     elif "ConnectTimeout" not in names and _TIMED_OUT.search(names):
@@ -164,6 +177,10 @@ def _explain_status(status: int, error: BaseException, model: str) -> tuple[str,
     if status >= 500:
         return f"has trouble of its own (HTTP {status}): {quote}. Try again later", fatal
     return f"rejected the request (HTTP {status}): {quote}", fatal
+
+
+def _too_long(chain: list[BaseException]) -> bool:
+    return any(_TOO_LONG.search(f"{link} {getattr(link, 'code', '')} {getattr(link, 'body', '')}") for link in chain)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

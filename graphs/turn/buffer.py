@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
@@ -29,6 +31,7 @@ from questbook.memory.buffer.policies import (
     Unbounded,
 )
 from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer, clip_summary
+from questbook.memory.buffer.turns import latest_messages
 from questbook.types import JSON
 
 _log = logging.getLogger(__name__)
@@ -87,14 +90,22 @@ def policy_of(settings: Settings, instructions: str = "") -> BufferPolicy:
 
 def conversation(state: TurnState, settings: Settings) -> list[AnyMessage]:
     """Return the turns that are in the prompt word for word, as the buffer policy says."""
-    policy = state.BUFFER or policy_of(settings)
-    return policy.select(Buffer(state.messages, state.turn, state.summarised_through))
+    selected = _policy(state, settings).select(Buffer(state.messages, state.turn, state.summarised_through))
+    most = state.fitting(sys.maxsize, settings.model)
+    return selected if most == sys.maxsize else latest_messages(selected, most)
 
 
 def eviction(state: TurnState, settings: Settings) -> Eviction:
     """Return what is to be done about the buffer once the last turn is answered; falsy if nothing is."""
-    policy = state.BUFFER or policy_of(settings)
+    policy = _policy(state, settings)
     return policy.evict(Buffer(state.messages, state.turn, state.summarised_through, state.may_leave))
+
+
+def _policy(state: TurnState, settings: Settings, instructions: str = "") -> BufferPolicy:
+    policy = state.BUFFER or policy_of(settings, instructions)
+    if isinstance(policy, TokenBudget):
+        return replace(policy, tokens=state.fitting(policy.tokens, settings.model))
+    return policy
 
 
 def condense(instructions: str) -> Callable[[TurnState, Runtime[Any]], Awaitable[JSON]]:
@@ -112,7 +123,7 @@ def condense(instructions: str) -> Callable[[TurnState, Runtime[Any]], Awaitable
         settings: Settings = runtime.context
         folded, dropped = eviction(state, settings)
         update: JSON = {"messages": [RemoveMessage(m.id) for _, turn in dropped for m in turn if m.id]}
-        summarizer = (state.BUFFER or policy_of(settings, instructions)).summarizer
+        summarizer = _policy(state, settings, instructions).summarizer
         if folded and summarizer:
             first, last = folded[0][0], folded[-1][0]
             if turns := public_turns(state.transcript(first, last)):

@@ -175,7 +175,7 @@ async def recall_exchanges(
             timeline=state.timeline,
             before=before,
             limit=options.most,
-            budget=options.tokens,
+            budget=state.fitting(options.tokens, context.model),
             cost=lambda match: count_tokens_approximately([exchange_line(memory_of(match))]),
             weights=options.weights,
             present=await present_of(state, runtime, now),

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
 
-from questbook.graphs.models.answer import ask
-from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.disclosure import guard_notices, guard_of
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import calls_of, edit_pages, refuse_edits, take_out
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, notice
+from questbook.graphs.turn.window import ask_fitted
 from questbook.notebooks import Notebook
 from questbook.types import JSON
 
@@ -35,12 +34,14 @@ class InterviewTurn(NamedTuple, Generic[PageT]):
         page: The page after it.
         messages: What was said and noted, without calls that failed; what was said to the person comes last, unless the
             page is complete.
-        notices: Notes that were refused, for people.
+        notices: What people should know: notes that were refused, a reply that was cut.
+        window: The channel `window`, if it changes.
     """
 
     page: PageT
     messages: list[AnyMessage]
     notices: list[JSON]
+    window: JSON
 
 
 class Done(NamedTuple, Generic[PageT]):
@@ -89,22 +90,15 @@ async def interview(
     settings = runtime.context
     tools = [page.tool(), *([done.tool] if done else [])]
     done_name = done.tool["function"]["name"] if done else ""
-    model = bind_tools(await chat_model(settings), tools, settings)
     messages, notices = list[AnyMessage](), list[JSON]()
-    spoke, missing, problems = False, page.missing, list[str]()
+    spoke, missing, problems, window = False, page.missing, list[str](), dict[str, Any]()
     for _ in range(_ROUNDS):
         prompt = make_prompt(page, messages)
-        runtime.stream_writer(prompt.report(node, turn))
         guard = guard_of(state, prompt, settings)
-        reply = await ask(
-            model,
-            prompt.messages,
-            model_name=settings.model,
-            tools=tools,
-            tags=[TAG_NOSTREAM] if spoke or page.complete else [],
-            timeout=settings.model_timeout,
-            guard=guard,
-        )
+        tags = [TAG_NOSTREAM] if spoke or page.complete else []
+        fitted = await ask_fitted(runtime, prompt, node=node, turn=turn, guard=guard, tools=tools, tags=tags)
+        reply, window = fitted.message, fitted.window or window
+        notices += fitted.notices
         notices += guard_notices(guard, settings, turn, node)
         if spoke or page.complete:  # this round only mends a note: the person has had an answer, or gets another one
             reply = reply.model_copy(update={"content": ""})
@@ -134,7 +128,7 @@ async def interview(
     if spoke and not page.complete:  # a note may have been mended behind the words that the turn ends with
         words = next(i for i, message in enumerate(messages) if message.type == "ai" and message.text.strip())
         messages.append(messages.pop(words))
-    return InterviewTurn(page, _without_failures(messages), notices)
+    return InterviewTurn(page, _without_failures(messages), notices, {"window": window} if window else {})
 
 
 def _without_failures(messages: list[AnyMessage]) -> list[AnyMessage]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import ModelError
-from questbook.graphs.models.answer import ask
-from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.disclosure import guard_notices, guard_of
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.state import TurnState
+from questbook.graphs.turn.window import ask_fitted
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks import Notebook, NotebookError, PatchError, apply_fitting
 from questbook.types import JSON
@@ -72,17 +71,15 @@ class PageEdits(NamedTuple, Generic[PageT]):
 
 
 class Reply(NamedTuple):
-    """What a node that answers adds to the state.
+    """A reply, or calls of tools.
 
     Attributes:
-        message: The reply, or calls of tools.
+        update: The channels to write: the message, what a person should know of it, and the model's window.
         silent: Calls of the silent tools, which are in no message.
-        notices: What a person should know of it.
     """
 
-    message: AIMessage
+    update: JSON
     silent: list[Call]
-    notices: list[JSON]
 
 
 async def reply(
@@ -112,24 +109,26 @@ async def reply(
             without input to retry the turn.
     """
     context = runtime.context
-    runtime.stream_writer(prompt.report(node, state.turn))
-    model = bind_tools(await chat_model(context), tools, context)
-    messages, said = prompt.messages, list[Call]()
-    name, timeout = context.model, context.model_timeout
+    more, said = list[BaseMessage](), list[Call]()
+    update: JSON = {"notices": []}
     for _ in range(2):
         guard = guard_of(state, prompt, context, silent)
-        whole = await ask(model, messages, model_name=name, tools=tools, timeout=timeout, guard=guard)
+        whole, window, notices = await ask_fitted(
+            runtime, prompt, node=node, turn=state.turn, guard=guard, tools=tools, more=more
+        )
+        update = update | ({"window": window} if window else {}) | {"notices": [*update["notices"], *notices]}
         message, calls = take_out(whole, lambda call: call.name in silent)
         said += calls
         if not calls or message.text.strip() or calls_of(message):
             break
-        messages = [*messages, whole, *(answer(call, "Kept. Now answer, in words.") for call in calls)]
+        more = [whole, *(answer(call, "Kept. Now answer, in words.") for call in calls)]
     spent = tool_rounds(state) >= most_rounds
     if not message.text.strip() and (spent or not calls_of(message)):
         raise ModelError(f"{context.model} keeps calling tools and tells nothing. Try the turn again.")
     if calls_of(message) and spent:
         message = AIMessage(message.text, id=message.id)  # it said something: the calls beyond the limit are dropped
-    return Reply(message, said, guard_notices(guard, context, state.turn, node))
+    notices = [*update["notices"], *guard_notices(guard, context, state.turn, node)]
+    return Reply(update | {"messages": [message], "notices": notices}, said)
 
 
 def take_out(message: AIMessage, wanted: Callable[[Call], bool]) -> tuple[AIMessage, list[Call]]:

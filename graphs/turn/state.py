@@ -120,6 +120,8 @@ class TurnState(BaseModel):
         campaign: User and campaign that the thread belongs to; empty before its first turn.
         machine: Name of the machine that the thread belongs to; empty before its first turn.
         line: Name of the line of play, as a person names it with `/branch`; it goes with the checkpoint.
+        window: Tokens of conversation, and of memories, that fit in the model's window, if a prompt was too long for
+            it: {"model", "tokens"}.
     """
 
     PAGES: ClassVar[dict[str, type[Notebook]]] = {}
@@ -143,6 +145,7 @@ class TurnState(BaseModel):
     campaign: Annotated[list[str], Last] = Field(default_factory=list)
     machine: str = ""
     line: Annotated[str, Last(str, "main")] = "main"
+    window: Annotated[JSON, Last] = Field(default_factory=dict)
 
     _refusals = PrivateAttr(default_factory=list[Refusal])
 
@@ -167,6 +170,11 @@ class TurnState(BaseModel):
     def may_leave(self) -> int:
         """Last turn that nothing has to be done about, so that it may leave the buffer."""
         return self.remembered_through
+
+    def fitting(self, tokens: int, model: str) -> int:
+        """Return so many tokens, or fewer where the model's window was too small."""
+        most = self.window.get("tokens")
+        return min(tokens, most) if self.window.get("model") == model and isinstance(most, int) else tokens
 
     def carried(self) -> JSON:
         """Return what a new thread takes over, as JSON: pages and the channels of `CARRIED`."""

@@ -39,7 +39,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         now = {"character": page, "messages": [*state.messages, *messages]}
         return prompts.interview_prompt(state.model_copy(update=now), runtime.context)
 
-    page, messages, notices = await interview(
+    page, messages, notices, window = await interview(
         state,
         state.character,
         runtime,
@@ -51,7 +51,7 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
         done=Done(begin_tool(), complete),
     )
     # An empty patch of the quest: state holds JSON from the first turn on.
-    update: JSON = {**opened, "messages": messages, "notices": [*opened["notices"], *notices], "quest": {}}
+    update: JSON = {**opened, "messages": messages, "notices": [*opened["notices"], *notices], "quest": {}, **window}
     if said := page.patch_from(state.character):
         update["noted"] = state.noted | {str(opened["turn"]): {"sheet": said}}
     if not page.complete:

@@ -81,7 +81,8 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
     # As of now, not as of the buffer's beginning; but the current turn has no place yet, and a record under its number
     # may be of a future that was taken back.
     written = as_of(state.timeline, min(state.turn - 1, state.remembered_through))
-    player, share = player_namespace(context.user, "facts"), context.recall_tokens // _SHARE
+    tokens = state.fitting(context.recall_tokens, context.model)
+    player, share = player_namespace(context.user, "facts"), tokens // _SHARE
     secrets = await buffered_secrets(store, facts, written, before, to_memory, share)
     always = [*await player_wishes(store, player, to_memory, share), *secrets]
     shown = {memory["key"] for memory in always}
@@ -98,7 +99,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
         timeline=state.timeline,
         before=before,
         limit=_MOST,
-        budget=context.recall_tokens - sum(map(_cost, always)),
+        budget=tokens - sum(map(_cost, always)),
         cost=lambda record: _cost(to_memory(record)),
         weights=context.weights,
         present=present,

@@ -25,7 +25,7 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     """
     state = await with_recalled(state, runtime, memories_for)
     private = is_private(state)
-    message, handed_over, notices = await reply(
+    update, handed_over = await reply(
         state,
         runtime,
         quest_prompt(state, runtime.context),
@@ -37,5 +37,5 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     secrets = [] if private else read_secrets(call.args for call in handed_over[:MOST_CALLS])
     if len(secrets) < len(handed_over) and not private:
         text = "The dungeon master meant to keep something in mind that could not be read."
-        notices.append(notice(state.turn, "run_quest", text))
-    return {"messages": [message], "notices": notices, "new_secrets": [*state.new_secrets, *secrets]}
+        update["notices"].append(notice(state.turn, "run_quest", text))
+    return update | {"new_secrets": [*state.new_secrets, *secrets]}

@@ -14,7 +14,7 @@ from questbook.graphs.dungeon_master.nodes.recall import memories_for
 from questbook.graphs.dungeon_master.prompts import update_prompt
 from questbook.graphs.dungeon_master.secrets import add_secrets, with_secrets
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.errors import QuestbookError
+from questbook.graphs.errors import PromptTooLongError, QuestbookError
 from questbook.graphs.turn.exchanges import with_recalled
 from questbook.graphs.turn.notes import oldest_within, take_notes
 from questbook.graphs.turn.turn import notice, public_turns
@@ -40,11 +40,13 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     return add_secrets(state, with_new, await _note(with_new, runtime))
 
 
-async def _note(state: DungeonState, runtime: Runtime[Context]) -> JSON:
+async def _note(state: DungeonState, runtime: Runtime[Context], most: int | None = None) -> JSON:
+    """Take the notes of the oldest turns that fit in `most` tokens; None: as many as the buffer has."""
     if not state.quest.UPDATE.due(state.turn, state.noted_through):
         return _noted(state, state.quest, {})
     due = public_turns(state.transcript(state.noted_through + 1, state.turn))
-    turns = oldest_within(due, runtime.context.buffer_tokens)
+    budget = state.fitting(runtime.context.buffer_tokens, runtime.context.model) if most is None else most
+    turns = oldest_within(due, budget)
     if not turns:
         return {"noted_through": state.turn} | _noted(state, state.quest, {})
     known = await _known(state, runtime, turns)
@@ -55,6 +57,8 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     except GaveWay:
         return {"notices": notices} | _noted(state, state.quest, {})
     except QuestbookError as error:  # a model's or a provider's, in plain words
+        if isinstance(error, PromptTooLongError) and len(turns) > 1:
+            return await _note(state, runtime, 0)
         _log.warning("Turn %d was not noted: %s", state.turn, error)
         text = f"The quest notes were not updated; the next turn will catch up. {error}"
         return {"notices": [*notices, _notice(state, text)]} | _noted(state, state.quest, {})

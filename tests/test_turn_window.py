@@ -1,0 +1,272 @@
+"""A model's window that is too small for a prompt: the prompt gets shorter, and the thread goes on."""
+
+from __future__ import annotations
+
+import httpx
+import openai
+import pytest
+from companion_thread import Companion
+from conftest import Game
+from desk import Desk, TicketNotebook
+from fake_openai import KEY, FakeOpenAI, status
+from fake_openai import say as answer
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from scripted import ScriptedModel, call, say
+
+from questbook.graphs.errors import FatalModelError, ModelError, PromptTooLongError
+from questbook.graphs.models.providers import explain
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.prompt import Prompt, Section
+from questbook.graphs.turn.window import shortened
+
+REQUEST = httpx.Request("POST", "http://127.0.0.1/v1")
+WORDINGS = [
+    (400, "This model's maximum context length is 4096 tokens. However, your messages resulted in 6200 tokens."),
+    (400, "prompt is too long: 210000 tokens > 200000 maximum"),
+    (400, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+    (500, "the input length exceeds the context length"),
+    (400, "request (36146 tokens) exceeds the available context size (32768 tokens), try increasing it"),
+    (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096."),
+    (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
+    (400, "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length"),
+    (400, "Input is too long for requested model."),
+    (400, "Trying to keep the first 5000 tokens when context the overflows: greater than the context length"),
+    (None, "Requested tokens (5000) exceed context window of 2048"),
+]
+
+
+class ProviderError(Exception):
+    def __init__(self, status_code, text):
+        super().__init__(text)
+        if status_code:
+            self.status_code = status_code
+
+
+def refuse_beyond(model, most):
+    """Let a scripted model refuse prompts of more than so many tokens; return the list of refusals."""
+    kind, refused = type(model), []
+
+    class Narrow(kind):
+        def _answer(self, messages):
+            if (tokens := count_tokens_approximately(messages)) > most:
+                refused.append((getattr(self, "job", ""), tokens))
+                raise ContextOverflowError("too long")
+            return super()._answer(messages)
+
+    model.__class__ = Narrow
+    return refused
+
+
+def narrow_game(game, spare):
+    """Let a game's model take what its prompt has now and so many tokens more."""
+    most = count_tokens_approximately(game.model.asked("quest")[-1]) + spare
+    return refuse_beyond(game.model, most), most
+
+
+async def walk(game, miles):
+    start = game.values["turn"]
+    for mile in range(start, start + miles):
+        game.model.queue("quest", say(f"Mile {mile}: the mill of Hollin is behind you. " + "The road goes on. " * 20))
+        await game.play(f"I walk mile {mile}.")
+
+
+@pytest.mark.parametrize(("status_code", "text"), WORDINGS)
+def test_providers_say_it_in_many_ways(status_code, text):
+    error = explain(ProviderError(status_code, text), "x:y")
+    assert type(error) is PromptTooLongError
+    assert isinstance(error, FatalModelError)
+    assert "QUESTBOOK_BUFFER_TOKENS" in str(error)
+
+
+def test_langchains_class_and_openais_code_are_known():
+    body = {"message": "Too long.", "code": "context_length_exceeded"}
+    error = openai.BadRequestError("Too long.", response=httpx.Response(400, request=REQUEST), body=body)
+    for each in (ContextOverflowError("x"), error):
+        assert isinstance(explain(each, "x:y"), PromptTooLongError)
+
+
+@pytest.mark.parametrize(
+    ("status_code", "text"),
+    [
+        (400, "Unsupported parameter: temperature"),
+        (429, "Too many tokens per minute"),
+        (401, "context length exceeded"),
+    ],
+)
+def test_other_refusals_are_what_they_were(status_code, text):
+    assert not isinstance(explain(ProviderError(status_code, text), "x:y"), PromptTooLongError)
+
+
+async def test_the_dungeon_master_goes_on_and_is_not_refused_again_each_turn(game):
+    await game.begin()
+    await walk(game, 1)
+    refused, most = narrow_game(game, 300)
+    before = len(game.model.asked("quest"))
+    await walk(game, 12)
+    assert game.values["turn"] == 14
+    assert game.values["noted_through"] == 14, "notes fit, too"
+    assert [job for job, _ in refused if job == "quest"], "the test is about a window that is too small"
+    assert len(refused) <= 4
+    assert len(game.model.asked("quest")) - before == 12
+    assert all(count_tokens_approximately(prompt) <= most for prompt in game.model.asked("quest")[before:])
+    notices = [n for n in game.values["notices"] if "too long" in n["text"]]
+    assert "QUESTBOOK_BUFFER_TOKENS" in notices[0]["detail"]
+    assert game.values["window"]["model"] == "scripted"
+    assert 0 < game.values["window"]["tokens"] < 1000
+    assert game.values["summary"], "what no prompt can hold is folded"
+    assert len(game.values["messages"]) < 28
+
+
+async def test_the_turn_itself_is_told_in_short_what_its_prompt_left_out(game):
+    await game.begin()
+    await walk(game, 3)
+    refused, _ = narrow_game(game, 0)
+    await walk(game, 1)
+    assert refused
+    prompt = game.model.asked("quest")[-1]
+    assert "I walk mile 4." in str(prompt[-1].content)
+    assert "<summary>" in prompt[0].text
+    assert "Mile 2: the mill of Hollin is behind you." in prompt[0].text
+    assert len(prompt) == 2, "only the turn itself is word for word"
+
+
+async def test_another_model_is_given_what_the_settings_say(game):
+    await game.begin()
+    await walk(game, 3)
+    refused, _ = narrow_game(game, 0)
+    await walk(game, 2)
+    assert refused
+    game.model.__class__ = ScriptedModel
+    game.settings["model"] = "scripted too"
+    await walk(game, 3)
+    turns = [m.text for m in game.model.asked("quest")[-1] if m.type == "ai"]
+    assert len(turns) >= 3
+
+
+async def test_what_can_never_fit_names_the_setting_and_keeps_the_message(game):
+    await game.begin()
+    refuse_beyond(game.model, 100)
+    with pytest.raises(ModelError, match="QUESTBOOK_BUFFER_TOKENS") as error:
+        await game.play("I open the chest.")
+    assert len(str(error.value)) <= 300
+    assert game.values["messages"][-1].text == "I open the chest."
+    game.model.__class__ = ScriptedModel
+    await game.play(None)
+    assert game.values["turn"] == 2
+
+
+async def test_the_interview_goes_on(game):
+    for number in range(8):
+        game.model.queue("interview", say(f"Question {number}? " + "Tell me more of it. " * 20))
+        await game.play(f"Answer {number}. " + "It was long ago. " * 20)
+    refused = refuse_beyond(game.model, 1200)
+    await game.play("I was born in Hollin.")
+    assert [job for job, _ in refused] == ["interview"]
+    assert game.values["window"]["tokens"] > 0
+    await game.play("By the sea.")
+    assert len(refused) <= 2
+    assert game.values["turn"] == 10
+
+
+async def test_the_companion_goes_on(model):
+    companion = Companion(model)
+    for number in range(4):
+        await companion.say(f"Story {number}", say("I see. " + "Go on. " * 60))
+    refused = refuse_beyond(model, count_tokens_approximately(model.asked("companion")[-1]))
+    for number in range(6):
+        await companion.say(f"More {number}", say("I see. " + "Go on. " * 60))
+    assert companion.values["turn"] == 10
+    assert 0 < len(refused) <= 4
+
+
+async def test_an_agent_goes_on_and_notes_all():
+    desk = Desk(TicketNotebook)
+    for number in range(4):
+        await desk.say(f"Part {number}", reply=say("I see. " + "Go on. " * 60))
+    refused = refuse_beyond(desk.model, count_tokens_approximately(desk.model.asked("reply")[-1]))
+    for number in range(6):
+        await desk.say(f"More {number}", reply=say("I see. " + "Go on. " * 60))
+    assert desk.values["turn"] == 10
+    assert 0 < len(refused) <= 5
+    assert desk.values["noted"]["ticket"] == 10
+
+
+async def test_a_profile_makes_the_prompt_fit_before_it_is_sent(game):
+    await game.begin()
+    await walk(game, 1)
+    most = count_tokens_approximately(game.model.asked("quest")[-1]) + 1_700
+    game.model.profile = {"max_input_tokens": most}
+    refused = refuse_beyond(game.model, most)
+    before = len(game.model.asked("quest"))
+    await walk(game, 16)
+    assert refused == []
+    assert len(game.model.asked("quest")) - before == 16
+    assert game.values["summary"]
+    assert not [n for n in game.values["notices"] if "too long" in n["text"]]
+    assert len([m for m in game.model.asked("quest")[-1] if m.type == "ai"]) >= 1, "it is not emptied needlessly"
+
+
+async def test_a_wide_window_changes_nothing(game):
+    game.model.profile = {"max_input_tokens": 128_000}
+    await game.begin()
+    await walk(game, 3)
+    assert game.values.get("window", {}) == {}
+
+
+async def test_several_turns_to_note_that_are_too_long_are_noted_one_by_one(game):
+    await game.begin()
+    game.model.queue("update", ModelError("down"), ModelError("down"))
+    await walk(game, 2)
+    assert game.values["noted_through"] == 1
+    first = count_tokens_approximately(game.model.asked("update")[-2])
+    kind = type(game.model)
+
+    class Narrow(kind):
+        def _answer(self, messages):
+            if self.job == "update" and count_tokens_approximately(messages) > first + 20:
+                raise ContextOverflowError("too long")
+            return super()._answer(messages)
+
+    game.model.__class__ = Narrow
+    game.model.queue("update", say("", call("StateNotebook", location="The ford")))
+    await game.play("I rest.")
+    assert game.values["quest"]["location"] == "The ford"
+    assert game.values["noted_through"] == 2
+    await game.play("I rest.")
+    assert game.values["noted_through"] == 3
+
+
+async def test_a_real_client_that_is_refused_with_400(monkeypatch):
+    with FakeOpenAI() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+        def respond(body):
+            if len(body["messages"]) > 9:
+                text = "This model's maximum context length is 1500 tokens."
+                return status(400, message=text, code="context_length_exceeded")
+            return answer("Who are you? " + "Tell me. " * 40)
+
+        server.responder = respond
+        game = Game(None, model="openai:gpt-4o-mini")
+        for number in range(10):
+            await game.play(f"Answer {number}")
+        assert game.values["turn"] == 10
+        assert 10 < len(server.requests) <= 13
+
+
+def test_a_shorter_prompt_keeps_its_sections_and_its_last_turn():
+    turns = [
+        m for n in range(3) for m in (HumanMessage(f"I ask {n}."), AIMessage(f"Goran says {n} < 3. He nods. He goes."))
+    ]
+    prompt = Prompt([Section("instructions", "Tell."), Section("summary", "Old.")], [*turns, HumanMessage("Now?")], [])
+    shorter = shortened(prompt, 0, Settings())
+    assert [m.text for m in shorter.conversation] == ["Now?"]
+    assert shorter.sections[1].text == (
+        "Old. Goran says 0 &lt; 3. He nods. Goran says 1 &lt; 3. He nods. Goran says 2 &lt; 3. He nods."
+    )
+    assert shortened(prompt, 10_000, Settings()) == prompt
+    private = [HumanMessage("Don't remember this: I ask."), AIMessage("Hush."), HumanMessage("Now?")]
+    assert "Hush" not in str(shortened(Prompt(prompt.sections, private, []), 0, Settings()).sections)
