@@ -41,7 +41,11 @@ HTTP_STATUS_ERROR.response = type("Response", (), {"status_code": 502, "headers"
         (StatusError(403, "no access"), "(no access)", True),
         (StatusError(402), "wants to be paid", True),
         (StatusError(404), "does not exist", True),
-        (StatusError(400, "prompt is too long"), "takes no prompt as long as this one (prompt is too long). Set QUESTBOOK_BUFFER_TOKENS lower", True),
+        (
+            StatusError(400, "prompt is too long"),
+            "takes no prompt as long as this one (prompt is too long). Set QUESTBOOK_BUFFER_TOKENS lower",
+            True,
+        ),
         (StatusError(413), "rejected", True),
         (StatusError(422), "rejected", True),
         (StatusError(408), "took too long", False),
