@@ -1,0 +1,107 @@
+"""What LangSmith and OpenTelemetry get to see of a turn, and what is left of it without texts."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from langchain_core.tracers.langchain import LangChainTracer
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from langsmith import Client
+
+from questbook.graphs.dungeon_master.graph import build_graph
+
+MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
+sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="needs the extra `otel`")
+
+
+async def spans_of_a_turn(**options):
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    spans, provider = InMemorySpanExporter(), sdk.TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    client = Client(tracing_mode="otel", otel_tracer_provider=provider, api_key="not used", **options)
+    app = build_graph().compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    config = {"configurable": {"thread_id": "t-1"}, "callbacks": [LangChainTracer(client=client)]}
+    await app.ainvoke({"messages": [("user", MIRA)]}, config, context={"model": "offline"})
+    client.flush()
+    return spans.get_finished_spans()
+
+
+async def test_a_turn_is_one_trace_with_its_nodes_and_model_calls():
+    spans = await spans_of_a_turn()
+    [root] = [span for span in spans if span.parent is None]
+    nodes = {span.name for span in spans if span.parent and span.parent.span_id == root.context.span_id}
+    assert {"build_character", "recall", "run_quest", "update_state", "remember"} <= nodes
+    assert {span.context.trace_id for span in spans} == {root.context.trace_id}
+    assert root.attributes["langsmith.metadata.thread_id"] == "t-1"
+    calls = [span for span in spans if span.attributes["gen_ai.operation.name"] == "chat"]
+    assert any("Mira" in str(span.attributes["gen_ai.prompt"]) for span in calls)
+
+
+async def test_without_inputs_and_outputs_no_word_leaves():
+    spans = await spans_of_a_turn(hide_inputs=True, hide_outputs=True)
+    assert {span.name for span in spans} >= {"recall", "run_quest"}
+    assert not [span.name for span in spans if "Mira" in span.to_json()]
+
+
+class _LangSmith(BaseHTTPRequestHandler):
+    """LangSmith's API, as far as runs are sent to it in batches."""
+
+    runs: list
+
+    def log_message(self, *_):
+        """Print nothing."""
+
+    def _answer(self, body):
+        data = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self):
+        limits = {"scale_up_nthreads_limit": 1, "scale_up_qsize_trigger": 1000, "scale_down_nempty_trigger": 4}
+        batches = {"use_multipart_endpoint": False, "size_limit": 100, "size_limit_bytes": 2**24, **limits}
+        self._answer({"version": "0", "batch_ingest_config": batches})
+
+    def do_POST(self):
+        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.runs.extend([(self.path, run) for run in sent.get("post", []) + sent.get("patch", [])])
+        self._answer({})
+
+    do_PATCH = do_POST  # noqa: N815
+
+
+def test_two_variables_send_the_turns_of_the_terminal_to_langsmith(tmp_path):
+    _LangSmith.runs = runs = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _LangSmith)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    environment = {
+        **os.environ,
+        "QUESTBOOK_HOME": str(tmp_path / "home"),
+        "LANGSMITH_TRACING": "true",
+        "LANGSMITH_API_KEY": "lsv2_x",
+        "LANGSMITH_PROJECT": "isle",
+        "LANGSMITH_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+    }
+    command = [sys.executable, "-m", "questbook.graphs.terminal", "play"]
+    run = subprocess.run(
+        command,
+        input=f"{MIRA}\n".encode(),
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+    server.shutdown()
+    assert run.returncode == 0, run.stderr.decode()
+    names = {sent.get("name") for _, sent in runs}
+    assert {"recall", "run_quest", "remember"} <= names
+    assert {sent.get("session_name") for _, sent in runs} - {None} == {"isle"}
