@@ -133,7 +133,10 @@ def test_whatever_the_policy_the_present_turn_is_shown_whole_and_order_is_kept(t
 
 async def test_the_extractive_summarizer_needs_no_model():
     turns = [{"turn": 1, "player": "My name is Ann", "reply": "Hello Ann. How are you?"}]
-    assert await ExtractiveSummarizer().fold("We met.", turns, 100) == "We met. My name is Ann. Hello Ann."
+    assert (
+        await ExtractiveSummarizer().fold("We met.", turns, 100)
+        == "We met. The person: “My name is Ann.” Hello Ann. How are you?"
+    )
 
 
 def test_settings_name_the_policy_and_the_summarizer(monkeypatch):
@@ -197,9 +200,10 @@ async def test_extractive_summaries_ask_no_model(new_game):
 async def test_a_summarizer_that_fails_is_replaced_and_told(new_game):
     game = new_game(buffer="summary", summary_offset=0)
     await game.begin()
+    game.model.queue("quest", say("Answer 2. More of it."))
     game.model.queue("condense", RuntimeError("503"))
     await game.play("question 2")
-    assert "question 2" in game.values["summary"]
+    assert "Answer 2." in game.values["summary"]
     assert game.values["notices"][-1]["node"] == "condense"
 
 

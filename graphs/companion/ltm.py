@@ -108,7 +108,9 @@ def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, c
     memories = [RecalledMemory(*(memory[name] for name in RecalledMemory._fields)) for memory in recalled]
     # Cut first: an escape must not be cut in two.
     cut = config.ltm_reads.memory_length_cutoff_in_chars
-    clean = [memory._replace(text=escaped(memory.text[:cut]), speaker=escaped(memory.speaker)) for memory in memories]
+    clean = [
+        memory._replace(text=_quotable(memory.text[:cut]), speaker=_quotable(memory.speaker)) for memory in memories
+    ]
     whole = config.model_copy(update={"ltm_reads": LtmReads(memory_length_cutoff_in_chars=sys.maxsize)})
     now = datetime.now(find_timezone(context.timezone))
     block = memory_block(clean, whole, name1=context.user, name2=assistant_name(context.campaign), now=now)
@@ -122,6 +124,11 @@ def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, c
         return prompt._replace(behind=[*prompt.behind, Section(SECTION, block)])
     sections[index] = sections[index]._replace(text=inject_text(sections[index].text, block, location))
     return prompt._replace(sections=sections)
+
+
+def _quotable(text: str) -> str:
+    """Escape text for a template that puts it between double quotation marks."""
+    return " ".join(escaped(text).replace('"', "&quot;").split())
 
 
 def memory_ops(

@@ -26,11 +26,13 @@ from questbook.memory.facts import marks
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts, split_aside
+from questbook.memory.facts.validity import keep_valid
 from questbook.memory.facts.writing import FactDraft, Slot, find_slots, subjects_in, write_facts
+from questbook.memory.store.any_store import newest_items
 from questbook.memory.text.wording import normalize
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key, visible_filters
 from questbook.notebooks import render_value
 from questbook.types import JSON
 
@@ -168,6 +170,29 @@ async def write_waiting_facts(
         text = f"{len(now)} facts were written to memory; {len(rest)} more follow with the next turns."
         update["notices"] = [notice(state.turn, "remember", text)]
     return update
+
+
+async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int, last: int) -> dict[int, list[str]]:
+    """Return the facts that were noted of turns `first` to `last` and hold, by turn: sentences that a player may read.
+
+    What is secret, a rumour or somebody's claim is left out.
+    """
+    if runtime.store is None:
+        return {}
+    namespace = campaign_namespace(runtime.context.user, runtime.context.campaign, FACTS)
+    since = f"{first:08}"
+    filters = [
+        {**segment, "order": {**segment["order"], "$gte": since}}
+        for segment in visible_filters(state.timeline, last + 1)
+        if segment["order"]["$lte"] >= since
+    ]
+    facts: dict[int, list[str]] = {}
+    records = await newest_items(runtime.store, namespace, filters, _MOST_WAITING)
+    for record in await keep_valid(runtime.store, records, timeline=state.timeline):
+        value = record.value
+        if value["kind"] not in ("secret", "rumour") and not value.get("claimed_by") and not value.get("cites"):
+            facts.setdefault(value["turn"], []).append(value["text"])
+    return facts
 
 
 async def _write_story(

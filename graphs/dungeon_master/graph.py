@@ -16,6 +16,7 @@ from questbook.graphs.dungeon_master.edges import (
     route_tools,
     route_upkeep,
 )
+from questbook.graphs.dungeon_master.facts import noted_facts
 from questbook.graphs.dungeon_master.nodes.build_character import build_character
 from questbook.graphs.dungeon_master.nodes.recall import recall
 from questbook.graphs.dungeon_master.nodes.reflect import reflect
@@ -44,7 +45,7 @@ def build_graph() -> StateGraph[DungeonState, Context, TurnInput, DungeonState]:
     builder.add_node("update_state", _upkeep(update_state))
     builder.add_node("remember", _upkeep(remember))
     builder.add_node("reflect", _upkeep(reflect))
-    builder.add_node("condense", _upkeep(condense(prompts.CONDENSE)))
+    builder.add_node("condense", _upkeep(condense(prompts.CONDENSE, noted_facts)))
 
     builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
     builder.add_conditional_edges("build_character", route_after_interview, ["recall", END])

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 from questbook.graphs.offline.model import Answer, Call, OfflineModel
 from questbook.graphs.offline.prompt import Prompt, read_object, text_of
-from questbook.memory.buffer.summary import extend_summary
+from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.timeline.privacy import off_record
 from questbook.notebooks import parse_fields
 
@@ -89,8 +89,9 @@ class OfflineAssistant(OfflineModel):
         if prompt.missing:
             return _interview(prompt)
         if prompt.turns:
-            passages = [f"{turn.get('player', '')}. {turn.get('reply', '')}" for turn in prompt.turns]
-            return Answer(extend_summary(prompt.summary, passages, 400) or "Nothing was said.")
+            turns = [{"player": "", "reply": ""} | turn for turn in prompt.turns]
+            sentences = [sentence for turn in turns for sentence in extract(turn)]
+            return Answer(extend_summary(prompt.summary, sentences, 400) or "Nothing was said.")
         if results := _results(prompt):
             return Answer(_report(results, prompt))
         words, human = prompt.words, _human(prompt)

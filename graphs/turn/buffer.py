@@ -30,11 +30,19 @@ from questbook.memory.buffer.policies import (
     TokenBudget,
     Unbounded,
 )
-from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer, clip_summary
+from questbook.memory.buffer.summary import (
+    ExtractiveSummarizer,
+    Summarizer,
+    append_extract,
+    clip_summary,
+    extract,
+)
 from questbook.memory.buffer.turns import latest_messages
 from questbook.types import JSON
 
 _log = logging.getLogger(__name__)
+NotedFacts = Callable[[Any, Runtime[Any], int, int], Awaitable[Mapping[int, Sequence[str]]]]
+"""Returns what was noted of turns, given the state, the runtime, the first and the last: sentences by turn."""
 
 
 class ModelSummarizer(NamedTuple):
@@ -108,15 +116,18 @@ def _policy(state: TurnState, settings: Settings, instructions: str = "") -> Buf
     return policy
 
 
-def condense(instructions: str) -> Callable[[TurnState, Runtime[Any]], Awaitable[JSON]]:
+def condense(
+    instructions: str, noted: NotedFacts | None = None
+) -> Callable[[TurnState, Runtime[Any]], Awaitable[JSON]]:
     """Make the node that lets turns leave the buffer, as its policy says.
 
-    What the policy summarises goes into the summary; if the summarizer fails, sentences of the turns are taken instead,
-    and a notice says so. Private turns leave without a word in the summary. If the person's next message comes
-    meanwhile, all turns stay until the next turn's end.
+    What the policy summarises goes into the summary. If the summarizer fails, the summary stays as it is, sentences of
+    the replies and the facts noted of the turns go behind it, and a notice says so. Private turns leave without a word
+    in the summary. If the person's next message comes meanwhile, all turns stay until the next turn's end.
 
     Args:
         instructions: Instructions to a summarizing model, with {words} for how many it may write.
+        noted: Returns the facts that were noted of turns; None: there are none.
     """
 
     async def condense(state: TurnState, runtime: Runtime[Any]) -> JSON:
@@ -132,6 +143,9 @@ def condense(instructions: str) -> Callable[[TurnState, Runtime[Any]], Awaitable
                     update["summary"], failure = await give_way(folding, runtime)
                 except GaveWay:
                     return {}
+                if failure and noted:
+                    turns = await _with_facts(turns, noted(state, runtime, first, last))
+                    update["summary"] = fold_without_model(state.summary, turns, settings)
                 update |= {"notices": [notice(state.turn, "condense", failure)]} if failure else {}
             update["summarised_through"] = last
         return update
@@ -140,7 +154,7 @@ def condense(instructions: str) -> Callable[[TurnState, Runtime[Any]], Awaitable
 
 
 async def fold(summary: str, turns: Sequence[JSON], settings: Settings, summarizer: Summarizer) -> tuple[str, str]:
-    """Fold turns into a summary; if the summarizer fails, take sentences of the turns instead.
+    """Fold turns into a summary; if the summarizer fails, put sentences of their replies behind it.
 
     Args:
         summary: The summary so far.
@@ -158,5 +172,20 @@ async def fold(summary: str, turns: Sequence[JSON], settings: Settings, summariz
     except (QuestbookError, TimeoutError) as error:
         reason = str(error) or f"no answer within {settings.update_timeout:g} seconds"
         _log.warning("Turns to %d were summarised without the model: %s", turns[-1]["turn"], reason)
-        extracted = await ExtractiveSummarizer().fold(summary, turns, budget)
+        extracted = fold_without_model(summary, turns, settings)
         return extracted, f"Older turns were summarised by taking sentences from them, not by the model. {reason}"
+
+
+def fold_without_model(summary: str, turns: Sequence[JSON], settings: Settings) -> str:
+    """Put sentences of the replies, and the facts noted of the turns ("facts"), behind a summary that stays."""
+    sentences = [sentence for turn in turns for sentence in extract(turn, quote=False)]
+    return append_extract(summary, sentences, settings.summary_tokens)
+
+
+async def _with_facts(turns: Sequence[JSON], noted: Awaitable[Mapping[int, Sequence[str]]]) -> list[JSON]:
+    try:
+        facts = await noted
+    except Exception as error:  # noqa: BLE001 (any store may be behind this; the replies' sentences are enough)
+        _log.warning("The facts of turns that are summarised could not be read: %s", error, exc_info=True)
+        facts = {}
+    return [turn | {"facts": facts.get(turn["turn"], ())} for turn in turns]

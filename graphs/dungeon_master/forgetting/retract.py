@@ -26,7 +26,7 @@ from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import fold, summarizer_of
 from questbook.graphs.turn.turn import notice, public_turns
-from questbook.memory.buffer.summary import extend_summary
+from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.buffer.turns import ASIDE
 from questbook.memory.facts.marks import JUDGEMENTS, MARKS
 from questbook.memory.facts.sources import SOURCES, find_dependents
@@ -186,7 +186,7 @@ async def _summarise(records: Sequence[JSON], context: Settings) -> tuple[str, s
             portions.append([])
             room = context.buffer_tokens - cost
         portions[-1].append(turn)
-    early = [f"{turn['player']}. {turn['reply']}" for portion in portions[:-_MOST_CALLS] for turn in portion]
+    early = [sentence for portion in portions[:-_MOST_CALLS] for turn in portion for sentence in extract(turn)]
     summary = extend_summary("", early, context.summary_tokens) if early else ""
     failed = ""
     for portion in filter(None, portions[-_MOST_CALLS:]):

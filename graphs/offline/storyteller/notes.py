@@ -11,6 +11,7 @@ from questbook.graphs.offline.storyteller.scene import Scene
 from questbook.types import JSON
 
 _MOST_FACTS, _MOST_PEOPLE, _MOST_QUESTS = 16, 9, 8
+_INNER_QUOTES = str.maketrans('“”"', "‘’'")
 _STATUS = {"open": "is open", "done": "is done", "failed": "has failed"}
 _DEFAULT_WORDS = 240
 _PROMISES = re.compile(
@@ -114,11 +115,11 @@ def summarize(summary: str, turns: Sequence[JSON], words: int) -> str:
 
 def _line(turn: JSON) -> str:
     """Write a turn as one line: what the player wrote, and the sentence of the reply that tells most."""
-    player = _clip(str(turn.get("player") or ""), 30)
+    player = _clip(str(turn.get("player") or ""), 30).translate(_INNER_QUOTES)
     sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z“])", " ".join(str(turn.get("reply") or "").split()))
     best = max(sentences[:6], key=lambda s: len(_EVENTS.findall(s)) + len(re.findall(r"(?<=\s)[A-Z]\w+", s)) / 3)
     number = f"Turn {turn['turn']}: " if isinstance(turn.get("turn"), int) else ""
-    quote = f"“{player}” " if player else ""
+    quote = f"You: “{player}” " if player else ""
     return f"{number}{quote}{_clip(best, 10 if player.endswith('?') else 24)}".strip()
 
 
