@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from scripted import say
 
-from questbook import StateNotebook
+from questbook import CharacterNotebook, StateNotebook
 from questbook.graphs.companion.tools import TOOLS
 from questbook.graphs.dungeon_master.nodes.roll_dice import ROLL_DICE
+from questbook.graphs.dungeon_master.rules.completion import begin_tool
+from questbook.graphs.dungeon_master.secrets import KEEP_SECRET
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
 from questbook.graphs.models.text_calls import TextCallReader
 from questbook.memory.facts.fact import facts_tool
@@ -65,6 +67,13 @@ def test_arguments_alone_are_a_call_of_the_one_tool_whose_fields_they_have():
     assert calls('{"gold": 3, "weather": "rain", "mood": "bad"}', NOTING) == []
     assert calls('{"gold": "three"}', NOTING) == []
     assert calls(f"I see.\n{ROLL}", [ROLL_DICE], spoken=True) == [], "not the whole answer"
+    interview = [CharacterNotebook.tool(), begin_tool()]
+    assert calls('{"name": "Mira"}', interview, spoken=True) == [("CharacterNotebook", {"name": "Mira"})]
+    assert calls('{"name": "Mira"}', [interview[0], renamed(interview[0])], spoken=True) == [], "either may be meant"
+
+
+def renamed(tool):
+    return {"type": "function", "function": tool["function"] | {"name": "Another"}}
 
 
 def test_several_calls_come_in_their_order():
@@ -88,7 +97,8 @@ def test_several_calls_come_in_their_order():
         '{"title": "My day", "done": true}',
         "[She looks up.] A < b, `code`, {braces}.\n[2, 3]\n{}",
         "<tool_call>ing it a day",
-        f"Write it so:\n```json\n{NAMED}\n```\nThen the dice roll.",
+        f"Write it so:\n```json\n{ROLL}\n```\nThen the dice roll.",
+        f"{ROLL}\nThen the dice roll.",
     ],
 )
 def test_what_is_no_call_is_text_to_the_letter(text):
@@ -109,6 +119,16 @@ def test_a_call_that_cannot_be_read_is_a_broken_call_and_no_words_to_the_person(
     rest, made, [broken] = read(text, [ROLL_DICE], spoken=True)
     assert (rest, made) == ("", [])
     assert broken["error"]
+
+
+def test_a_secret_that_is_handed_over_before_the_story_goes_on_is_not_shown():
+    secret = '{"name": "keep_secret", "arguments": {"about": "Oda", "secret": "Oda is the thief."}}'
+    for opening, closing in (("```json\n", "\n```"), ("<tool_call>", "</tool_call>"), ("", "")):
+        text, [made], _ = read(
+            f"{opening}{secret}{closing}\nOda smiles.", [ROLL_DICE, KEEP_SECRET], spoken=True, size=1
+        )
+        assert text.strip() == "Oda smiles."
+        assert made["name"] == "keep_secret"
 
 
 def test_marked_text_that_names_another_tool_is_left_to_the_machine_to_refuse():

@@ -228,6 +228,17 @@ async def test_a_complete_page_with_an_error_is_mended_before_the_quest_opens(ga
     assert game.reply.startswith("The wind turns")
 
 
+@pytest.mark.parametrize("words", ["", "And?"])
+async def test_a_complete_page_whose_error_is_never_mended_opens_the_quest_all_the_same(game, words):
+    game.model.queue("interview", *[say(words, call("CharacterNotebook", **MIRA, level=99)) for _ in range(3)])
+    await game.play("I am Mira, and as strong as three")
+    assert (game.values["character"]["level"], game.values["character"]["name"]) == (1, MIRA["name"])
+    assert game.reply.startswith("The wind turns")
+    assert "could be noted" in texts(game)[0]
+    *_, opening, _ = game.values["messages"]
+    assert (opening.type, opening.text) == ("tool", "The page is complete. Open the adventure now.")
+
+
 # Dice and other tools
 
 

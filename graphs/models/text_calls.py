@@ -7,9 +7,9 @@ In marked text nothing but calls can stand, so a person never sees it:
     <|python_tag|>{"name": …, "parameters": {…}}              Llama 3
     [TOOL_CALLS] [{"name": …, "arguments": {…}}]              Mistral; newer: [TOOL_CALLS]NAME[ARGS]{…}
 
-JSON in a fence or at the beginning of a line may be meant for the person, who can have asked for an example. It counts
-if it names an offered tool and ends the answer, or if it is the whole answer and has the fields of just one tool. In
-an answer that no person reads it counts wherever it is.
+JSON in a fence or at the beginning of a line may be meant for the person, who can have asked for some. It counts if it
+names an offered tool, or if it is the whole answer and has the fields of just one tool. In an answer that no person
+reads it counts wherever it is.
 """
 
 from __future__ import annotations
@@ -179,11 +179,11 @@ class TextCallReader:
             return None
         end = values.at + len(closer) if closer else len(held) if values.unfinished else values.end
         calls = self._calls_in(values, held, marked=marked, name=name)
-        if calls and not marked and self._spoken:
-            after = held[end:].strip()
-            if not after and not last:
-                return None
-            if after and after[0] not in "<`[{":
+        if calls is None and self._may_be_bare():
+            calls = self._calls_in(values, held, marked=marked, name=name, bare=True)
+            if calls and self._spoken and (held[end:].strip() or not last):
+                if not held[end:].strip():
+                    return None  # only the end of the answer shows that nothing else is in it
                 calls = None
         return _Block(end, calls)
 
@@ -193,7 +193,9 @@ class TextCallReader:
     def _may_be_bare(self) -> bool:
         return not (self._spoken and self._said)
 
-    def _calls_in(self, values: _Values, held: str, *, marked: bool, name: str) -> list[tuple[str, Any]] | None:
+    def _calls_in(
+        self, values: _Values, held: str, *, marked: bool, name: str, bare: bool = False
+    ) -> list[tuple[str, Any]] | None:
         calls = list[tuple[str, Any]]()
         unread = [held[values.begin :]] if values.unfinished and values.begin >= 0 else []
         for text in [*values.texts, *unread]:
@@ -203,7 +205,7 @@ class TextCallReader:
                 named = name or next((match[1] for match in _TOOL_NAME.finditer(text)), "")
                 read = [(named, text)] if marked or named in self._schemas else []
             else:
-                read = [(name, value)] if name else self._named(value) or self._bare(value)
+                read = [(name, value)] if name else self._named(value) or (self._bare(value) if bare else [])
                 if not read and marked:
                     read = [_unknown(value)]
             if not read:
@@ -228,11 +230,15 @@ class TextCallReader:
         return [(name, arguments)] if name in self._schemas else []
 
     def _bare(self, value: Any) -> list[tuple[str, Any]]:
-        """Return the call of the one tool whose fields a value has; [] if there is none, or more than one."""
-        if not isinstance(value, Mapping) or not self._may_be_bare():
+        """Return the call of the one tool whose fields a value has; [] if there is none, or no telling which.
+
+        Of two tools that share the fields, it is the one that has all of the other's and more.
+        """
+        if not isinstance(value, Mapping):
             return []
-        fitting = [name for name, schema in self._schemas.items() if _fits(value, schema)]
-        return [(fitting[0], value)] if len(fitting) == 1 else []
+        fitting = {name: set(schema["properties"]) for name, schema in self._schemas.items() if _fits(value, schema)}
+        best = [name for name in fitting if all(fitting[name] > fitting[other] for other in fitting if other != name)]
+        return [(best[0], value)] if best else []
 
 
 class _Values:

@@ -128,6 +128,8 @@ async def interview(
     if spoke and not page.complete:  # a note may have been mended behind the words that the turn ends with
         words = next(i for i, message in enumerate(messages) if message.type == "ai" and message.text.strip())
         messages.append(messages.pop(words))
+    if page.complete and messages and isinstance(messages[-1], ToolMessage):  # it says what comes now
+        messages[-1] = messages[-1].model_copy(update={"status": "success"})
     return InterviewTurn(page, _without_failures(messages), notices, {"window": window} if window else {})
 
 
