@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langgraph.store.base import BaseStore, SearchItem
+from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
 from questbook.memory.facts.by_hand import BY_HAND
 from questbook.memory.facts.marks import Namespace
@@ -17,13 +17,13 @@ from questbook.memory.facts.reflection import INSIGHT
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.coverage import fits
 from questbook.memory.recall.query import Recalled
-from questbook.memory.store.any_store import newest_items
-from questbook.memory.timeline.timeline import Segment, visible_filters
+from questbook.memory.store.any_store import search_all
+from questbook.memory.timeline.timeline import Segment
 from questbook.types import JSON
 
 _SOURCES = 8  # recalled records, best first, whose insights come along
 _REACH = 100  # turns after a record in which a reflection cites it; one is due about every 24 turns
-_READ = 64  # records that are read
+_READ = 32  # records of some turns in a row that are read
 _OF_ONE = 2  # insights that one record brings
 _UNSAID = 3  # insights and facts by hand of the turns in the prompt
 
@@ -50,9 +50,11 @@ async def add_insights(
         timeline: The timeline that asks, up to what is written.
         since: The first turn that the prompt holds word for word.
     """
-    insights = await _valid(store, facts, {"kind": INSIGHT}, _spans(recalled, since), timeline)
-    by_hand = await _valid(store, facts, {"by": BY_HAND}, [(since, None)], timeline)
-    unsaid = [item for item in [*insights, *by_hand] if int(item.value.get("turn") or 0) >= since]
+    filters = [only | {"kind": INSIGHT} for only in _filters(_spans(recalled, since), timeline)]
+    filters += [only | {"by": BY_HAND} for only in _filters([(since, None)], timeline)]
+    records = await _valid(store, facts, filters, timeline)
+    insights = [item for item in records if item.value.get("kind") == INSIGHT]
+    unsaid = [item for item in records if int(item.value.get("turn") or 0) >= since]
     fitting = fits(question, [str(item.value.get("text", "")) for item in unsaid])
     first = [item for item, fit in zip(unsaid, fitting, strict=True) if fit][-_UNSAID:]
     added = {(record.namespace, record.key): record for record in map(_as_recalled, first)}
@@ -80,22 +82,27 @@ def _spans(recalled: Sequence[Recalled], since: int) -> list[tuple[int, int | No
     return [*spans, (since, None)]
 
 
-async def _valid(
-    store: BaseStore,
-    facts: Namespace,
-    only: JSON,
-    spans: Sequence[tuple[int, int | None]],
-    timeline: Sequence[Segment],
-) -> list[SearchItem]:
-    """Return the records of some turns that hold and meet a filter, the oldest first."""
+def _filters(spans: Sequence[tuple[int, int | None]], timeline: Sequence[Segment]) -> list[JSON]:
+    """Return store filters for the records of some turns that a timeline sees; each record meets one at the most."""
     filters: list[JSON] = []
-    for segment in visible_filters(timeline):
-        through = segment["order"]["$lte"]
+    reached = 0
+    for branch, through in timeline:
         for first, last in spans:
-            begin, end = f"{max(first, 0):08}", through if last is None else min(through, f"{last:08}")
+            begin, end = max(first, reached + 1), through if last is None else min(through, last)
             if begin <= end:
-                filters.append({**segment, **only, "order": {"$gte": begin, "$lte": end}})
-    return await keep_valid(store, await newest_items(store, facts, filters, _READ), timeline=timeline)
+                filters.append({"branch": branch, "order": {"$gte": f"{begin:08}", "$lte": f"{end:08}"}})
+        reached = max(reached, through)
+    return filters
+
+
+async def _valid(
+    store: BaseStore, facts: Namespace, filters: Sequence[JSON], timeline: Sequence[Segment]
+) -> list[SearchItem]:
+    """Return the records that meet a filter and hold, the oldest first."""
+    lists = await search_all(store, [SearchOp(facts, filter=only, limit=_READ) for only in filters])
+    unique = {item.key: item for items in lists for item in items}
+    ordered = sorted(unique.values(), key=lambda item: (str(item.value.get("at")), item.key))
+    return await keep_valid(store, ordered, timeline=timeline) if ordered else []
 
 
 def _is_drawn_from(insight: JSON, record: Recalled) -> bool:

@@ -321,6 +321,8 @@ def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
 
 
 def _say_the_same(words: frozenset[str], other: frozenset[str]) -> bool:
+    if min(len(words), len(other)) < _SAME * max(len(words), len(other)):
+        return False  # whatever they are, too few of them can be shared
     both = len(words & other)
     return both > 0 and both >= _SAME * len(words | other)
 
