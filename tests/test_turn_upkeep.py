@@ -38,17 +38,27 @@ def real_patience():
 @pytest.fixture
 async def hang():
     """Make an answer of a model that comes when the test is over."""
-    over = threading.Event()
+    hanging = Hanging()
+    yield hanging
+    hanging.over.set()
 
-    def answer(late):
+
+class Hanging:
+    """Makes answers of a model that come when the test is over; `asked` waits until the model has been asked."""
+
+    def __init__(self):
+        self.over, self._asked = threading.Event(), threading.Event()
+
+    def __call__(self, late):
         def wait(_messages):
-            over.wait(30)
+            self._asked.set()
+            self.over.wait(30)
             return late
 
         return wait
 
-    yield answer
-    over.set()
+    async def asked(self):
+        assert await asyncio.to_thread(self._asked.wait, 20)
 
 
 def opened(**settings):
@@ -86,6 +96,7 @@ async def test_notes_give_way_to_the_next_message_and_are_made_with_it(model, ha
         model.queue("quest", say("You find ten crowns."), say("Goran nods."))
         model.queue("update", hang(say("", call("StateNotebook", gold=99))))
         assert await told(game.send("I look under the bed.")) == "You find ten crowns."
+        await hang.asked()
         assert (await values_of(game))["noted_through"] == 1
         model.queue("update", say("", call("StateNotebook", gold=10, people={"Goran": {"role": "smith"}})))
         start = time.monotonic()
@@ -109,6 +120,7 @@ async def test_a_summary_gives_way_and_the_next_one_has_it_all(model, hang):
         model.queue("condense", hang(say("Too late.")))
         await all_of(game.send("I walk."))
         await told(game.send("I walk on."))
+        await hang.asked()
         before = await values_of(game)
         assert "summary" not in before
         model.queue("condense", say("They walked for miles."))
@@ -129,6 +141,7 @@ async def test_a_reflection_gives_way_and_is_made_later(model, hang, stage):
         for job, answer in zip(("question", "conclude"), answers, strict=False):
             model.queue(job, answer)
         await told(game.send("What do they say?"))
+        await hang.asked()
         await game.finish()
         values = await values_of(game)
         assert values["unreflected"] == 18
@@ -149,6 +162,7 @@ async def test_an_agents_notes_give_way_in_a_run_that_another_message_ends(hang)
     run = Run(_upkeep_events(desk, "It leaks."))
     async with aclosing(run.events()) as events:
         await anext(events)
+    await hang.asked()
     start = time.monotonic()
     assert await run.finish() == []
     assert time.monotonic() - start < MOST
@@ -172,6 +186,7 @@ async def test_memory_follows_the_checkpoint_where_notes_gave_way(model, hang):
         model.queue("quest", say("You find ten crowns."), say("It rains."), say("It snows."))
         model.queue("update", hang(say("")))
         await told(game.send("I look under the bed."))
+        await hang.asked()
         model.queue("update", say("", call("StateNotebook", objective="Spend them.")))
         await all_of(game.send("I go out."))
         assert (await values_of(game))["quest"]["objective"] == "Spend them."
@@ -215,6 +230,7 @@ async def test_a_campaign_is_closed_within_two_seconds(model, hang, real_patienc
         await begin(model, game)
         model.queue("update", hang(say("")))
         await told(game.send("I wait."))
+        await hang.asked()
         start = time.monotonic()
     assert time.monotonic() - start < MOST
     async with opened() as game:
