@@ -1,6 +1,7 @@
 """Going back, trying again, and moving between lines: all of it checkpoints."""
 
 import pytest
+from langchain_core.messages import HumanMessage
 from scripted import call, say
 
 from questbook.graphs.dungeon_master.context import Context
@@ -282,3 +283,26 @@ async def test_the_first_message_of_a_thread_that_joined_is_written_anew_on_the_
     assert story.values["turn"] == 5
     assert story.values["messages"][0].text == "I stay"
     assert "pit" not in str(story.model.asked("quest")[-1])
+
+
+async def test_a_turn_whose_upkeep_was_cut_off_is_finished_and_can_be_gone_back_to(story):
+    story.model.queue("quest", say("Reply 5."))
+    stream = story.app.astream(
+        {"messages": [HumanMessage("Deed 5")]}, story.config, context=story.settings, stream_mode="updates"
+    )
+    async for update in stream:
+        if "run_quest" in update:
+            break
+    await stream.aclose()
+    assert story.next == ("update_state",)
+    story.model.queue("update", say("", call("StateNotebook", gold=6)))
+    await story.play("Deed 6")
+    assert story.values["noted_through"] == 6
+    await story.history.undo()
+    assert story.reply == "Reply 5."
+    assert story.values["quest"]["gold"] == 4
+    await story.play("Deed 6, differently")
+    assert story.values["turn"] == 6
+    await story.history.undo(2)
+    assert story.reply == "Reply 4."
+    assert [turn.turn for turn in await story.history.turns()].count(5) == 1

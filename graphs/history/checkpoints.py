@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -48,12 +48,17 @@ def position_of(state: StateSnapshot) -> Position:
     return Position(turn + (opened_by != values.get("opened_by")), turn_text(last).player, reply, line)
 
 
-def waiting_nodes(state: StateSnapshot) -> tuple[str, ...]:
-    """Return the nodes that run next in a state; none if its turn is finished.
+def waiting_nodes(state: StateSnapshot, upkeep: Collection[str]) -> tuple[str, ...]:
+    """Return the nodes that run next in a state before its turn is answered; none if it is.
 
     Not `state.next`, which leaves out a node that was killed after its writes were saved and before the checkpoint.
+
+    Args:
+        state: The state.
+        upkeep: Nodes that come after the reply. A turn whose upkeep gave way to the next message is finished: later
+            turns do what is left.
     """
-    return tuple(task.name for task in state.tasks)
+    return tuple(task.name for task in state.tasks if task.name not in upkeep)
 
 
 def remembered_timeline(values: Mapping[str, Any]) -> list[Segment]:

@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.checkpoints import copy_to, origin_of, position_of, thread_of, waiting_nodes
+from questbook.graphs.history.checkpoints import copy_to, origin_of, position_of, thread_of
 from questbook.graphs.history.view import HistoryView
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import speaking_nodes
@@ -108,7 +108,7 @@ class History(HistoryView):
         start: StateSnapshot | None = None
         roles: dict[tuple[str, ...], str] = {(node,): role for node, role in speaking_nodes(self.graph).items()}
         async for state in self._ancestors(self._thread_config()):
-            nodes = waiting_nodes(state)
+            nodes = self._waiting(state)
             # A node that answers runs again after each roll; before its first run nothing was rolled.
             if nodes in roles and (start is None or (dice and roles[nodes] == "answers")):
                 start = state
@@ -119,7 +119,7 @@ class History(HistoryView):
         # With the same seed, the offline storyteller and the dice would repeat themselves: make another of the reply.
         origin = f"{self.context.seed}/{position.turn}/{dice}/{position.reply}"
         seed = int.from_bytes(hashlib.sha256(origin.encode("utf-8", "surrogatepass")).digest()[:6])
-        answers = roles[waiting_nodes(start)] == "answers"
+        answers = roles[self._waiting(start)] == "answers"
         config = await (self._on_line(position.line, start, "recall") if answers else self._on_thread(start))
         return Replay(config, self.context.model_copy(update={"seed": seed}))
 
@@ -128,7 +128,7 @@ class History(HistoryView):
         turn = position_of(await self.current_state()).turn
         speaking = {(node,) for node in speaking_nodes(self.graph)}
         async for state in self._ancestors(self._thread_config()):
-            nodes = waiting_nodes(state)
+            nodes = self._waiting(state)
             if nodes in speaking:
                 return LastQuestion(state, nodes[0])
             if position_of(state).turn < turn:
@@ -147,13 +147,13 @@ class History(HistoryView):
         position = position_of(await self.current_state())
         first: StateSnapshot | None = None
         async for state in self._ancestors(self._thread_config()):
-            if not waiting_nodes(state) and position_of(state).turn == position.turn - 1:
+            if not self._waiting(state) and position_of(state).turn == position.turn - 1:
                 return LastMessage(await self._on_line(position.line, state, "condense"), position.player)
             first = state
         if first is None:
             raise HistoryError("There is no message to replace.")
         # If the thread joined the campaign with this message, it joins again, as it did then.
-        joins = thread_of(first) == self._thread_id and waiting_nodes(first) == ("__start__",)
+        joins = thread_of(first) == self._thread_id and self._waiting(first) == ("__start__",)
         if position.turn > 1 and not joins:
             before = await self.end_of_turn(position.turn - 1)
             return LastMessage(await self._on_line(position.line, before, "condense"), position.player)
@@ -187,7 +187,7 @@ class History(HistoryView):
             HistoryError: Nothing has been played yet, or the last turn is not finished.
         """
         state = await self.current_state()
-        if waiting_nodes(state):
+        if self._waiting(state):
             raise HistoryError(f"Turn {position_of(state).turn} has no reply yet: /retry answers it first.")
         return state
 
@@ -245,7 +245,7 @@ class History(HistoryView):
     async def _last_finished(self, thread: str) -> StateSnapshot | None:
         """Return the state with which the last finished turn of a thread ended; None if it has none."""
         async for state in self._ancestors({**self.config, "configurable": {"thread_id": thread}}):
-            if not waiting_nodes(state):
+            if not self._waiting(state):
                 return state if state.values.get("turn") else None
         return None
 

@@ -22,6 +22,7 @@ from questbook.graphs.history.checkpoints import (
 )
 from questbook.graphs.history.tree import PlayedTurn, last_of_lines
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.node import upkeep_nodes
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.store.any_store import items_under
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -69,6 +70,7 @@ class HistoryView:
 
     def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
         self.graph, self.config, self.context = graph, config, context
+        self._upkeep = upkeep_nodes(graph)
 
     async def current_state(self) -> StateSnapshot:
         """Return the thread's last state.
@@ -109,7 +111,7 @@ class HistoryView:
         # The record of the next turn names a checkpoint of it: the search can begin there.
         following = await self._turns_on_this_line(number + 1)
         async for state in self._ancestors(self.config_of(following[0]) if following else self._thread_config()):
-            if not waiting_nodes(state) and (first := state.values.get("turn", 0)) == number:
+            if not self._waiting(state) and (first := state.values.get("turn", 0)) == number:
                 return state
         if number == last:
             raise HistoryError(f"Turn {number} has no reply yet: /retry answers it, /undo takes it back.")
@@ -127,11 +129,11 @@ class HistoryView:
         state = await self.graph.aget_state(self.config_of(played))
         if state.values.get("turn", 0) > played.turn:  # a later turn wrote its record, as for the turns of an interview
             async for earlier in self._ancestors(self.config_of(played)):
-                if not waiting_nodes(earlier) and earlier.values.get("turn") == played.turn:
+                if not self._waiting(earlier) and earlier.values.get("turn") == played.turn:
                     return earlier
         while state.values and (after := await self._successor_in_turn(state)):
             state = after
-        if not state.values or waiting_nodes(state):
+        if not state.values or self._waiting(state):
             on = "" if played.thread == self._thread_id else f", which was played on thread {played.thread},"
             raise HistoryError(f"The checkpoints of turn {played.turn} of {played.line!r}{on} are gone.")
         return state
@@ -222,7 +224,7 @@ class HistoryView:
             after
             for after in successors
             if all(after.values.get(name) == state.values.get(name) for name in ("turn", "line"))
-            and waiting_nodes(after) in ((), ("reflect",), ("condense",))
+            and not self._waiting(after)
         ]
         return max(within, key=lambda after: checkpoint_id_of(after.config), default=None)
 
@@ -235,6 +237,9 @@ class HistoryView:
             yield state
             origin = origin_of(state)
             config = {**self.config, "configurable": origin} if origin else state.parent_config
+
+    def _waiting(self, state: StateSnapshot) -> tuple[str, ...]:
+        return waiting_nodes(state, self._upkeep)
 
     def _config_at(self, state: StateSnapshot) -> RunnableConfig:
         return {**self.config, "configurable": state.config["configurable"]}

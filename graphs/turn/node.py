@@ -94,3 +94,9 @@ def _sync_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="questbook-sync", daemon=True).start()
     return loop
+
+
+def upkeep_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> frozenset[str]:
+    """Return the nodes that come after the reply."""
+    nodes = graph.builder.nodes.items()
+    return frozenset(name for name, node in nodes if isinstance(node.runnable, Node) and node.runnable.upkeep)
