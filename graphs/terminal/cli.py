@@ -112,6 +112,10 @@ def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool]
         from questbook.graphs.terminal.forget import forget
 
         return forget(context, flags.what, campaign=flags.campaign, player=flags.player, yes=flags.yes)
+    if flags.command == "doctor":
+        from questbook.graphs.terminal.doctor import doctor
+
+        return doctor(context, mend=flags.mend)
     if flags.command == "lore":
         from questbook.graphs.terminal.lore import lore
 
@@ -173,6 +177,7 @@ def parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_games(commands, long)
     _add_forget(commands)
+    _add_doctor(commands)
     _add_embeddings(commands)
     _add_lore(commands)
     _add_ltm(commands)
@@ -232,6 +237,17 @@ def _add_forget(commands: _Commands) -> None:
     forget.add_argument("--player", action="store_true", help="remove everything of the user: all campaigns")
     forget.add_argument("--user", metavar="NAME", help="whose campaigns")
     forget.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_doctor(commands: _Commands) -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="compare checkpoints and memories; rebuild memories that are missing",
+        description="Compare checkpoints.db and memory.db in the data directory, for every campaign and companion: one "
+        "may be missing, or from another day. Says what is wrong, and what can be rebuilt.",
+    )
+    doctor.add_argument("--mend", action="store_true", help="rebuild from checkpoints what memory lacks")
+    doctor.add_argument("--user", metavar="NAME", help="whose campaigns")
 
 
 def _add_embeddings(commands: _Commands) -> None:

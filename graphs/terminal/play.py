@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from questbook.graphs.embedded.doctor import problem_of
 from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
@@ -71,6 +72,8 @@ class GameLoop:
             if entered := saved is None and await self._game.enter():
                 saved = await self._game.saved_game()
             self._greet(saved)
+            if problem := await problem_of(self._game):
+                self._screen.complain(problem)
             if entered and "/recap" in self._partner.commands:
                 await self._follow(await run_command(self._sitting, "/recap"))
             if saved and saved.unanswered is not None:

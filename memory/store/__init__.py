@@ -1,9 +1,10 @@
 """FaissStore: a LangGraph store that is durable in SQLite and searched by words and meaning. Read `faiss_store` first.
 
-Other rooms use two modules:
+Other rooms use three modules:
 
 * `faiss_store`: the store.
 * `any_store`: typed reads and writes on any LangGraph store.
+* `glance`: one item of a file, read without the store.
 
 Inside, from the file up:
 

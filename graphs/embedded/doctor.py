@@ -1,0 +1,161 @@
+"""The two databases of a data directory compared: a file may be missing, or be of another day than the other.
+
+`problem_of` compares one campaign quickly, at its start; `mend` does what can be done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from questbook.graphs.embedded.saved_game import last_of_threads
+from questbook.memory.store.glance import read_item
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.timeline import branch_of, record_key
+from questbook.types import JSON
+
+if TYPE_CHECKING:
+    from questbook.graphs.embedded.game import Game
+
+LOST = (
+    "Not in checkpoints, so not rebuilt: files of lore (add them again), insights (the next reflection draws new "
+    "ones), and memories that were added or imported by hand. What was deleted by hand may be there again."
+)
+"""What `rebuild` cannot bring back."""
+
+
+class Rebuilt(NamedTuple):
+    """What was rebuilt of a campaign.
+
+    Attributes:
+        turns: How many turns were written to memory again, with what was noted of them.
+        missing: Turns of the current timeline that memory still does not know.
+    """
+
+    turns: int
+    missing: list[int]
+
+
+async def problem_of(game: Game) -> str:
+    """Compare a campaign's last checkpoint with its memories.
+
+    Returns:
+        What is wrong, and what can be done about it; "" if nothing is.
+    """
+    saved, head = await game.saved_game(), await asyncio.to_thread(_head_of, game)
+    if saved is None:
+        # Without a note of how this thread began, it begins with the head, as every new thread does.
+        if head is None or await asyncio.to_thread(read_item, game.home.memory, _pasts(game), game.thread_id) is None:
+            return ""
+        return (
+            f"The checkpoints of this campaign are missing; memory knows it to turn {head['turn']}. `questbook doctor "
+            "--mend` lets it go on from there, with pages and memories, but nobody can go back before that. Put back "
+            "checkpoints.db if you have a copy. Without either, it begins anew."
+        )
+    missing = await asyncio.to_thread(_missing_turns, game, saved.values)
+    if missing:
+        turns = "no turn" if len(missing) == _remembered(saved.values) else f"no turn from {missing[0]}"
+        return (
+            f"memory.db is missing or from another day: it knows {turns} of the {_remembered(saved.values)} of this "
+            "campaign. `questbook doctor --mend` rebuilds what the checkpoints know; or put back the file of that day."
+        )
+    if head is not None and head.get("thread") == game.thread_id and head["turn"] > saved.turn:
+        return (
+            f"checkpoints.db is from another day: it ends with turn {saved.turn}, and memory knows turns to "
+            f"{head['turn']}. The campaign goes on from turn {saved.turn}; the later turns stay aside. If you have the "
+            "file of that day, put it back."
+        )
+    return ""
+
+
+async def mend(game: Game) -> str:
+    """Do what can be done about a campaign's problem; return what was done and what is lost, for a person.
+
+    Args:
+        game: The campaign; nobody may play it meanwhile.
+    """
+    if await game.saved_game() is None:
+        store = (await game.load()).store
+        if store is not None:
+            await store.adelete(_pasts(game), game.thread_id)
+        return (
+            "It goes on from what memory knows. What was said is lost but for its memories, and so are earlier states."
+        )
+    rebuilt = await rebuild(game)
+    text = f"Turns written to memory again: {rebuilt.turns}. {LOST}"
+    if rebuilt.missing:
+        turns = ", ".join(map(str, rebuilt.missing))
+        text += f" Lost are turns {turns}: no checkpoint has them as they were before they were remembered."
+    return text
+
+
+async def rebuild(game: Game) -> Rebuilt:
+    """Write to memory again what it lacks of the turns that a campaign's checkpoints know.
+
+    The node `remember` runs again for each of them, with the state that it had: exchanges, facts, archived entries and
+    the campaign's head come back under the same keys. What is there stays as it is.
+
+    Args:
+        game: The campaign; nobody may play it meanwhile.
+    """
+    from langgraph.runtime import ExecutionInfo, Runtime
+
+    from questbook.graphs.turn.sessions import move_head
+
+    graph = await game.load()
+    schema: Any = graph.builder.state_schema
+    node: Any = graph.builder.nodes["remember"].runnable
+    count, context = 0, game.context
+    threads = {saved.thread_id async for saved in last_of_threads(game.checkpointer, context.user, context.campaign)}
+    configs: list[Any] = [{"configurable": {"thread_id": thread}} for thread in sorted(threads | {game.thread_id})]
+    states = [state for config in configs async for state in graph.aget_state_history(config)]
+    states.sort(key=lambda state: _id(state.config), reverse=True)
+    after = {_id(state.parent_config): state for state in states if state.parent_config}
+    for state in reversed(states):
+        done = after.get(_id(state.config))
+        if done is None or not any(task.name == "remember" for task in state.tasks):
+            continue
+        values = {**state.values, "timeline": done.values.get("timeline", [])}  # with the places that it found
+        if not await asyncio.to_thread(_missing_turns, game, done.values, _remembered(state.values)):
+            continue
+        info = ExecutionInfo(_id(state.config), "", "", str(state.config["configurable"]["thread_id"]))
+        runtime: Any = Runtime(context=game.context, store=graph.store, execution_info=info)
+        update = await node.function(schema(**values), runtime)
+        count += update.get("remembered_through", 0) - _remembered(state.values)
+    current = await (await game.history()).finished_state()
+    if graph.store is not None and (count or await asyncio.to_thread(_head_of, game) is None):
+        await move_head(schema(**current.values), graph.store, game.context, game.thread_id)
+    return Rebuilt(count, await asyncio.to_thread(_missing_turns, game, current.values))
+
+
+# The labels are those of `questbook.graphs.turn.sessions`, which would load LangChain before the first prompt.
+def _pasts(game: Game) -> tuple[str, ...]:
+    return campaign_namespace(game.context.user, game.context.campaign, "pasts")
+
+
+def _head_of(game: Game) -> JSON | None:
+    context = game.context
+    return read_item(game.home.memory, campaign_namespace(context.user, context.campaign, "head"), "head")
+
+
+def _missing_turns(game: Game, values: JSON, through: int = 0) -> list[int]:
+    """Return the remembered turns of a state after turn `through` that memory does not know."""
+    context = game.context
+    timeline: Sequence[Any] = [tuple(segment) for segment in values.get("timeline") or []]
+    spaces = [campaign_namespace(context.user, context.campaign, name) for name in ("exchanges", "gaps")]
+    missing = []
+    for turn in range(_remembered(values), through, -1):
+        key = record_key(branch_of(timeline, turn), turn, "exchange")
+        if any(read_item(game.home.memory, space, key) is not None for space in spaces):
+            break  # memory is written turn by turn: what is there has all that was before it
+        missing.append(turn)
+    return missing[::-1]
+
+
+def _remembered(values: JSON) -> int:
+    return int(values.get("remembered_through", 0))
+
+
+def _id(config: Any) -> str:
+    return str(config["configurable"]["checkpoint_id"])

@@ -1,0 +1,84 @@
+"""`questbook doctor`: compares checkpoints and memories, and rebuilds what can be rebuilt."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from questbook.graphs.embedded.databases import open_checkpointer
+from questbook.graphs.embedded.doctor import mend as mend_campaign
+from questbook.graphs.embedded.doctor import problem_of
+from questbook.graphs.embedded.game import open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved_game import last_of_threads
+from questbook.graphs.terminal.campaigns import hold_campaign
+from questbook.graphs.terminal.screen import one_line
+from questbook.memory.store.glance import list_paths, read_item
+from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
+
+if TYPE_CHECKING:
+    from questbook.graphs.settings import Settings
+
+_PAGES = {"dungeon_master": "quest", "companion": "core"}  # by which a head says whose it is
+_HEAD_LABELS = 3  # user, campaign, "head"
+
+
+async def doctor(context: Settings, *, mend: bool) -> bool:
+    """Compare both databases for every campaign and companion of a user, and print what is wrong.
+
+    Args:
+        context: Names the user.
+        mend: Whether to rebuild memories from checkpoints where they are missing.
+
+    Returns:
+        Whether nothing is wrong, or nothing any more.
+
+    Raises:
+        CampaignBusyError: Another terminal plays a campaign that is to be mended.
+        HomeError: A file cannot be used.
+    """
+    home = await asyncio.to_thread(Home.find)
+    for file in (home.checkpoints, home.memory):
+        if not await asyncio.to_thread(file.exists):
+            print(f"{file} is missing.")  # noqa: T201
+    campaigns, well = await _contexts(context, home), True
+    for machine, settings in campaigns:
+        well &= await _examine(settings, home, machine, mend=mend)
+    if well:
+        count = f"{len(campaigns)} campaign{'' if len(campaigns) == 1 else 's'}"
+        print(f"Checkpoints and memories agree ({count} of {one_line(context.user, 60)}).")  # noqa: T201
+    return well
+
+
+async def _contexts(context: Settings, home: Home) -> list[tuple[str, Settings]]:
+    """Return graph and settings of each campaign and companion, as checkpoints and memories know them."""
+    found: set[tuple[str, str]] = set()
+    async with open_checkpointer(home.checkpoints) as checkpointer:
+        async for saved in last_of_threads(checkpointer, context.user):
+            if saved.machine and saved.campaign and saved.on_own_thread:
+                found.add((saved.machine, saved.campaign))
+    for path in await asyncio.to_thread(list_paths, home.memory, campaign_namespace(context.user, "")[0], "head"):
+        head = await asyncio.to_thread(read_item, home.memory, path, "head") or {}
+        machine = next((name for name, page in _PAGES.items() if page in head), "")
+        if machine and len(path) == _HEAD_LABELS:
+            found.add((machine, unescape_label(path[1])))
+    contexts = []
+    for machine, campaign in sorted(found):
+        module = await asyncio.to_thread(import_module, f"questbook.graphs.{machine}.context")
+        contexts.append((machine, module.Context.of(None, user=context.user, campaign=campaign)))
+    return contexts
+
+
+async def _examine(context: Settings, home: Home, machine: str, *, mend: bool) -> bool:
+    name = f"Campaign {one_line(context.campaign, 60)!r}"
+    async with open_game(context, home, machine) as game:
+        problem = await problem_of(game)
+        if not problem:
+            return True
+        print(f"{name}: {problem}")  # noqa: T201
+        if not mend or "--mend" not in problem:
+            return False
+        with hold_campaign(home, context.user, context.campaign):
+            print(f"{name}: {await mend_campaign(game)}")  # noqa: T201
+        return not await problem_of(game)

@@ -1,0 +1,40 @@
+"""A glance into a store's file, without the store: neither numpy nor FAISS is loaded."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from questbook.types import JSON
+
+_ITEM = "SELECT value FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? AND key = ?"
+
+
+def list_paths(path: Path, first: str, last: str) -> list[tuple[str, ...]]:
+    """Return the namespaces with items whose first and last labels these are; none if there is no readable file."""
+    if not path.exists():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            paths = [
+                tuple(str(row[0]).split(".")) for row in database.execute("SELECT path FROM namespaces WHERE items")
+            ]
+    except sqlite3.Error:
+        return []
+    return sorted(labels for labels in paths if (labels[0], labels[-1]) == (first, last))
+
+
+def read_item(path: Path, namespace: Sequence[str], key: str) -> JSON | None:
+    """Return an item's value; None if there is none, or no readable file."""
+    if not path.exists():
+        return None
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            row = database.execute(_ITEM, (".".join(namespace), key)).fetchone()
+    except sqlite3.Error:  # an empty file; what is wrong with another one is said when the store is opened
+        return None
+    value: JSON | None = json.loads(row[0]) if row else None
+    return value

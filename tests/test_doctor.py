@@ -1,0 +1,136 @@
+"""A data directory whose databases do not belong together: it is said at the start, and mended where it can be."""
+
+import json
+import shutil
+import sqlite3
+
+import pytest
+from program import start
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.doctor import problem_of
+from questbook.graphs.embedded.game import open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.terminal.doctor import doctor
+
+MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
+WORDS = (MIRA, "look around", "I promise Maren Holt to bring back the silver key", "talk to Maren")
+CONTEXT = Context(model="offline", seed=6, campaign="isle")
+DATA = ("checkpoints.db", "memory.db")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "data"))
+    return Home.find()
+
+
+async def play(home, *words, context=CONTEXT):
+    async with open_game(context, home) as game:
+        for said in words:
+            async for _ in game.send(said):
+                pass
+        return (await game.saved_game()).values
+
+
+async def problem(home):
+    async with open_game(CONTEXT, home) as game:
+        return await problem_of(game)
+
+
+def memories(home):
+    """Everything in the store but what it was used for, and the claims of those who gave way to another."""
+    with sqlite3.connect(home.memory) as database:
+        rows = database.execute("SELECT path, key, value FROM items JOIN namespaces ON namespaces.id = namespace")
+        return {
+            (path, key): json.loads(value)
+            for path, key, value in rows
+            if not ("claims" in path or path.endswith(("accesses", "pasts")))
+        }
+
+
+def lose(home, name):
+    for file in home.path.glob(f"{name}*"):
+        file.unlink()
+
+
+async def test_a_sound_home_says_nothing(home, capsys):
+    assert await problem(home) == ""
+    await play(home, *WORDS)
+    assert await problem(home) == ""
+    assert await doctor(CONTEXT, mend=False)
+    assert capsys.readouterr().out == "Checkpoints and memories agree (1 campaign of adventurer).\n"
+
+
+async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys):
+    await play(home, *WORDS)
+    async with open_game(CONTEXT, home) as game:  # an abandoned future has memories too
+        await (await game.history()).undo(2)
+    await play(home, "I leave the town", "I go on")
+    before = memories(home)
+    assert len(before) > 6
+    lose(home, "memory.db")
+    assert "it knows no turn of the 4 of this campaign" in await problem(home)
+    assert not await doctor(CONTEXT, mend=False)
+    assert "--mend" in capsys.readouterr().out
+    assert await doctor(CONTEXT, mend=True)
+    told = capsys.readouterr().out
+    assert "Turns written to memory again: 6" in told
+    assert "lore" in told
+    after = memories(home)
+    assert after == before
+    assert await problem(home) == ""
+    assert (await play(home, "And on"))["turn"] == 5
+
+
+async def test_memories_of_another_day_are_completed(home, capsys):
+    await play(home, *WORDS[:2])
+    shutil.copy(home.memory, home.path / "old")
+    await play(home, *WORDS[2:])
+    before = memories(home)
+    lose(home, "memory.db")
+    shutil.move(home.path / "old", home.memory)
+    assert "it knows no turn from 3 of the 4" in await problem(home)
+    assert await doctor(CONTEXT, mend=True)
+    assert "written to memory again: 2" in capsys.readouterr().out
+    assert memories(home) == before
+    assert await problem(home) == ""
+
+
+async def test_lost_checkpoints_are_said_and_the_campaign_goes_on_from_what_memory_knows(home, capsys):
+    await play(home, *WORDS)
+    lose(home, "checkpoints.db")
+    assert "memory knows it to turn 4" in await problem(home)
+    assert await doctor(CONTEXT, mend=True)
+    assert "checkpoints of this campaign are missing" in capsys.readouterr().out
+    assert await problem(home) == ""
+    values = await play(home, "look around")
+    assert (values["turn"], values["character"]["name"]) == (5, "Mira")
+    assert await problem(home) == ""
+
+
+async def test_checkpoints_of_another_day_are_said(home):
+    await play(home, *WORDS[:2])
+    shutil.copy(home.checkpoints, home.path / "old")
+    await play(home, *WORDS[2:])
+    lose(home, "checkpoints.db")
+    shutil.move(home.path / "old", home.checkpoints)
+    assert "it ends with turn 2, and memory knows turns to 4" in await problem(home)
+    assert (await play(home, "I leave"))["turn"] == 3
+    assert await problem(home) == ""
+
+
+@pytest.mark.slow
+def test_the_program_says_it_at_the_start_and_the_doctor_mends_it(tmp_path):
+    words = "\n".join(WORDS[:3]) + "\n"
+    assert start(tmp_path, "play", "--seed", "6", words=words).returncode == 0
+    assert start(tmp_path, "chat", words="My name is Ann and I like tea.\n").returncode == 0
+    lose(Home(tmp_path), "memory.db")
+    run = start(tmp_path, "play", "--seed", "6", words="/quit\n")
+    assert "memory.db is missing or from another day" in (run.stdout + run.stderr).decode()
+    run = start(tmp_path, "doctor", words="")
+    assert (run.returncode, run.stdout.decode().count("--mend")) == (2, 2)
+    run = start(tmp_path, "doctor", "--mend", words="")
+    assert run.returncode == 0, run.stdout + run.stderr
+    run = start(tmp_path, "doctor", words="")
+    assert "agree (2 campaigns" in run.stdout.decode()
