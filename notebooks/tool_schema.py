@@ -68,7 +68,7 @@ def _resolve(node: JSON, defs: JSON) -> JSON:
         values = _nullable(_resolve(node["additionalProperties"], defs))
         return {"type": "object", "additionalProperties": values} | description
     items = {"items": _resolve(node["items"], defs)} if "items" in node else {}
-    kept_keys = ("type", "enum", "const", "minimum", "maximum")
+    kept_keys = ("type", "enum", "const", "minimum", "maximum", "maxLength")
     return {key: node[key] for key in kept_keys if key in node} | items | description
 
 

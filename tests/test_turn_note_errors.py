@@ -228,6 +228,11 @@ async def test_a_complete_page_with_an_error_is_mended_before_the_quest_opens(ga
     assert game.reply.startswith("The wind turns")
 
 
+def test_the_tool_says_how_long_a_field_may_be():
+    fields = CharacterNotebook.tool()["function"]["parameters"]["properties"]
+    assert [option.get("maxLength") for option in fields["background"]["anyOf"]] == [400, None]
+
+
 @pytest.mark.parametrize("words", ["", "And?"])
 async def test_a_complete_page_whose_error_is_never_mended_opens_the_quest_all_the_same(game, words):
     game.model.queue("interview", *[say(words, call("CharacterNotebook", **MIRA, level=99)) for _ in range(3)])
