@@ -7,7 +7,7 @@ import random
 import re
 
 from questbook.graphs.offline.storyteller import portrait
-from questbook.graphs.offline.storyteller.language import fill, load, pattern, saying
+from questbook.graphs.offline.storyteller.language import article, fill, load, pattern, saying, upper
 from questbook.types import JSON
 
 REQUIRED = ("name", "ancestry", "class", "background", "goal")
@@ -84,13 +84,9 @@ def _take_up(patch: JSON, page: JSON, drawn: list[str], chance: random.Random) -
     if changed := ", ".join(f"{field} {patch[field]}" for field in fields if page.get(field)):
         return _pick("changed", chance).replace("{what}", changed)
     parts = {field: str(value) for field, value in patch.items()}
-    parts |= {f"{field}_a": _with_article(parts[field]) for field in ("ancestry", "class") if field in patch}
+    parts |= {f"{field}_a": upper(article(parts[field])) for field in ("ancestry", "class") if field in patch}
     texts = [fill(chance.choice(load("interview")["taken_up"][field]), parts) for field in fields[:2]]
     return " ".join(texts) or _pick("noted", chance)
-
-
-def _with_article(noun: str) -> str:
-    return f"{'An' if noun[:1].casefold() in 'aeiou' and noun[:3].casefold() != 'uni' else 'A'} {noun}"
 
 
 def _question(open_fields: list[str], chance: random.Random, asked: str = "") -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from langchain_core.messages import ToolMessage
 
 from questbook.graphs.offline.model import Answer, Call, OfflineModel
@@ -9,11 +11,12 @@ from questbook.graphs.offline.prompt import Prompt
 from questbook.graphs.offline.storyteller import interview
 from questbook.graphs.offline.storyteller.engine import fold, resolve
 from questbook.graphs.offline.storyteller.language import saying
-from questbook.graphs.offline.storyteller.notes import facts_of, summarize, word_limit
+from questbook.graphs.offline.storyteller.notes import facts_of, summarize
 from questbook.graphs.offline.storyteller.recollection import Past, cite, remember
 from questbook.memory.timeline.privacy import off_record
 
 _MOST_ROLLS = 4
+_SUMMARY_WORDS = 240
 _REFLECTION_TOOLS = frozenset({"Questions", "Reflection"})
 
 
@@ -34,7 +37,8 @@ class OfflineStoryteller(OfflineModel):
         if prompt.tools & _REFLECTION_TOOLS:
             return Answer("nothing")  # it draws no conclusions
         if prompt.turns:
-            return Answer(summarize(prompt.summary, prompt.turns, word_limit(prompt.system)))
+            limit = re.search(r"at most (\d+) words", prompt.system)
+            return Answer(summarize(prompt.summary, prompt.turns, int(limit[1]) if limit else _SUMMARY_WORDS))
         if prompt.page("quest") or prompt.page("character"):
             return self._tell(prompt)
         return Answer(saying("honest"))

@@ -13,11 +13,7 @@ from questbook.types import JSON
 _MOST_FACTS, _MOST_PEOPLE, _MOST_QUESTS = 16, 9, 8
 _INNER_QUOTES = str.maketrans('“”"', "‘’'")
 _STATUS = {"open": "is open", "done": "is done", "failed": "has failed"}
-_DEFAULT_WORDS = 240
-_PROMISES = re.compile(
-    r"\b(?:remember|tell|told|promise|swear|swore|carve|write|bury|hide|my|name|secret|password)\b", re.I
-)
-_EVENTS = re.compile(r"\b(?:dead|dies|killed|gold|key|gives?|takes?|learn|found|find|over|pays?|opens?|wakes?)\b", re.I)
+_TOLD = re.compile(r"^(?!Turn )|\b(?:remember|tell|told|promise|swear|swore|carve|my|name|secret|password)\b", re.I)
 
 
 def shorten(scene: Scene) -> JSON:
@@ -98,37 +94,22 @@ def _entries(patch: JSON, field: str) -> list[tuple[str, Any]]:
     return list(entries.items()) if isinstance(entries, dict) else []
 
 
-def word_limit(instructions: str) -> int:
-    """Read the number of words that the instructions allow a summary."""
-    match = re.search(r"at most (\d+) words", instructions)
-    return max(10, int(match[1])) if match else _DEFAULT_WORDS
-
-
 def summarize(summary: str, turns: Sequence[JSON], words: int) -> str:
-    """Fold turns into a summary of at most `words` words: what weighs least and is oldest goes first."""
-    lines = [line.strip() for line in re.split(r"\n+", summary) if line.strip()]
-    lines += [line for turn in turns if (line := _line(turn))]
+    """Fold turns into a summary of at most `words` words: the oldest goes first, promises and what was told go last."""
+    lines = [line for line in summary.split("\n") if line.strip()]
+    lines += map(_line, turns)
     while len(lines) > 1 and sum(len(line.split()) for line in lines) > words:
-        lines.pop(min(range(len(lines)), key=lambda at: (_weight(lines[at]) + at / len(lines), at)))
-    return " ".join("\n".join(lines).split(" ")[:words]).strip() or "Nothing has happened yet."
+        lines.pop(min(range(len(lines)), key=lambda at: (bool(_TOLD.search(lines[at])), at)))
+    return " ".join("\n".join(lines).split(" ")[:words])
 
 
 def _line(turn: JSON) -> str:
-    """Write a turn as one line: what the player wrote, and the sentence of the reply that tells most."""
-    player = _clip(str(turn.get("player") or ""), 30).translate(_INNER_QUOTES)
-    sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z“])", " ".join(str(turn.get("reply") or "").split()))
-    best = max(sentences[:6], key=lambda s: len(_EVENTS.findall(s)) + len(re.findall(r"(?<=\s)[A-Z]\w+", s)) / 3)
+    """Write a turn as one line: what the player said, as a quotation under their name, and what was told."""
     number = f"Turn {turn['turn']}: " if isinstance(turn.get("turn"), int) else ""
-    quote = f"You: “{player}” " if player else ""
-    return f"{number}{quote}{_clip(best, 10 if player.endswith('?') else 24)}".strip()
+    player = _clip(turn.get("player")).translate(_INNER_QUOTES)
+    return f"{number}{f'You: “{player}” ' if player else ''}{_clip(turn.get('reply'))}"
 
 
-def _weight(line: str) -> float:
-    # A line without a turn comes from an older summary, where it was found worth keeping.
-    older, names = not line.startswith("Turn "), re.search(r"\s[A-Z][a-z]", line)
-    return 1.5 * older + 2.0 * bool(_PROMISES.search(line)) + bool(_EVENTS.search(line)) + 0.5 * bool(names)
-
-
-def _clip(text: str, words: int) -> str:
-    parts = text.split()
-    return " ".join(parts[:words]) + (" …" if len(parts) > words else "")
+def _clip(text: Any) -> str:
+    words = str(text or "").split()
+    return " ".join(words[:24]) + (" …" if len(words) > 24 else "")

@@ -8,7 +8,7 @@ from questbook.graphs.offline.storyteller.scene import Scene, listed
 from questbook.graphs.offline.storyteller.tale import Tale, keys, tale
 from questbook.types import JSON
 
-_OF_A_TALE = ("tale", "truth", "deeds", "seen", "from", "fight", "moved", "left")
+_OF_A_TALE = ("tale", "truth", "deeds", "seen", "from", "fight", "moved")
 
 
 def open_tale(scene: Scene) -> None:

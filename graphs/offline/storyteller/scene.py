@@ -163,12 +163,11 @@ class Scene:
         """List things that lie here and can be seen."""
         here = self.location()
         items = self.tale.part("items") if self.tale else {}
-        lying = [
+        return [
             name
             for name, thing in items.items()
             if thing.get("at") == here and self.did_all(thing.get("needs")) and not self.did(f"took {name}")
         ]
-        return lying + [m.split("@", 1)[0] for m in listed(self.secrets.get("left")) if m.endswith(f"@{here}")]
 
     def carried(self) -> dict[str, int]:
         """Return the inventory."""

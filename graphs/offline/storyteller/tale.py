@@ -10,8 +10,6 @@ from typing import Any
 
 from questbook.graphs.offline.storyteller.language import fill, load, match, short
 
-_ORDINALS = ["Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth", "Ninth"]
-
 
 @dataclass(frozen=True)
 class Tale:
@@ -87,9 +85,6 @@ def tale(key: str, telling: int = 0) -> Tale | None:
 
 
 def _name(names: list[str], telling: int) -> str:
-    if telling < len(names):
-        return names[telling]
     # A dead namesake must never get up again, so later tellings number their people.
-    number = telling // len(names) + 1
-    ordinal = _ORDINALS[number - 2] if number - 2 < len(_ORDINALS) else f"{number}th"
-    return f"{names[telling % len(names)]} the {ordinal}"
+    number, name = telling // len(names) + 1, names[telling % len(names)]
+    return name if number == 1 else f"{name} ({number})"

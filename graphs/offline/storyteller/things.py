@@ -6,14 +6,13 @@ import re
 
 from questbook.graphs.offline.storyteller import attempts, people, places, plot
 from questbook.graphs.offline.storyteller.intent import Intent
-from questbook.graphs.offline.storyteller.language import article, as_said, match, series, stems
+from questbook.graphs.offline.storyteller.language import article, as_said, match, series
 from questbook.graphs.offline.storyteller.rules import check, skill_roll
 from questbook.graphs.offline.storyteller.scene import Scene, listed
 from questbook.types import JSON
 
 _ALL = re.compile(r"(?:all|everything|anything|whatever|it|them|things?)\b", re.I)
 _COINS = re.compile(r"(\d{1,9}|some|a few|all my|a)?\s*(?:gold|coins?|money|gp)\b", re.I)
-_DRINK = re.compile(r"\b(?:ale|beer|drink|wine|mead|soup|stew|meal|food|round)\b", re.I)
 
 
 def search(scene: Scene, intent: Intent) -> None:
@@ -76,12 +75,7 @@ def take(scene: Scene, intent: Intent) -> None:
 def _pick_up(scene: Scene, item: str) -> None:
     """Put a thing that lies here among one's own."""
     about = scene.story.part("items").get(item, {})
-    left, mark = listed(scene.secrets.get("left")), f"{item}@{scene.location()}"
-    if mark in left:
-        left.remove(mark)
-        scene.keep("left", "; ".join(left))
-    else:
-        scene.mark(f"took {item}", about.get("sets", ""))
+    scene.mark(f"took {item}", about.get("sets", ""))
     scene.gain(item)
     scene.say(about.get("taken") or f"You take the {item}. It is yours now, until somebody says otherwise.")
     scene.learn(about.get("fact", ""))
@@ -89,17 +83,13 @@ def _pick_up(scene: Scene, item: str) -> None:
 
 
 def drop(scene: Scene, intent: Intent) -> None:
-    """Leave something behind here."""
+    """Leave something behind; what the tale needs goes back to where it was."""
     item = _held(scene, intent.what)
     if item is None:
         return scene.say(f"You have no “{intent.what[:60]}” to be rid of.")
     scene.gain(item, -1)
-    left = [*listed(scene.secrets.get("left")), f"{item}@{scene.location()}"]
-    scene.keep("left", "; ".join(left[-8:]))
-    scene.happening = f"{scene.name} left the {item} at {scene.location()}."
-    return scene.say(
-        f"You set down the {item} and feel lighter by exactly one {item}. It stays here, at {scene.location()}."
-    )
+    scene.keep("deeds", "; ".join(deed for deed in listed(scene.secrets.get("deeds")) if deed != f"took {item}"))
+    return scene.say(f"You set down the {item} and feel lighter by exactly one. Somebody will carry it back.")
 
 
 def buy(scene: Scene, intent: Intent) -> None:
@@ -108,7 +98,7 @@ def buy(scene: Scene, intent: Intent) -> None:
     goods: dict[str, JSON] = {name: good for name, good in story.part("goods").items() if good["from"] in here}
     item = match(intent.what, {name: name for name in goods})
     if item is None:
-        return None if _buy_drink(scene, intent.what) else _refuse_sale(scene, intent.what, goods)
+        return _refuse_sale(scene, intent.what, goods)
     price = int(goods[item]["gold"])
     if scene.gold() < price:
         return scene.say(f"The {item} costs {price} gold, and your purse says no before you can.")
@@ -125,19 +115,6 @@ def _refuse_sale(scene: Scene, what: str, goods: dict[str, JSON]) -> None:
     if goods:
         prices = [f"{article(name)} ({good['gold']} gold)" for name, good in goods.items()]
         scene.say(f"What there is to be had is {series(prices)}.")
-
-
-def _buy_drink(scene: Scene, what: str) -> bool:
-    """Sell a drink or a bowl of something where there are drinks and bowls."""
-    serves = stems(scene.story["places"][scene.location()].get("as", "")) & {"tavern", "inn", "bar"}
-    if not serves or not _DRINK.search(what):
-        return False
-    if scene.gold():
-        scene.pay(-1)
-        scene.tell("poured")
-    else:
-        scene.say("You are handed a bowl of water, and a look. The water is on the house; so is the look.")
-    return True
 
 
 def give(scene: Scene, intent: Intent) -> None:
