@@ -238,7 +238,9 @@ def _greet(saved: SavedGame | None, context: Settings, screen: Screen) -> None:
         return
     name = saved.character.name or "someone without a name yet"
     screen.heading(f"{one_line(context.campaign, 60)}, turn {saved.turn}: you are {one_line(name, 60)}.")
-    where = [one_line(part, _SCENE_WIDTH) for part in (saved.quest.location, saved.quest.scene) if part]
+    place, scene = saved.quest.location, saved.quest.scene
+    place = "" if place.casefold() in scene.casefold() else place  # the scene often says where
+    where = [one_line(part, _SCENE_WIDTH) for part in (place, scene) if part]
     if where:
         screen.say(" – ".join(where))
     if saved.last_reply:
