@@ -16,7 +16,7 @@ from langchain_core.messages import (
     message_chunk_to_message,
 )
 from langchain_core.messages.tool import invalid_tool_call, tool_call
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, ensure_config
 from langgraph.constants import TAG_HIDDEN, TAG_NOSTREAM
 
 from questbook.graphs.errors import ModelError
@@ -80,7 +80,7 @@ async def _stream(
     guard: Guard,
 ) -> AIMessage:
     pieces: Any  # of text, or messages with it
-    if TAG_NOSTREAM in tags:
+    if TAG_NOSTREAM in tags or not _has_listeners():
         pieces = guard.stream(model, messages, {"tags": tags})
     else:
         pieces = GuardedModel(inner=model, guard=guard).astream(messages, config={"tags": [*tags, TAG_HIDDEN]})
@@ -112,6 +112,12 @@ async def _stream(
     message = _strict(whole) if isinstance(whole, AIMessageChunk) else whole
     message = message if message.text == guard.text else message.model_copy(update={"content": guard.text})
     return _with_text_calls(message, guard.text_calls)
+
+
+def _has_listeners() -> bool:
+    """Whether the run has callbacks, which may stream what the model says; without any, no run has to be guarded."""
+    callbacks = ensure_config().get("callbacks")
+    return bool(getattr(callbacks, "handlers", callbacks))
 
 
 def _ended(whole: AIMessage, guard: Guard) -> AIMessage:

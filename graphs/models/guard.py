@@ -115,22 +115,27 @@ class Guard:
     async def _answer(
         self, model: Runnable[Any, Any], messages: Sequence[BaseMessage], config: RunnableConfig
     ) -> AsyncGenerator[str]:
-        self.whole, text, left, size = None, "", 0, 0
+        text, left, size = "", 0, 0
+        received: list[Any] = []
         self.offer(self._tools, spoken=self._spoken)
         room = max(0, self.limit - len(self.text))
-        # To close the generator is to close the connection: the model stops writing.
-        async with aclosing(cast("AsyncGenerator[Any]", model.astream(list(messages), config=config))) as pieces:
-            async for piece in pieces:
-                self.whole = piece if self.whole is None else self.whole + piece
-                if not isinstance(piece, AIMessage):
-                    return
-                text += self.text_calls.feed(piece.text)
-                size += len(piece.text) + sum(len(call.get("args") or "") for call in call_chunks(piece))
-                verdict = self._judge(text, left, size, room)
-                yield self._leave(text[left : verdict.safe])
-                left, self.problem = verdict
-                if self.problem:
-                    return
+        try:
+            # To close the generator is to close the connection: the model stops writing.
+            async with aclosing(cast("AsyncGenerator[Any]", model.astream(list(messages), config=config))) as pieces:
+                async for piece in pieces:
+                    received.append(piece)
+                    if not isinstance(piece, AIMessage):
+                        return
+                    new = piece.text
+                    text += self.text_calls.feed(new)
+                    size += len(new) + sum(len(call.get("args") or "") for call in call_chunks(piece))
+                    verdict = self._judge(text, left, size, room)
+                    yield self._leave(text[left : verdict.safe])
+                    left, self.problem = verdict
+                    if self.problem:
+                        return
+        finally:
+            self.whole = _sum(received)
         text += self.text_calls.end()
         verdict = self._judge(text, left, 0, room, ended=True)
         self.problem = verdict.problem
@@ -179,6 +184,11 @@ class GuardedModel(BaseChatModel):
         # Only now is it known that the answer is whole, and which tools it calls.
         calls = [] if guard.problem else [call for call in call_chunks(guard.whole) if call["name"] not in guard.hidden]
         yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=calls))
+
+
+def _sum(pieces: list[Any]) -> Any:
+    """Add up the pieces of a stream at once: one by one would take a fifth of a turn's time."""
+    return None if not pieces else pieces[0] if len(pieces) == 1 else pieces[0] + pieces[1:]
 
 
 def call_chunks(message: Any) -> list[ToolCallChunk]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -97,7 +97,7 @@ class SecretCheck:
 
     def __call__(self, text: str, start: int, *, ended: bool) -> Verdict:
         """Judge a text that grows, as `Check` says."""
-        words = [(word, found.start()) for found in _WORD.finditer(text, start) for word in plain_words(found[0])]
+        words = [(word, found.start()) for found in _WORD.finditer(text, start) for word in _plain(found[0])]
         run = tuple(word for word, _ in words)
         for at in range(len(run) - RUN + 1):
             if self._is_secret(run[at : at + RUN]):
@@ -117,6 +117,11 @@ class SecretCheck:
         if self._known is None:
             self._known = secret_phrases(self._public())
         return phrase not in self._known
+
+
+@lru_cache(maxsize=4096)
+def _plain(word: str) -> list[str]:
+    return plain_words(word)
 
 
 def check_tags(text: str, start: int, *, ended: bool, tag: re.Pattern[str]) -> Verdict:
