@@ -3,15 +3,19 @@
 import copy
 import logging
 import pickle
+from contextlib import suppress
 
 import orjson
 import pytest
 from desk import Desk, TicketNotebook
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command, Overwrite, StateUpdate
 from scripted import say
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.databases import open_checkpointer
+from questbook.graphs.errors import InputError
 from questbook.graphs.history.history import History
 
 WRONG = [
@@ -107,6 +111,19 @@ async def test_two_values_for_one_channel_are_no_error_either(game):
     twice = [("line", "a"), ("line", "b"), ("quest", Overwrite({})), ("quest", Overwrite({"gold": 4}))]
     await game.app.ainvoke(Command(update=twice), game.config, context=game.settings)
     assert (game.values["line"], game.values["quest"]["gold"]) == ("b", 4)
+
+
+@pytest.mark.parametrize("name", ["__start__", "PAGES", "__pregel_tasks", "turn", "recalled"])
+async def test_a_command_to_whatever_channel_leaves_a_thread_that_opens(game, name):
+    async with open_checkpointer() as game.saver:
+        game.keep_in(game.store)
+        await game.begin()
+        for update in ([(name, "a"), (name, "b")], [(name, Overwrite("a")), (name, Overwrite("b"))], {name: "a"}):
+            with suppress(InvalidUpdateError, InputError):
+                await game.app.ainvoke(Command(update=update), game.config, context=game.settings)
+            assert (await game.app.aget_state(game.config)).values["turn"] == 1
+        await game.play("I go on")
+        assert (await game.app.aget_state(game.config)).values["turn"] == 2
 
 
 async def test_a_thread_that_was_bricked_by_an_earlier_version_opens_again(game):

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiosqlite
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
@@ -39,6 +39,7 @@ _LOCK_SECONDS = 30.0
 _log = logging.getLogger(__name__)
 _SQLITE_HEADER = b"SQLite format 3\x00"
 _CIPHER = "zlib"
+_CALLER = "00000000-0000-0000-0000-000000000000"  # the task of what a run's command writes
 _CHECKPOINTS_OF_RUNS = (
     "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints "
     "WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
@@ -170,6 +171,19 @@ class Checkpointer(AsyncSqliteSaver):
         if not is_unfinished(checkpoint):
             await self._finish_forgetting(str(config["configurable"]["thread_id"]))
         return saved
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Save pending writes, but none of a caller to what is no state: LangGraph could never read the thread again.
+
+        A run's command may name any channel. `__start__` and a state's class variables, which LangGraph takes for
+        channels too, refuse a second value; a state's own channels leave it out (`questbook.graphs.turn.channels`).
+        """
+        if task_id == _CALLER:
+            writes = [(name, value) for name, value in writes if name != "__start__" and not name.isupper()]
+        if writes:
+            await super().aput_writes(config, writes, task_id, task_path)
 
     async def _finish_forgetting(self, thread: str) -> None:
         async with self.lock:
