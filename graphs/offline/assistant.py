@@ -6,14 +6,13 @@ conversation and the archive. Where it knows nothing, it says so.
 
 from __future__ import annotations
 
-import html
 import re
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from langchain_core.messages import AIMessage, ToolMessage
 
 from questbook.graphs.offline.model import Answer, Call, OfflineModel
-from questbook.graphs.offline.prompt import Prompt, read_object, text_of
+from questbook.graphs.offline.prompt import Prompt, read_object, text_of, unescape
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.timeline.privacy import off_record
 from questbook.notebooks import parse_fields
@@ -24,7 +23,7 @@ _DAY = re.compile(r"\b(\d{4}-\d{2}-\d{2}|today|yesterday)\b", re.I)
 _TALKED = re.compile(r"\b(?:talk|talked|said|say|discuss|discussed|spoke|speak)\b", re.I)
 _QUESTION = re.compile(r"\?\s*$|^\W*(?:what|who|whose|where|when|which|how|why|do|does|did|is|are|can)\b", re.I)
 _FIELD_ANSWERS: list[tuple[re.Pattern[str], str, str]] = [
-    (re.compile(r"\bmy name\b|\bwho am i\s*[?.!]*\s*$", re.I), "Name", "Your name is {}."),
+    (re.compile(r"\bmy name\b|\bwho am i[\s?.!]*$", re.I), "Name", "Your name is {}."),
     (re.compile(r"\bwhere do i live\b", re.I), "Lives in", "You live in {}."),
     (re.compile(r"\bwhat do i (?:like|love|enjoy)\b", re.I), "Likes", "You like {}."),
     (re.compile(r"\bwhat do i (?:dislike|hate|not like)\b", re.I), "Dislikes", "You dislike {}."),
@@ -34,13 +33,13 @@ _FIELD_ANSWERS: list[tuple[re.Pattern[str], str, str]] = [
 """A question, the field of core memory that answers it, and the sentence that says it."""
 _END = r"(?=[.,;!?\n]|\s+(?:and|but)\s+(?:i|my)\b|$)"
 _STATEMENTS: list[tuple[re.Pattern[str], str]] = [
-    (re.compile(rf"\bmy name is\s+(.{{1,60}}?){_END}", re.I), "Name"),
-    (re.compile(rf"\b(?:please )?call me\s+(.{{1,60}}?){_END}", re.I), "Name"),
-    (re.compile(rf"\bi (?:live in|moved to)\s+(.{{1,80}}?){_END}", re.I), "Lives in"),
-    (re.compile(rf"\bi work (?:as|at|for)\s+(.{{1,80}}?){_END}", re.I), "Works as/at"),
-    (re.compile(rf"\bi(?: really)? (?:like|love|enjoy)\s+(.{{1,120}}?){_END}", re.I), "Likes"),
-    (re.compile(rf"\bi (?:hate|dislike|do not like|don['’]t like)\s+(.{{1,120}}?){_END}", re.I), "Dislikes"),
-    (re.compile(rf"\bi(?: am|['’]m) allergic to\s+(.{{1,80}}?){_END}", re.I), "Allergic to"),
+    (re.compile(rf"\bmy name is\s+(\S.{{0,59}}?){_END}", re.I), "Name"),
+    (re.compile(rf"\b(?:please )?call me\s+(\S.{{0,59}}?){_END}", re.I), "Name"),
+    (re.compile(rf"\bi (?:live in|moved to)\s+(\S.{{0,79}}?){_END}", re.I), "Lives in"),
+    (re.compile(rf"\bi work (?:as|at|for)\s+(\S.{{0,79}}?){_END}", re.I), "Works as/at"),
+    (re.compile(rf"\bi(?: really)? (?:like|love|enjoy)\s+(\S.{{0,119}}?){_END}", re.I), "Likes"),
+    (re.compile(rf"\bi (?:hate|dislike|do not like|don['’]t like)\s+(\S.{{0,119}}?){_END}", re.I), "Dislikes"),
+    (re.compile(rf"\bi(?: am|['’]m) allergic to\s+(\S.{{0,79}}?){_END}", re.I), "Allergic to"),
 ]
 """What a person says of themselves, and the field of core memory that it goes to."""
 _SINGLE = frozenset({"Name", "Lives in", "Works as/at"})
@@ -78,6 +77,8 @@ class Edit(NamedTuple):
 
 class OfflineAssistant(OfflineModel):
     """A personal assistant made of a few rules."""
+
+    longest: ClassVar[int] = 12_000  # a passage for the archive may have 10,000
 
     @property
     def _llm_type(self) -> str:
@@ -190,7 +191,7 @@ def _answer_question(prompt: Prompt, words: str, human: str) -> Answer:
     if matches := [line for line in lines if wanted & _keywords(line)]:
         return Answer(f"I have this in my core memory: {'; '.join(matches)}.")
     # The first and last lines are the heading and the instruction of the LTM extension's templates.
-    remembered = html.unescape(prompt.section("character_memories")).split("\n")[1:-1]
+    remembered = unescape(prompt.section("character_memories")).split("\n")[1:-1]
     best = max(remembered, key=lambda line: len(wanted & _keywords(line)), default="")
     if wanted & _keywords(best):
         quote = best.strip('" ')

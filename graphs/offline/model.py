@@ -8,7 +8,7 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -43,6 +43,8 @@ class OfflineModel(BaseChatModel):
     same seed and the same messages get the same answer. A subclass writes `_reply`.
     """
 
+    longest: ClassVar[int] = 2_000
+    """Characters of a person's message that it reads."""
     seed: int | None = None
     """Chooses among answers that fit equally well."""
     delay: float = 0.0
@@ -107,7 +109,7 @@ class OfflineModel(BaseChatModel):
 
     def _message(self, messages: Sequence[BaseMessage], kwargs: JSON) -> AIMessage:
         tools = frozenset(_name(tool) for tool in kwargs.get("tools") or [])
-        text, calls = self._reply(Prompt.of(messages, tools))
+        text, calls = self._reply(Prompt.of(messages, tools, self.longest))
         tool_calls = [
             {"name": name, "args": args, "id": _call_id(messages, name, args), "type": "tool_call"}
             for name, args in calls

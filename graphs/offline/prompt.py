@@ -31,13 +31,19 @@ class Prompt:
     tools: frozenset[str]
 
     @classmethod
-    def of(cls, messages: Sequence[BaseMessage], tools: frozenset[str]) -> Prompt:
-        """Read a list of messages."""
+    def of(cls, messages: Sequence[BaseMessage], tools: frozenset[str], longest: int = 2_000) -> Prompt:
+        """Read a list of messages.
+
+        Args:
+            messages: The messages.
+            tools: Names of the tools that may be called.
+            longest: Characters of a person's message that are read; what follows them is cut.
+        """
         texts = [text_of(m) for m in messages if isinstance(m, SystemMessage)]
         newest = next((m for m in reversed(messages) if isinstance(m, HumanMessage)), None)
         if newest:
             texts.append(re.split(rf"^<{_WORDS}>\n?", text_of(newest), maxsplit=1, flags=re.MULTILINE)[0])
-        conversation = [_in_own_words(m) for m in messages if not isinstance(m, SystemMessage)]
+        conversation = [_in_own_words(m, longest) for m in messages if not isinstance(m, SystemMessage)]
         return cls("\n\n".join(texts), conversation, tools)
 
     def section(self, name: str) -> str:
@@ -51,7 +57,7 @@ class Prompt:
     @property
     def summary(self) -> str:
         """The running summary."""
-        return html.unescape(self.section("summary"))
+        return unescape(self.section("summary"))
 
     @property
     def memories(self) -> list[JSON]:
@@ -133,19 +139,24 @@ def _result(message: ToolMessage) -> JSON:
     return message.artifact if isinstance(message.artifact, dict) else read_object(text_of(message))
 
 
-def _in_own_words(message: BaseMessage) -> BaseMessage:
+def _in_own_words(message: BaseMessage, longest: int) -> BaseMessage:
     """Return a person's message with what they wrote, without the sections that open it and without escapes."""
     if not isinstance(message, HumanMessage):
         return message
     text = text_of(message)
     words = section(text, _WORDS) if f"\n<{_WORDS}>\n" in f"\n{text}" else text
-    return message.model_copy(update={"content": html.unescape(words)})
+    return message.model_copy(update={"content": unescape(words[: 5 * longest])[:longest]})
 
 
 def section(text: str, name: str) -> str:
     """Return the text between the tags <name> and </name>, each at the start of a line."""
     match = re.search(rf"^<{name}>\n(.*?)^</{name}>", text, re.DOTALL | re.MULTILINE)
     return match[1].strip("\n") if match else ""
+
+
+def unescape(text: str) -> str:
+    """Undo the escapes of a section; a person's own character references stay (and may be of any length)."""
+    return re.sub(r"&(amp|lt|gt|quot|#x27);", lambda match: html.unescape(match[0]), text)
 
 
 def text_of(message: BaseMessage) -> str:

@@ -24,7 +24,7 @@ _MOST_READABLE = 100
 # Whole control sequences first (CSI, OSC, DCS and the like), so that no "[31m" stays behind.
 _SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-Zc-~]"
 )
 _LINE_ENDS = re.compile(r"\r\n?|[\x85\u2028\u2029]")

@@ -146,7 +146,7 @@ def _tag_of(state: TurnState, prompt: Prompt) -> re.Pattern[str]:
     """Return the pattern of a tag of the prompt's sections; sections that are empty now are among them."""
     names = {section.name for section in (*prompt.sections, *prompt.behind)} - {INSTRUCTIONS} | _OFTEN_EMPTY
     names |= state.PAGES.keys() | {field for page in state.PAGES.values() for field in page.SECRET}
-    return re.compile(rf"<\s*/?\s*(?:{'|'.join(map(re.escape, sorted(names)))})\b", re.IGNORECASE)
+    return re.compile(rf"<\s*(?:/\s*)?(?:{'|'.join(map(re.escape, sorted(names)))})\b", re.IGNORECASE)
 
 
 def _public_texts(state: TurnState, prompt: Prompt) -> list[str]:

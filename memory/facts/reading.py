@@ -48,7 +48,7 @@ _FIELDS = frozenset(Fact.model_fields) - {"of_player"} | {"about"}
 _ASIDE = re.compile(
     r"\(\((?P<a>.*?)(?:\)\)|$)"  # ((brb)), also unclosed
     r"|[(\[]\s*(?:ooc|out of character)\b[:\s]*(?P<b>[^)\]]*)[)\]]?"  # (OOC: …), [ooc …]
-    r"|(?:^|(?<=[\n.!?]))\s*(?:ooc|out of character)\s*:\s*(?P<c>[^\n]*)",  # OOC: … to the end of the line
+    r"|(?:(?m:^)[^\S\n]*|(?<=[.!?])\s*)(?:ooc|out of character)\s*:\s*(?P<c>[^\n]*)",  # OOC: … to the end of the line
     re.IGNORECASE | re.DOTALL,
 )
 _UNREAL = re.compile(
@@ -282,7 +282,7 @@ def _read_importance(value: Any, odd: Oddities) -> int:
     number: float | None = None
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9:
         number = float(value)
-    elif isinstance(value, str) and (match := re.fullmatch(r"\s*(-?\d{1,6}(?:\.\d{1,6})?)\s*(?:/\s*10)?\s*", value)):
+    elif isinstance(value, str) and (match := re.fullmatch(r"\s*(-?\d{1,6}(?:\.\d{1,6})?)\s*(?:/\s*10\s*)?", value)):
         number = float(match[1])
     if number is None:
         if value is not None:

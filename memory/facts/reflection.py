@@ -34,7 +34,7 @@ HEARSAY = "hearsay"
 """Who claims an insight that rests on rumours alone, if they do not all have the same speaker."""
 
 _MAX_QUESTION = 300  # characters of a question
-_QUESTION = re.compile(r"[^.!?\n]{8,}\?")
+_QUESTION = re.compile(r"(?<![^.!?\n])[^.!?\n]{8,}\?")
 _NUMBER = re.compile(r"[\s#(\[]*(\d{1,6})[\s.)\]]*")
 
 

@@ -11,7 +11,7 @@ WITHHELD = "withheld"
 
 _PLAYERS = frozenset({"player", "the player", "you", "everyone", "everybody", "all"})
 
-_QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|«[^»]*»")  # what a person in the story says asks nothing of us
+_QUOTED = re.compile(r"“[^“”]*”|\"[^\"]*\"|«[^«»]*»")  # what a person in the story says asks nothing of us
 _THIS = r"(?:this|that|these|those|it|any(?:thing)?(?:\s+of\s+(?:this|that|it))?)"
 # "Don't save that village" is about a village: after verbs that have other uses, "that" must be all that is named.
 _ALL = r"(?=\s*(?:$|[.,:;!?)\n–—-]|please\b|anywhere\b|(?:in|to)\s+(?:your|the)\s+(?:memory|notes|log)\b))"
@@ -33,7 +33,7 @@ _OFF = (
     # A thing can be off the record player; nobody asks anything by that.
     r"(?:strictly\s+|all\s+)?off\s+the\s+record\b(?!-|\s+(?:labels?|players?|shel(?:f|ves)|stores?|shops?|compan\w+|charts?)\b)"
 )
-_BEGIN = r"(?:^|[.!?;:,(\n–—-]\s*|\b(?:and|but|so|then|just)\s+)"  # a request begins a clause
+_BEGIN = r"(?:(?m:^)[^\S\n]*|[.!?;:,(–—-]\s*|\b(?:and|but|so|then|just)\s+)"  # a request begins a clause
 _POLITE = r"(?:(?:please|pls|hey|ok(?:ay)?|oh|also|now|btw|by\s+the\s+way)[\s,]+){0,3}"
 _NOT = (
     r"(?:do\s+not|don['’]?t|never|you\s+(?:must\s+not|mustn['’]t|should\s+not|shouldn['’]t)"
@@ -50,7 +50,7 @@ _ASKS = re.compile(
 )
 # What is asked behind a request is another question: "off the record, do you like her?", "don't note this: who is it?"
 _NEXT = re.compile(
-    r"\s*[:;–—]|\s*,?\s*(?:ok(?:ay)?|please|all\s*right|alright|understood|got\s+it)\s*\?$", re.IGNORECASE
+    r"\s*[:;–—]|\s*(?:,\s*)?(?:ok(?:ay)?|please|all\s*right|alright|understood|got\s+it)\s*\?$", re.IGNORECASE
 )
 
 
