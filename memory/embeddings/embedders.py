@@ -8,6 +8,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from zlib import crc32
 
@@ -71,10 +73,9 @@ class HashEmbeddings(Embeddings):
 
     def _embed(self, text: str) -> list[float]:
         vector = [0.0] * self.dims
-        for feature, count in self._features(text).items():
-            code = crc32(feature.encode("utf-8", "surrogatepass"))
+        for (code, is_gram), count in self._features(text).items():
             weight = 1.0 + math.log(count)
-            if feature[0] == "#":
+            if is_gram:
                 weight *= _GRAM_WEIGHT
             # The sign comes from a bit that the position does not use, so that collisions cancel on average.
             vector[(code >> 1) % self.dims] += weight if code & 1 else -weight
@@ -82,15 +83,24 @@ class HashEmbeddings(Embeddings):
         return [x / norm for x in vector] if norm else vector
 
     @staticmethod
-    def _features(text: str) -> Counter[str]:
-        folded = unicodedata.normalize("NFKD", text.lower())
-        words = _WORD.findall("".join(c for c in folded if not unicodedata.combining(c)))
-        features = Counter(words)
-        for word in words:
-            marked = f" {word} "
-            for length in _GRAMS:
-                features.update(f"#{marked[i : i + length]}" for i in range(len(marked) - length + 1))
-        return features
+    def _features(text: str) -> Counter[tuple[int, bool]]:
+        folded = text.lower()
+        if not folded.isascii():
+            folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
+        return Counter(chain.from_iterable(map(_codes, _WORD.findall(folded))))
+
+
+@lru_cache(maxsize=8192)  # texts of one campaign have most of their words in common
+def _codes(word: str) -> tuple[tuple[int, bool], ...]:
+    """Return the hash of a word and of its n-grams, each with whether it is an n-gram."""
+    marked = f" {word} "
+    grams = (f"#{marked[i : i + length]}" for length in _GRAMS for i in range(len(marked) - length + 1))
+    codes = [(_hash(word), False), *((_hash(gram), True) for gram in grams)]
+    return tuple(codes)
+
+
+def _hash(feature: str) -> int:
+    return crc32(feature.encode("utf-8", "surrogatepass"))
 
 
 def embedder_of(store: object) -> object:

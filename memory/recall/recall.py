@@ -299,7 +299,7 @@ def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
         words = frozenset(str(record.value.get("text", "")).casefold().split())
         # Of two texts that share nine tenths of their words, the first tenths in any one order share a word, too
         # (prefix filtering: Chaudhuri et al., "A Primitive Operator for Similarity Joins", 2006). Few pairs are left.
-        first = frozenset(sorted(words)[: len(words) - int(_SAME * len(words)) + 1])
+        first = frozenset(sorted(words, key=_longest_first)[: len(words) - int(_SAME * len(words)) + 1])
         speaker = record.value.get("speaker")
         same = next(
             (
@@ -323,7 +323,12 @@ def _say_the_same(words: frozenset[str], other: frozenset[str]) -> bool:
     if min(len(words), len(other)) < _SAME * max(len(words), len(other)):
         return False  # whatever they are, too few of them can be shared
     both = len(words & other)
-    return both > 0 and both >= _SAME * len(words | other)
+    return both > 0 and both >= _SAME * (len(words) + len(other) - both)
+
+
+def _longest_first(word: str) -> tuple[int, str]:
+    """Sort key of an order in which two texts seldom share their first words: long words are rare."""
+    return -len(word), word
 
 
 def _fit_budget(
