@@ -31,7 +31,7 @@ costs nothing. The names in groups:
 * errors of notebooks: `NotebookError`, `DeclarationError`, `PatchError`, `PageFullError`, `SectionFullError`,
   `EditError`, `VersionError`
 * errors of graphs: `QuestbookError`, `SettingsError`, `InputError`, `UnreadableError`, `HistoryError`,
-  `ForgettingError`, `PastUnknownError`, `ModelError`, `FatalModelError`
+  `ForgettingError`, `PastUnknownError`, `ModelError`, `FatalModelError`, `PromptTooLongError`
 * JSON objects: `JSON`
 """
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         InputError,
         ModelError,
         PastUnknownError,
+        PromptTooLongError,
         QuestbookError,
         SettingsError,
         UnreadableError,
@@ -150,6 +151,7 @@ _HOMES = {
         "InputError",
         "ModelError",
         "PastUnknownError",
+        "PromptTooLongError",
         "QuestbookError",
         "SettingsError",
         "UnreadableError",
@@ -279,6 +281,7 @@ __all__ = [
     "PastUnknownError",
     "PatchError",
     "Present",
+    "PromptTooLongError",
     "Query",
     "QuestbookError",
     "Reason",
