@@ -113,3 +113,17 @@ def test_an_id_holds_a_word_by_chance():
 
 def test_forgetting_the_mark_itself_ends():
     assert Phrase("forgotten").cut_text("what was forgotten") == "what was …"
+
+
+def test_an_entry_whose_name_says_more_than_the_phrase_stays():
+    page = {"facts": {"Oda": "sings", "the limits of Oda": "no spiders", "Bo": "fears Oda", "Oda's limits": "no blood"}}
+    cut = Phrase("Oda").cut(page, "quest")
+    assert cut == {
+        "facts": {
+            "the limits of [forgotten]": "no spiders",
+            "Bo": "fears [forgotten]",
+            "[forgotten]'s limits": "no blood",
+        }
+    }
+    twins = {"facts": {"Oda Bell's limit": "no spiders", "oda bell's limit": "no blood"}}
+    assert sorted(Phrase("Oda").cut(twins, "quest")["facts"].values()) == ["no blood", "no spiders"]

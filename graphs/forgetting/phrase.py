@@ -12,7 +12,7 @@ import dataclasses
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Any, get_origin
+from typing import Any, NamedTuple, get_origin
 
 from langchain_core.messages import BaseMessage
 from langgraph.types import Send
@@ -20,6 +20,7 @@ from pydantic import BaseModel
 
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.turn.turn import FORGOTTEN
+from questbook.memory.text.wording import content_stems
 from questbook.notebooks import CharacterNotebook, Entry, StateNotebook
 
 _SHORT_MARK = "…"  # the same, where there is no room
@@ -87,7 +88,7 @@ class Phrase:
     def cut(self, value: Any, key: str = "") -> Any:
         """Return the value without the phrase; the very same value if it does not hold it.
 
-        Texts get a mark in place of the phrase. An entry of a page whose name holds it is removed as a whole.
+        Texts get a mark in place of the phrase. An entry of a page whose name says nothing else is removed.
         Structure, ids and types stay.
 
         Args:
@@ -171,13 +172,30 @@ class Phrase:
         own = frozenset[str]() if named else _OWN.union(*(keys for mark, keys in _OWN_WITH.items() if mark in value))
         if not (changed := self._changed(value, own, named=named, tight=tight)):
             return value
-        return {k: changed.get(k, part) for k, part in value.items() if changed.get(k, part) is not _GONE}
+        result: dict[Any, Any] = {}
+        for k, part in value.items():
+            new = changed.get(k, part)
+            if isinstance(new, _Renamed):
+                name = new.name
+                while name in value or name in result:  # two names that differ in the phrase alone
+                    name += _SHORT_MARK
+                result[name] = new.entry
+            elif new is not _GONE:
+                result[k] = new
+        return result
+
+    def _renamed(self, name: str, entry: Any, *, tight: bool) -> Any:
+        """Return an entry under its name without the phrase; `_GONE` if the name says nothing without it."""
+        rest = " ".join(self._pattern.sub(" ", name).split())
+        if not content_stems(f"{_A_WORD} {rest}") - {_A_WORD}:
+            return _GONE
+        return _Renamed(self.cut_text(name, tight=tight), self._cut(entry, "", tight=tight))
 
     def _changed(self, fields: Mapping[Any, Any], own: frozenset[str], *, named: bool, tight: bool) -> dict[Any, Any]:
         changed: dict[Any, Any] = {}
         for key, part in fields.items():
             if named and self.is_in(str(key)):
-                changed[key] = _GONE
+                changed[key] = self._renamed(str(key), part, tight=tight)
                 continue
             self.check_own(key)
             if key in own:
@@ -189,7 +207,13 @@ class Phrase:
         return changed
 
 
+class _Renamed(NamedTuple):
+    name: str
+    entry: Any
+
+
 _GONE = object()
+_A_WORD = "zebra"  # so that a text without words that count has one; else all its words would count
 
 
 def _spellings(character: str) -> str:
