@@ -44,11 +44,12 @@ class Checked(LastValue[Any]):
         empty: Makes the value before the first write; None: there is none.
     """
 
-    __slots__ = ("_empty", "_reduce", "_refusals", "_saved")
+    __slots__ = ("_default", "_empty", "_reduce", "_refusals", "_saved")
 
     def __init__(self, typ: Any, reduce: Callable[[Any, Any], Any], empty: Callable[[], Any] | None = None) -> None:
         super().__init__(typ)
         self._reduce, self._empty = reduce, empty
+        self._default: Any = None
         self._refusals: list[Refusal] = []
         self._saved = True
         if empty:
@@ -57,16 +58,11 @@ class Checked(LastValue[Any]):
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Return the channel with a checkpoint's value, or its empty one."""
         saved = LastValue[Any](self.typ).from_checkpoint(checkpoint)
-        channel = copy(self)
-        channel._refusals, channel._saved = [], True
-        channel.value = saved.value if saved.is_available() or not self._empty else self._empty()
-        return channel
+        return self._with(saved.value if saved.is_available() or not self._empty else self._empty(), saved=True)
 
     def copy(self) -> Self:
         """Return a copy that shows what would be written; it raises if a write does not fit."""
-        channel = copy(self)
-        channel._refusals, channel._saved = [], False
-        return channel
+        return self._with(self.value, saved=False)
 
     def get(self) -> Any:
         """Return the value; `refusals_in` reads from it what was refused since the thread was loaded.
@@ -95,6 +91,13 @@ class Checked(LastValue[Any]):
                 self._refusals = [*self._refusals, Refusal(self.key, reason)]
         return changed
 
+    def _with(self, value: Any, *, saved: bool) -> Self:
+        channel = object.__new__(type(self))  # every edge copies every channel
+        channel.typ, channel.key, channel.value = self.typ, self.key, value
+        channel._reduce, channel._empty, channel._default = self._reduce, self._empty, self._default
+        channel._refusals, channel._saved = [], saved
+        return channel
+
     def _after(self, write: Any) -> Any:
         overwrites, value = _overwrite(write)
         if overwrites:
@@ -110,7 +113,7 @@ class Last(Checked):
         default: What the state has before the first write; None: the type's empty value.
     """
 
-    __slots__ = ("_default",)
+    __slots__ = ()
 
     def __init__(self, typ: Any, default: Any = None) -> None:
         adapter: TypeAdapter[Any] = TypeAdapter(typ)
