@@ -24,7 +24,7 @@ from questbook.graphs.models.guard import Guard
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import Prompt, Section, escaped
 from questbook.graphs.turn.turn import notice
-from questbook.memory.buffer.summary import extend_summary
+from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.buffer.turns import latest_messages, split_turns, turn_text
 from questbook.memory.timeline.privacy import off_record
 from questbook.types import JSON
@@ -123,10 +123,11 @@ def shortened(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
     gone = [turn_text(turn.messages) for turn in turns[: len(turns) - len(split_turns(kept, 0))]]
     if not gone:
         return prompt
-    said = [text.reply for text in gone if text.reply and not off_record(text.player)]
+    public = [text._asdict() for text in gone if not off_record(text.player)]
+    said = [escaped(sentence) for text in public for sentence in extract(text, quote=False)]
     parts = [*prompt.sections, *prompt.behind]
     before = next((section.text for section in parts if section.name == "summary"), "")
-    summary = Section("summary", extend_summary(before, [escaped(reply) for reply in said], settings.summary_tokens))
+    summary = Section("summary", extend_summary(before, said, settings.summary_tokens))
     if before:
         sections, behind = (
             [summary if section.name == "summary" else section for section in place]
