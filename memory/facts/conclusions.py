@@ -7,6 +7,7 @@ same is so of a fact that a person wrote by hand.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
@@ -55,7 +56,7 @@ async def add_insights(
     records = await _valid(store, facts, filters, timeline)
     insights = [item for item in records if item.value.get("kind") == INSIGHT]
     unsaid = [item for item in records if int(item.value.get("turn") or 0) >= since]
-    fitting = fits(question, [str(item.value.get("text", "")) for item in unsaid])
+    fitting = await asyncio.to_thread(fits, question, [str(item.value.get("text", "")) for item in unsaid])
     first = [item for item, fit in zip(unsaid, fitting, strict=True) if fit][-_UNSAID:]
     added = {(record.namespace, record.key): record for record in map(_as_recalled, first)}
     for number, record in enumerate(recalled):

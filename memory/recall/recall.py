@@ -185,7 +185,8 @@ async def _weigh(candidates: Candidates, question: _Question, query: Query, cosi
     knows_meaning = cosine_worth >= 1.0 and not np.isnan(cosines).all()
     alike = np.fmax.reduce(np.nan_to_num(cosines), initial=0.0) >= _SPELT_ALIKE
     weights = [text.weight for text in question.texts]
-    fits = covers(table, weights, texts, named, knows_meaning=knows_meaning)
+    # In a thread: words are stemmed by SQLite, and LangGraph's server lets nothing block its event loop.
+    fits = await asyncio.to_thread(covers, table, weights, texts, named, knows_meaning=knows_meaning)
     fits |= (alike & (cosine_worth < 1.0)) | (phrases > 0) | (times >= _OF_THAT_TIME)
     fits |= np.array([record.subject in subjects for record in records], np.bool_)
     return Evidence(
