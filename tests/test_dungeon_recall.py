@@ -10,6 +10,7 @@ from scripted import say, sections_of
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.events import STREAM_MODES, Memories, read_stream
+from questbook.memory.facts.by_hand import add_fact
 from questbook.memory.timeline.records import Stamp
 
 
@@ -68,6 +69,21 @@ async def test_records_say_session_and_story_day_and_ages_count_sessions(new_gam
     assert {line["story_time"] for line in lines} == {"day 1"}
     records = await game.store.asearch(EXCHANGES, limit=99)
     assert sorted({item.value["session"] for item in records}) == [1, 2]
+
+
+async def test_what_a_person_wrote_by_hand_is_in_the_prompt_at_once_where_it_fits_and_says_why(new_game):
+    game = new_game()
+    await game.begin()
+    await game.play("I wait.")
+    timeline, facts = game.values["timeline"], ("adventurer", "default", "facts")
+    home = {"text": "Goran lives at the mill.", "subject": "Goran", "attribute": "home"}
+    await add_fact(game.store, facts, home, timeline=timeline)
+    await add_fact(game.store, facts, home, timeline=timeline)
+    await add_fact(game.store, facts, {"text": "A fair is held in Brack."}, timeline=timeline)
+    assert len(await game.store.asearch(facts, filter={"by": "hand"})) == 2
+    lines, shown = await asked(game, "Where does Goran live?")
+    assert [line.get("trait") or line.get("event") for line in lines] == ["Goran lives at the mill."]
+    assert [memory["why"] for memory in shown] == ["fits, and nobody has said it in the conversation"]
 
 
 async def test_the_published_scoring_notes_what_was_used(new_game):

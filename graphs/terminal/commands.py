@@ -62,7 +62,9 @@ async def _memories(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
     if sitting.recalled is None:
         sitting.screen.answer("/memories shows what was recalled for the last turn of the story; there is none yet.")
     elif not sitting.recalled:
-        sitting.screen.answer("Nothing was recalled for the last turn: the conversation still has what matters.")
+        sitting.screen.answer(
+            "Nothing was recalled for the last turn: nothing fits it but what the conversation still holds."
+        )
     else:
         rows = [
             (

@@ -17,7 +17,7 @@ from questbook.memory.facts.marks import Namespace
 from questbook.memory.facts.reflection import INSIGHT
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.recall.coverage import fits
-from questbook.memory.recall.query import Recalled
+from questbook.memory.recall.query import Reason, Recalled
 from questbook.memory.store.any_store import search_all
 from questbook.memory.timeline.timeline import Segment
 from questbook.types import JSON
@@ -58,14 +58,13 @@ async def add_insights(
     unsaid = [item for item in records if int(item.value.get("turn") or 0) >= since]
     fitting = await asyncio.to_thread(fits, question, [str(item.value.get("text", "")) for item in unsaid])
     first = [item for item, fit in zip(unsaid, fitting, strict=True) if fit][-_UNSAID:]
-    added = {(record.namespace, record.key): record for record in map(_as_recalled, first)}
+    because = "fits, and nobody has said it in the conversation"
+    added = {(tuple(item.namespace), item.key): _as_recalled(item, because) for item in first}
     for number, record in enumerate(recalled):
         added.setdefault((record.namespace, record.key), record)
         drawn = [item for item in insights if _is_drawn_from(item.value, record)] if number < _SOURCES else []
         for item in drawn[-_OF_ONE:]:
-            insight = record._replace(
-                key=item.key, value=item.value, namespace=tuple(item.namespace), question=None, folded=()
-            )
+            insight = _as_recalled(item, f"concluded from turn {record.value.get('turn')}, which came")
             added.setdefault((insight.namespace, insight.key), insight)
     return list(added.values())
 
@@ -115,5 +114,5 @@ def _is_drawn_from(insight: JSON, record: Recalled) -> bool:
     return any(key.startswith(of_turn) for key in cited)
 
 
-def _as_recalled(item: SearchItem) -> Recalled:
-    return Recalled(item.key, item.value, None, 0.0, tuple(item.namespace))
+def _as_recalled(item: SearchItem, because: str) -> Recalled:
+    return Recalled(item.key, item.value, None, 0.0, tuple(item.namespace), Reason(because=because))

@@ -52,6 +52,7 @@ class Reason(NamedTuple):
         by_meaning: Its rank among the candidates by cosine, from 1; None if the store gave it none.
         by_words: Its rank by words, from 1; None if it and its neighbours share no word with the query.
         phrase: Whether it has a name of several words that the query names, word for word.
+        because: Why it came with others, in words; "" if its own weight brought it.
     """
 
     relevance: float = 0.0
@@ -62,8 +63,11 @@ class Reason(NamedTuple):
     by_meaning: int | None = None
     by_words: int | None = None
     phrase: bool = False
+    because: str = ""
 
     def __str__(self) -> str:
+        if self.because:
+            return self.because
         told = [
             f"relevance {self.relevance:.2f}",
             f"words #{self.by_words}" if self.by_words else "",
