@@ -1,17 +1,24 @@
 """What the dungeon master recalls into its prompt, and what of it a player is shown."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from conftest import EXCHANGES
 from langchain_core.messages import HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
 from scripted import say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.events import STREAM_MODES, Memories, read_stream
 from questbook.memory.facts.by_hand import add_fact
+from questbook.memory.recall.access import access_op
 from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import record_key
+from questbook.notebooks import render_value
+
+ACCESSES = ("adventurer", "default", "accesses")
 
 
 async def walked(new_game, **settings):
@@ -96,6 +103,35 @@ async def test_the_published_scoring_notes_what_was_used(new_game):
     assert max(item.value["turn"] for item in again) == used.value["turn"] + 1
     assert {memory["key"] for memory in shown} <= set(max(again, key=lambda i: i.value["turn"]).value["accessed"])
     assert lines
+
+
+async def test_the_published_scoring_reads_what_was_used(new_game):
+    game = await walked(new_game, weights={"scoring": "generative_agents"})
+    timeline = [tuple(segment) for segment in game.values["timeline"]]
+    first = record_key(timeline[0][0], 2, "exchange")
+    later = (datetime.now(UTC) + timedelta(days=400)).isoformat()
+    turns = range(2, game.values["turn"] + 1)
+    await game.store.abatch([access_op(ACCESSES, timeline, turn, {}, [first], later) for turn in turns])
+    _, shown = await asked(game, "Which mile did I walk?")
+    recency = {memory["key"]: "recency 1.00" in memory["why"] for memory in shown}
+    assert [key for key, newest in recency.items() if newest] == [first]
+
+
+async def test_secrets_and_memories_fill_the_budget_together_and_no_more(new_game):
+    game = await walked(new_game, recall_tokens=400)
+    branch, facts = game.values["timeline"][0][0], ("adventurer", "default", "facts")
+    for n in range(20):
+        texts = {
+            "secret": f"Oda hid key {n} under the old stone by the well.",
+            "event": f"Oda lit lamp {n} at the well.",
+        }
+        for kind, text in texts.items():
+            turn = 9 if kind == "secret" else 2
+            await game.store.aput(facts, f"{kind}{n}", {"kind": kind, "text": text} | Stamp(branch, turn).to_json())
+    lines, _ = await asked(game, "What did Oda do at the well?")
+    tokens = sum(count_tokens_approximately([render_value(line)]) for line in lines)
+    assert {"secret", "event"} <= {key for line in lines for key in line}
+    assert 400 - 30 <= tokens <= 400
 
 
 async def test_what_the_buffer_policy_shows_is_left_out_and_the_rest_is_recalled(new_game):

@@ -186,6 +186,18 @@ async def test_published_scoring_goes_by_recency_importance_and_relevance_alike(
     assert found[1].weight == pytest.approx(1)
 
 
+@pytest.mark.parametrize("back", [0, 7])
+async def test_accesses_of_the_last_eight_turns_count_the_last_one_among_them(store, back):
+    stream, accesses, timeline = Weights(scoring="generative_agents"), ("u", "c", "accesses"), [("main", 20)]
+    said = [{"text": f"Boat {n}.", "said_at": (NOW - timedelta(hours=200)).isoformat()} for n in range(20)]
+    await remember(store, HERE, said, turn=1, timeline=timeline)
+    used = record_key("main", 3, "exchange")
+    await store.abatch([access_op(accesses, timeline, 20 - back, {}, [used], NOW.isoformat())])
+    found = await recall(store, HERE, Query("boat", timeline=timeline, weights=stream, accesses=accesses, limit=20))
+    assert {one.value["turn"]: one.reason.recency for one in found}[3] == 1
+    assert sum(one.reason.recency for one in found) == 1, "all others were used last when they were said"
+
+
 async def test_published_scoring_decays_by_0_995_an_hour_since_the_last_access_of_this_timeline(store):
     stream, accesses = Weights(scoring="generative_agents"), ("u", "c", "accesses")
     said = ["The lamp is lit.", "A boat comes in.", "A boat goes out."]
