@@ -169,6 +169,14 @@ async def test_notes_in_prose_are_asked_for_once_more_and_count(game):
     assert (game.values["quest"]["gold"], game.values["noted_through"], texts(game)) == (3, 2, [])
 
 
+@pytest.mark.parametrize("claim", ["Noted.", "I have noted all that happened."])
+async def test_a_claim_that_all_was_noted_notes_nothing_and_is_asked_about(game, claim):
+    await game.begin()
+    game.model.queue("update", say(claim), say("", call("StateNotebook", gold=3)))
+    await game.play("I count my gold.")
+    assert game.values["quest"]["gold"] == 3
+
+
 async def test_prose_twice_leaves_the_turn_to_the_next_noting_call(game):
     await game.begin()
     prose = say("The player has counted their gold, which comes to three pieces, " + "and the road goes on " * 9)

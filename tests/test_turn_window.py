@@ -132,6 +132,19 @@ async def test_the_turn_itself_is_told_in_short_what_its_prompt_left_out(game):
     assert len(prompt) == 2, "only the turn itself is word for word"
 
 
+async def test_a_refusal_of_a_short_conversation_does_not_end_remembering(new_game):
+    game = new_game(buffer_tokens=200)
+    await game.begin()
+    await walk(game, 6)
+    game.model.queue("quest", say("The bells toll on. " * 100))  # no later prompt holds this turn
+    await game.play("I listen to the bells.")
+    game.model.queue("quest", ContextOverflowError("too long"), say("The road is short."))
+    await game.play("What was behind me at mile 2?")
+    assert game.values["window"]["tokens"] > 50
+    await game.play("What was behind me at mile 3?")
+    assert "<memories>" in str(game.model.asked("quest")[-1][-1].content)
+
+
 async def test_another_model_is_given_what_the_settings_say(game):
     await game.begin()
     await walk(game, 3)
@@ -265,7 +278,8 @@ def test_a_shorter_prompt_keeps_its_sections_and_its_last_turn():
     shorter = shortened(prompt, 0, Settings())
     assert [m.text for m in shorter.conversation] == ["Now?"]
     assert shorter.sections[1].text == (
-        "Old. Goran says 0 &lt; 3. He nods. Goran says 1 &lt; 3. He nods. Goran says 2 &lt; 3. He nods."
+        "Old. Goran says 0 &lt; 3. He nods. He goes. Goran says 1 &lt; 3. He nods. He goes. "
+        "Goran says 2 &lt; 3. He nods. He goes."
     )
     assert shortened(prompt, 10_000, Settings()) == prompt
     private = [HumanMessage("Don't remember this: I ask."), AIMessage("Hush."), HumanMessage("Now?")]

@@ -22,7 +22,8 @@ from questbook.types import JSON
 PageT = TypeVar("PageT", bound=Notebook)
 
 _RETRIES = 2  # times that the model is asked again for what did not fit; for text in the place of calls, once
-_NO_CHANGE = 200  # characters of an answer without a call, up to which it only says that nothing changed
+_SHORT = 200  # characters of an answer in which a word such as "no" is enough to say that nothing changed
+_SAYS_NO = re.compile(r"\b(?:no|not|nothing|none|unchanged|n/a)\b", re.IGNORECASE)
 _SAYS_NO_CHANGE = re.compile(r"\bno(?:thing)?(?: (?:has|have|was|is))? chang|\bunchanged\b", re.IGNORECASE)
 _NO_CALL = "The answer was text in the place of a call."
 
@@ -124,7 +125,8 @@ async def _take_notes(
 
 
 def _says_no_change(text: str) -> bool:
-    return "{" not in text and (len(text) <= _NO_CHANGE or bool(_SAYS_NO_CHANGE.search(text)))
+    """Whether an answer without a call says that there is nothing to note; "Noted." claims what was not done."""
+    return "{" not in text and bool((_SAYS_NO if len(text) <= _SHORT else _SAYS_NO_CHANGE).search(text))
 
 
 def oldest_within(turns: Sequence[JSON], budget: int) -> list[JSON]:

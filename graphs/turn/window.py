@@ -30,7 +30,6 @@ from questbook.memory.timeline.privacy import off_record
 from questbook.types import JSON
 
 _FILLED = 0.9  # of a window; tokens are only estimated, at four characters each
-_SHRINK = 0.5  # what a refused conversation may have from then on
 _OF_THE_PAST = ("summary", "memories", "character_memories")  # sections that grow as turns leave the conversation
 
 _log = logging.getLogger(__name__)
@@ -105,8 +104,7 @@ async def ask_fitted(
             if attempt or shorter == prompt:
                 raise
             _log.warning("Turn %d: the prompt was too long, so older turns are left out: %s", turn, error)
-            tokens = int(count_tokens_approximately(prompt.conversation) * _SHRINK)
-            prompt, window = shorter, {"model": settings.model, "tokens": tokens}
+            prompt, window = shorter, {"model": settings.model, "tokens": _tokens_after_refusal(prompt)}
             text = "The conversation was too long for the model, so it was given older turns in short."
             notices.append(notice(turn, node, text, str(error)))
     return FittedAnswer(message, window, notices)
@@ -145,6 +143,20 @@ def _without_memories(prompt: Prompt) -> Prompt:
     return Prompt(sections, prompt.conversation, behind)
 
 
+def _tokens_after_refusal(prompt: Prompt) -> int:
+    """Return how many tokens the conversation, and the memories, may have after a refusal: half of what they had.
+
+    A short conversation with long memories leaves them half together, so that a later prompt has memories again.
+    """
+    conversation, past = count_tokens_approximately(prompt.conversation), _tokens_of_the_past(prompt)
+    return max(conversation // 2, (conversation + past) // 4)
+
+
+def _tokens_of_the_past(prompt: Prompt) -> int:
+    parts = [*prompt.sections, *prompt.behind]
+    return count_tokens_approximately([section.text for section in parts if section.name in _OF_THE_PAST])
+
+
 def _tokens_that_fit(prompt: Prompt, profile: Any, tools: Sequence[JSON], settings: Settings) -> int | None:
     """Return how many tokens the conversation may have, by the model's profile; None if the prompt is short enough."""
     most = (profile or {}).get("max_input_tokens")
@@ -153,6 +165,5 @@ def _tokens_that_fit(prompt: Prompt, profile: Any, tools: Sequence[JSON], settin
     used = count_tokens_approximately(prompt.messages) + len(json.dumps(list(tools))) // 4
     if used <= (room := int(most * _FILLED)):
         return None
-    parts = [section.text for section in (*prompt.sections, *prompt.behind) if section.name in _OF_THE_PAST]
-    fixed = used - count_tokens_approximately(prompt.conversation) - count_tokens_approximately(parts)
+    fixed = used - count_tokens_approximately(prompt.conversation) - _tokens_of_the_past(prompt)
     return max(0, (room - fixed - settings.summary_tokens) // 2)  # the other half is for memories

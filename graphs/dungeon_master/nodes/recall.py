@@ -34,6 +34,7 @@ from questbook.types import JSON
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
 _SHARE = 4  # secrets of the turns in the buffer may take a quarter of the budget; so may the player's wishes
+_LEAST_FOR_WISHES = 100  # tokens: a small budget must hold a limit of the player's, too
 _MOST_READ = 64  # of either, the latest are read
 _MOST = 24  # records; the budget of tokens ends most recalls long before
 
@@ -84,7 +85,8 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
     tokens = state.fitting(context.recall_tokens, context.model)
     player, share = player_namespace(context.user, "facts"), tokens // _SHARE
     secrets = await buffered_secrets(store, facts, written, before, to_memory, share)
-    always = [*await player_wishes(store, player, to_memory, share), *secrets]
+    wishes = await player_wishes(store, player, to_memory, min(tokens, max(share, _LEAST_FOR_WISHES)))
+    always = [*wishes, *secrets]
     shown = {memory["key"] for memory in always}
 
     async def hold(records: list[Recalled]) -> list[Recalled]:
