@@ -94,6 +94,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 async def test_two_processes_that_write_at_once_lose_nothing(tmp_path):
     path = tmp_path / "memory.db"
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}

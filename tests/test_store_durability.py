@@ -9,6 +9,7 @@ import blockbuster
 import pytest
 
 from questbook import FaissStore, StoreClosedError
+from questbook.memory.store import writes
 
 
 def test_what_was_put_is_there_after_reopening(path):
@@ -91,19 +92,20 @@ def test_two_stores_on_one_file_see_each_other(path):
         assert [item.key for item in two.search(("a",), query="dragon egg")] == ["k1"]
 
 
-def test_many_updates_do_not_pile_up(path):
+def test_many_updates_do_not_pile_up(path, monkeypatch):
+    monkeypatch.setattr(writes, "_MANY_REMOVALS", 150)
     with FaissStore.open(path, synchronous="normal") as one, FaissStore.open(path) as two:
         one.put(("a",), "still", {"text": "calm water"})
-        for n in range(1200):
+        for n in range(240):
             one.put(("a",), "k", {"text": f"version {n}"})
-            if n % 400 == 0:
+            if n % 80 == 0:
                 two.search(("a",), query="version")
-        found = two.search(("a",), query="version 1199")
+        found = two.search(("a",), query="version 239")
         assert [item.key for item in found] == ["k", "still"]
         assert found[0].score == pytest.approx(1.0)
     raw = sqlite3.connect(path)
     assert raw.execute("SELECT count(*) FROM vectors").fetchone() == (2,)
-    assert raw.execute("SELECT count(*) FROM removed").fetchone()[0] <= 1001
+    assert raw.execute("SELECT count(*) FROM removed").fetchone()[0] <= 150 + 128
     raw.close()
 
 

@@ -126,8 +126,8 @@ EVENTS = [
     *(another_epoch, another_process),
 ]
 QUICK = {
-    "exact": [new_items, changed_items, new_key, cold],
-    "from rows": [new_key],
+    "exact": [new_items, changed_items, new_key],
+    "from rows": [],
     "snapshots": [cold],
     "approximate": [],
 }
