@@ -1,7 +1,10 @@
 """The game as a person at a terminal has it: keys in, screen out."""
 
+import time
+
 import pytest
-from fake_terminal import FakeTerminal
+from conftest import MIRA
+from fake_terminal import PROMPT, FakeTerminal
 
 pytestmark = pytest.mark.slow  # each starts programs of its own
 
@@ -166,5 +169,36 @@ def test_a_retry_that_was_stopped_is_gone_on_with_and_the_former_reply_is_kept(h
     terminal.enter("/retry")
     terminal.expect("Turn 1 goes on.")
     terminal.expect("Third.")
+    terminal.enter("/quit")
+    assert terminal.close() == 0
+
+
+HANGING_NOTES = """
+from scripted import call
+class Hanging(Slow):
+    async def _astream(self, *given, **named):
+        if self.job == "update" and len(self.asked("quest")) == 2:
+            await asyncio.sleep(60)
+        async for chunk in super()._astream(*given, **named):
+            yield chunk
+model = Hanging()
+model.queue("interview", say("", call("CharacterNotebook", **{mira!r})))
+model.queue("quest", say("It begins."), say("A mouse."), say("A cat."))
+"""
+
+
+def test_the_player_goes_on_while_notes_are_made_and_waits_two_seconds_at_most(home):
+    terminal = FakeTerminal.scripted(home, HANGING_NOTES.replace("{mira!r}", repr(MIRA)))
+    terminal.enter("I'm Mira.")
+    terminal.expect("It begins.")
+    terminal.enter("I look.")
+    terminal.expect("A mouse.")
+    terminal.enter("/quest")
+    terminal.expect("notes on the last turn are still being made")
+    terminal.expect(PROMPT)
+    start = time.monotonic()
+    terminal.send("And on.\r")
+    terminal.expect("cat.")
+    assert time.monotonic() - start < 3.5, "two seconds, and the reply, which comes slowly"
     terminal.enter("/quit")
     assert terminal.close() == 0
