@@ -202,3 +202,17 @@ def test_the_player_goes_on_while_notes_are_made_and_waits_two_seconds_at_most(h
     assert time.monotonic() - start < 3.5, "two seconds, and the reply, which comes slowly"
     terminal.enter("/quit")
     assert terminal.close() == 0
+    assert "leaves without them" not in terminal.text
+
+
+def test_who_leaves_while_notes_are_made_may_wait_for_them_or_not(home):
+    terminal = FakeTerminal.scripted(home, HANGING_NOTES.replace("{mira!r}", repr(MIRA)))
+    terminal.enter("I'm Mira.")
+    terminal.expect("It begins.")
+    terminal.enter("I look.")
+    terminal.expect("A mouse.")
+    terminal.enter("/quit")
+    terminal.expect("Ctrl-C leaves without them")
+    terminal.send("\x03")
+    assert terminal.close(5) == 0
+    assert "kept" in terminal.text

@@ -95,6 +95,7 @@ class GameLoop:
                 if not await self._take(line):
                     break
             if self._source.live:
+                await self._finish_notes()
                 self._screen.say(self._partner.goodbye)
 
     async def _take(self, line: str) -> bool:
@@ -103,7 +104,8 @@ class GameLoop:
             if self._source.live:
                 self._screen.say(self._partner.blank)
         elif line.lstrip().startswith("/"):
-            await self._wait_for_upkeep(line.split()[0].lower())
+            if (name := line.split()[0].lower()) != "/quit":
+                await self._wait_for_upkeep(name)
             return await self._follow(await run_command(self._sitting, line))
         elif not self._sitting.is_too_long(line):
             await self._turn(self._game.send(line))
@@ -118,6 +120,17 @@ class GameLoop:
             self._screen.say("The notes on the last turn are still being made; the pages are as they were before.")
         for event in self._game.unread_notices():
             self._screen.say(str(event.notice.get("text", "")))
+
+    async def _finish_notes(self) -> None:
+        """Let the notes on the last turn be made, unless the player presses Ctrl-C: a new thread cannot catch up."""
+        if not await self._game.wait_for_upkeep(_LOOK_SECONDS):
+            return
+        self._screen.say("The notes on the last turn are still being made. Ctrl-C leaves without them.")
+        self._reply = asyncio.create_task(self._wait(self._game.context.update_timeout))
+        await asyncio.wait({self._reply})
+
+    async def _wait(self, seconds: float) -> None:
+        await self._game.wait_for_upkeep(seconds)
 
     async def _follow(self, then: Outcome) -> bool:
         """Do what follows a command; return False to end the program."""
