@@ -4,6 +4,8 @@ import json
 
 import pytest
 from fake_openai import FakeOpenAI, call, say
+from langchain_core.messages import convert_to_messages
+from scripted import sections_of
 
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -48,7 +50,7 @@ class Sitting:
         return {tool["function"]["name"] for tool in self.model.requests[-1]["tools"]}
 
     def prompt(self):
-        return self.model.requests[-1]["messages"][0]["content"]
+        return sections_of(convert_to_messages(self.model.requests[-1]["messages"]))
 
 
 async def sit(client, openai, **context):
