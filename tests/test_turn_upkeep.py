@@ -19,7 +19,7 @@ from questbook.graphs.embedded.run import Run
 from questbook.graphs.events import NodeStart, Notice, ReplyPiece
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 
-LONG = "The road goes on and on. " * 30
+LONG = "The road goes on and on. " * 25
 MOST = 2.0
 """Seconds that a message may wait for what follows the reply before it."""
 

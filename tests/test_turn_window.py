@@ -278,8 +278,7 @@ def test_a_shorter_prompt_keeps_its_sections_and_its_last_turn():
     shorter = shortened(prompt, 0, Settings())
     assert [m.text for m in shorter.conversation] == ["Now?"]
     assert shorter.sections[1].text == (
-        "Old. Goran says 0 &lt; 3. He nods. He goes. Goran says 1 &lt; 3. He nods. He goes. "
-        "Goran says 2 &lt; 3. He nods. He goes."
+        "Old. Goran says 0 &lt; 3. He nods. Goran says 1 &lt; 3. He nods. Goran says 2 &lt; 3. He nods."
     )
     assert shortened(prompt, 10_000, Settings()) == prompt
     private = [HumanMessage("Don't remember this: I ask."), AIMessage("Hush."), HumanMessage("Now?")]

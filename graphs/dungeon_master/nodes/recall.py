@@ -21,19 +21,20 @@ from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.facts.conclusions import add_insights
 from questbook.memory.facts.reflection import importance_of
-from questbook.memory.facts.validity import keep_valid, replace_superseded
+from questbook.memory.facts.validity import keep_valid, read_records, replace_superseded
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
-from questbook.memory.timeline.privacy import may_know
-from questbook.memory.timeline.timeline import Segment, as_of, visible_filters
+from questbook.memory.timeline.privacy import WITHHELD, may_know
+from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key, visible_filters
 from questbook.notebooks import NotebookError
 from questbook.types import JSON
 
 _SCENE_WEIGHT = 0.3  # the scene helps where the words say little ("I ask her again"), and must not outvote them
 _SHARE = 4  # secrets of the turns in the buffer may take a quarter of the budget; so may the player's wishes
+_LATEST = 2  # turns before this one that are in the prompt whatever the message says, also in a new session
 _LEAST_FOR_WISHES = 100  # tokens: a small budget must hold a limit of the player's, too
 _MOST_READ = 64  # of either, the latest are read
 _MOST = 24  # records; the budget of tokens ends most recalls long before
@@ -58,10 +59,10 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[JSON]:
     """Recall what fits the player's message best, and the scene a little: exchanges, facts, the player, lore.
 
-    What the player likes and does not want comes along whatever the message says. Turns that are in the prompt, as the
-    buffer policy says, are left out, but for their secrets. The best come first
-    until `recall_tokens` are full; they are returned in story order, those without a turn first, as `memory_of` makes
-    them.
+    What the player likes and does not want comes along whatever the message says, and so do the last two turns: a new
+    session has no buffer yet. Turns that are in the prompt, as the buffer policy says, are left out, but for their
+    secrets. The best come first until `recall_tokens` are full; they are returned in story order, those without a turn
+    first, as `memory_of` makes them.
     """
     context, store = runtime.context, runtime.store
     if store is None or not context.recall_tokens:
@@ -86,7 +87,8 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
     player, share = player_namespace(context.user, "facts"), tokens // _SHARE
     secrets = await buffered_secrets(store, facts, written, before, to_memory, share)
     wishes = await player_wishes(store, player, to_memory, min(tokens, max(share, _LEAST_FOR_WISHES)))
-    always = [*wishes, *secrets]
+    latest = range(max(state.turn - _LATEST, 1), before)
+    always = [*wishes, *secrets, *await latest_turns(store, exchanges, written, latest, to_memory, tokens // 2)]
     shown = {memory["key"] for memory in always}
 
     async def hold(records: list[Recalled]) -> list[Recalled]:
@@ -161,6 +163,30 @@ async def player_wishes(
     """
     wishes = await _valid(store, player, [{"kind": "preference"}], None)
     return _within(sorted(wishes, key=lambda wish: importance_of(wish.value)), to_memory, budget)
+
+
+async def latest_turns(
+    store: BaseStore,
+    exchanges: tuple[str, ...],
+    timeline: Sequence[Segment],
+    turns: Sequence[int],
+    to_memory: Callable[[Recalled], JSON],
+    budget: int,
+) -> list[JSON]:
+    """Return the exchanges of some turns, oldest first, without private ones.
+
+    Args:
+        store: Any store. No query is embedded.
+        exchanges: Namespace of the exchanges.
+        timeline: What can be seen.
+        turns: Numbers of the turns.
+        to_memory: Makes a memory of a record.
+        budget: Tokens that all may cost; the latest go first.
+    """
+    keys = [record_key(branch_of(timeline, turn), turn, "exchange") for turn in turns]
+    records = await read_records(store, exchanges, keys) if keys else {}
+    shown = [Recalled(key, value, None, 0.0, exchanges) for key, value in records.items() if not value.get(WITHHELD)]
+    return _within(shown, to_memory, budget)
 
 
 async def _valid(
