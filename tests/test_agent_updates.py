@@ -135,3 +135,14 @@ async def test_a_full_page_and_arguments_that_are_no_json_are_refused():
     assert desk.values["ticket"]["problem"] == ""
     assert "no JSON object" in desk.notices[-1]
     assert "would render to" in desk.model.asked("update")[-2][-1].text
+
+
+async def test_a_new_thread_notes_the_turns_of_the_last_one_that_its_pages_lack():
+    desk = Desk(MoodNotebook)
+    for words in ("one", "two"):
+        await desk.say(words)
+    later = Desk(MoodNotebook, store=desk.store)
+    await later.say("three", update=say("", call("MoodNotebook", mood="tired")))
+    told = later.model.asked("update")[-1]
+    assert [f'"player": "{words}"' in told[-1].text for words in ("one", "two", "three")] == [True] * 3
+    assert (later.values["mood"]["mood"], later.values["noted"]) == ("tired", {"mood": 3})

@@ -5,6 +5,8 @@ import asyncio
 import pytest
 from conftest import EXCHANGES, Game
 from langchain_core.messages import HumanMessage
+from langgraph.store.base import GetOp
+from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 
 from questbook import StateNotebook
@@ -30,7 +32,7 @@ async def test_a_new_thread_goes_on_from_the_head_with_a_recap(game):
     await game.play("I ask about Lia")
     later = another_thread(game)
     game.model.queue("quest", say("The mill wheel turns."))
-    await later.play("I go to the mill")
+    await later.play("I look for Lia at the mill")
     assert len(game.model.asked("interview")) == 1, "nobody is asked again who they are"
     texts = [message.text for message in later.values["messages"]]
     assert texts[1].startswith("**Previously on…**")
@@ -143,3 +145,46 @@ async def test_a_thread_stays_in_its_campaign(game):
     assert not await game.store.asearch(("ann",))
     await game.play("I go on.")
     assert game.values["turn"] == before["turn"] + 1
+
+
+async def test_a_new_thread_notes_what_the_notes_of_the_last_one_did_not_get_to(game):
+    await game.begin()
+    game.model.queue("quest", say("You find ten crowns."))
+    game.model.queue("update", TimeoutError("no answer"))
+    await game.play("I look under the bed.")
+    later = another_thread(game)
+    later.model.queue("update", say("", call("StateNotebook", gold=10)))
+    await later.play("I go down.")
+    assert "ten crowns" in game.model.asked("update")[-1][-1].text
+    assert (later.values["noted_through"], later.values["quest"]["gold"]) == (3, 10)
+    await later.play("I pay.")
+    assert "ten crowns" not in game.model.asked("update")[-1][-1].text
+
+
+class Away(InMemoryStore):
+    """Cannot read the records of earlier turns, which notes catch up with, while it is told so."""
+
+    away = False
+
+    async def abatch(self, ops):
+        ops = list(ops)
+        reads = [op for op in ops if isinstance(op, GetOp) and op.namespace == EXCHANGES and not op.refresh_ttl]
+        if self.away and reads:
+            raise OSError("the disk is away")
+        return await super().abatch(ops)
+
+
+async def test_what_cannot_be_read_of_the_last_thread_is_noted_when_it_can_be(game):
+    game.keep_in(Away())
+    await game.begin()
+    game.model.queue("quest", say("You find ten crowns."))
+    game.model.queue("update", TimeoutError("no answer"))
+    await game.play("I look under the bed.")
+    later, game.store.away = another_thread(game), True
+    await later.play("I go down.")
+    assert "the disk is away" in later.values["notices"][-1]["text"]
+    assert later.values["noted_through"] == 1
+    game.store.away = False
+    await later.play("I pay.")
+    assert "ten crowns" in game.model.asked("update")[-1][-1].text
+    assert later.values["noted_through"] == 4

@@ -16,9 +16,15 @@ from questbook.graphs.agent import prompts
 from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.agent.tools import tools_of
-from questbook.graphs.errors import PromptTooLongError, QuestbookError
+from questbook.graphs.errors import PastUnknownError, PromptTooLongError, QuestbookError
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.exchanges import Recall, recall_exchanges, recall_or_notice, with_recalled
+from questbook.graphs.turn.exchanges import (
+    Recall,
+    recall_exchanges,
+    recall_or_notice,
+    transcript_through,
+    with_recalled,
+)
 from questbook.graphs.turn.interview import interview
 from questbook.graphs.turn.notes import oldest_within, take_notes
 from questbook.graphs.turn.prompt import Prompt
@@ -115,7 +121,11 @@ async def update_pages(state: AgentState, runtime: Runtime[Context], most: int |
     """
     due = due_pages(state)
     first = min(state.noted.get(name, 0) for name in due) + 1
-    public = public_turns(state.transcript(first, state.turn))
+    try:
+        public = public_turns(await transcript_through(state, runtime, first))
+    except PastUnknownError as error:
+        text = f"The pages ({', '.join(due)}) were not updated; the next turn will catch up. {error}"
+        return {"notices": [notice(state.turn, "update_pages", text)]}
     budget = state.fitting(runtime.context.buffer_tokens, runtime.context.model) if most is None else most
     turns = oldest_within(public, budget)
     last = state.turn if len(turns) == len(public) else turns[-1]["turn"]  # private turns need no notes

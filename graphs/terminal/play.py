@@ -122,7 +122,7 @@ class GameLoop:
             self._screen.say(str(event.notice.get("text", "")))
 
     async def _finish_notes(self) -> None:
-        """Let the notes on the last turn be made, unless the player presses Ctrl-C: a new thread cannot catch up."""
+        """Let the notes on the last turn be made, unless the player presses Ctrl-C; then the next turn makes them."""
         if not await self._game.wait_for_upkeep(_LOOK_SECONDS):
             return
         self._screen.say("The notes on the last turn are still being made. Ctrl-C leaves without them.")

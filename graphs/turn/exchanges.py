@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
+from questbook.graphs.errors import PastUnknownError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.clock import said_at
 from questbook.graphs.turn.sessions import head_op
@@ -37,6 +39,7 @@ from questbook.types import JSON
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
 
+_MOST_EARLIER = 100  # turns of an earlier thread that notes catch up with
 _log = logging.getLogger(__name__)
 
 
@@ -112,6 +115,31 @@ async def remember(
         text = f"The turn was not written to memory; the next turn will write it. {error}"
         return {"notices": [notice(state.turn, "remember", text)]}
     return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]}
+
+
+async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[JSON]:
+    """Return turns `first` to the current one as `state.transcript` has them, for notes that catch up.
+
+    What the thread does not have in its buffer, because the campaign was played on another one before, is read from the
+    records of those turns, at most a hundred; without rolls.
+
+    Raises:
+        PastUnknownError: The store cannot be read.
+    """
+    turns = state.transcript(first, state.turn)
+    earlier = range(max(1, first, state.turn - _MOST_EARLIER), turns[0]["turn"] if turns else state.turn)
+    if runtime.store is None or not earlier or not state.timeline:
+        return turns
+    namespace = campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")
+    keys = (record_key(branch_of(state.timeline, turn), turn, "exchange") for turn in earlier)
+    try:
+        records = await asyncio.gather(*(runtime.store.aget(namespace, key, refresh_ttl=False) for key in keys))
+    except Exception as error:  # any store may be behind this
+        raise PastUnknownError(f"Earlier turns cannot be read from the store: {error}") from error
+    past = [(turn, record.value) for turn, record in zip(earlier, records, strict=True) if record is not None]
+    return [
+        {"turn": turn, **{part: str(value.get(part, "")) for part in ("player", "reply")}} for turn, value in past
+    ] + turns
 
 
 def origin_of(runtime: Runtime[SettingsT]) -> JSON:

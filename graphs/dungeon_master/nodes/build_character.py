@@ -31,8 +31,9 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
     """
     if past := await join(state, runtime, lambda head: PlayerView.of(head).recap()):
         opened = open_turn(state.model_copy(update={name: past[name] for name in ("turn", "timeline")}), runtime)
-        # Turns that were not noted when the head was left are not in this thread, and cannot be noted any more.
-        return past | {"noted_through": past["turn"]} | opened
+        return (
+            {"noted_through": past["turn"]} | past | opened
+        )  # the first release's head does not say how far notes got
     opened = open_turn(state, runtime)
 
     def make_prompt(page: CharacterNotebook, messages: list[AnyMessage]) -> Prompt:

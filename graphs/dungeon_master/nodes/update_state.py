@@ -14,8 +14,8 @@ from questbook.graphs.dungeon_master.nodes.recall import memories_for
 from questbook.graphs.dungeon_master.prompts import update_prompt
 from questbook.graphs.dungeon_master.secrets import add_secrets, with_secrets
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.errors import PromptTooLongError, QuestbookError
-from questbook.graphs.turn.exchanges import with_recalled
+from questbook.graphs.errors import PastUnknownError, PromptTooLongError, QuestbookError
+from questbook.graphs.turn.exchanges import transcript_through, with_recalled
 from questbook.graphs.turn.notes import oldest_within, take_notes
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
@@ -23,6 +23,7 @@ from questbook.memory.facts.fact import facts_tool
 from questbook.notebooks import StateNotebook
 from questbook.types import JSON
 
+_NOT_UPDATED = "The quest notes were not updated; the next turn will catch up."
 _log = logging.getLogger(__name__)
 
 
@@ -44,7 +45,10 @@ async def _note(state: DungeonState, runtime: Runtime[Context], most: int | None
     """Take the notes of the oldest turns that fit in `most` tokens; None: as many as the buffer has."""
     if not state.quest.UPDATE.due(state.turn, state.noted_through):
         return _noted(state, state.quest, {})
-    due = public_turns(state.transcript(state.noted_through + 1, state.turn))
+    try:
+        due = public_turns(await transcript_through(state, runtime, state.noted_through + 1))
+    except PastUnknownError as error:
+        return {"notices": [_notice(state, f"{_NOT_UPDATED} {error}")]} | _noted(state, state.quest, {})
     budget = state.fitting(runtime.context.buffer_tokens, runtime.context.model) if most is None else most
     turns = oldest_within(due, budget)
     if not turns:
@@ -60,8 +64,7 @@ async def _note(state: DungeonState, runtime: Runtime[Context], most: int | None
         if isinstance(error, PromptTooLongError) and len(turns) > 1:
             return await _note(state, runtime, 0)
         _log.warning("Turn %d was not noted: %s", state.turn, error)
-        text = f"The quest notes were not updated; the next turn will catch up. {error}"
-        return {"notices": [*notices, _notice(state, text)]} | _noted(state, state.quest, {})
+        return {"notices": [*notices, _notice(state, f"{_NOT_UPDATED} {error}")]} | _noted(state, state.quest, {})
     [page], [patch] = notes.pages, notes.patches
     notices += [_notice(state, remark) for remark in notes.remarks]
     if dropped := deletion_notice(state.quest, page, turns):
