@@ -138,6 +138,35 @@ def test_titles_adjectives_times_and_first_words_are_no_names():
     assert name_words("WHO IS ODA?") == name_words("who is oda?") == []
 
 
+@pytest.mark.parametrize(
+    ("question", "number"),
+    [
+        ("Who is Gretta?", 0),
+        ("where's the ledgr", 1),
+        ("Где книга?", 2),
+        ("Что случилось с мельницей?", 3),
+        ("账本在哪里?", 4),
+        ("磨坊怎么了?", 5),
+        ("Tansy?", 1),
+        ("tansy", 1),
+    ],
+)
+async def test_misspelt_words_and_other_scripts_find_what_they_mean(tmp_path, question, number):
+    told = [
+        "The mill burned down; Greta lost her brother there.",
+        "Tansy the innkeeper hides the ledger under the floor.",
+        "Танса, хозяйка трактира, прячет книгу под полом.",
+        "Мельница сгорела прошлой зимой; у мельницы Грета потеряла брата.",
+        "客栈老板娘唐西把账本藏在地板下面。",
+        "磨坊去年冬天烧毁了,格蕾塔在那里失去了她的兄弟。",
+    ]
+    with opened("faiss", tmp_path) as store:
+        await remember(store, HERE, told)
+        alone = Weights(neighbours=(0, 0, 0, 0))
+        assert [one.text for one in await recall(store, HERE, Query(question, weights=alone))] == [told[number]]
+        assert await recall(store, HERE, Query("Что я знаю о Зорблаксе?", weights=alone)) == []
+
+
 @pytest.mark.slow
 async def test_at_most_a_quarter_of_the_budget_is_filled_over_what_was_never_told(tmp_path):
     (_, told, _, present, _, timeline), budget, filled = campaign(0, 200), 800, []

@@ -8,7 +8,7 @@ docs/figures.md, "What was never told").
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +16,7 @@ from questbook.memory.recall.names import name_words
 from questbook.memory.recall.times import TIME_WORDS
 from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.wording import fold_case
-from questbook.memory.text.words import query_words
+from questbook.memory.text.words import is_latin, query_words, split_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,23 +30,28 @@ _ASKING_WORDS = (
     "know", "knew", "known", "tell", "told", "say", "said", "hear", "heard", "think", "mean", "mention", "remember",
     "recall",
 )  # fmt: skip
-_ALIKE = 0.85  # of two spellings of one name, such as Gretta and Greta; difflib's ratio
-_SHORT = 3  # letters: Tim is no misspelling of "Time"
-_CAPITALISED = re.compile(r"(?<![^\W_])[^\W\d_][^\W_]{3,}")
+_ALIKE = 0.85  # of two spellings of one word, such as Gretta and Greta; difflib's ratio
+_LONGER, _OTHER = 2, 3  # letters that one of two spellings may have more, and that only one of them may have
+_CAPITALISED = re.compile(r"(?<![^\W_])[^\W\d_a-z][^\W\d_]*")
+_SHORT = 3  # letters: Tim is no misspelling of "time"
 
 
 class Named(NamedTuple):
     """What a question names.
 
     Attributes:
-        words: The words by which it names somebody (`questbook.memory.recall.names.name_words`).
+        words: The words by which it names somebody, as the records spell them (`name_words` in
+            `questbook.memory.recall.names`).
         known: Whether it names the speaker or subject of a record.
         time: Whether it names a time.
+        latin: Whether it is written in Latin letters. No stop words and stems of others are known, and half of the
+            pairs of characters of a script without spaces are no words: no text has them.
     """
 
     words: Sequence[str]
     known: bool
     time: bool
+    latin: bool = True
 
 
 def covers(
@@ -64,7 +69,7 @@ def covers(
     """
     import numpy as np
 
-    required = _required_coverage(named, table, texts)
+    required = _required_coverage(named, table)
     if knows_meaning and required != OF_STRANGERS:
         return np.ones(len(texts), np.bool_)
     ignored = (*_ASKING_WORDS, *(TIME_WORDS if named.time else ()))
@@ -73,24 +78,54 @@ def covers(
     return enough
 
 
+def find_spellings(words: Iterable[str], names: Sequence[str], texts: Sequence[str]) -> dict[str, str]:
+    """Return how texts spell words that none of them has: "greta" for "gretta", "книгу" for "книга".
+
+    Args:
+        words: The words, in small letters.
+        names: Words that are written as names; a text must write the other spelling as one, too.
+        texts: The texts.
+    """
+    missing = [word for word in words if len(word) > _SHORT]
+    if not missing:
+        return {}
+    whole, initials = "\n".join(texts), {word[0] for word in missing}
+    all_words = {word for word in split_words(whole) if word[0] in initials}
+    capitalised = _CAPITALISED.findall(whole) if set(missing) & set(names) else []
+    written_as_names = {fold_case(word) for word in capitalised if word[0].isupper()}
+    spellings: dict[str, str] = {}
+    for word in missing:
+        candidates = written_as_names if word in names else all_words
+        others = [each for each in candidates if each[0] == word[0] and abs(len(each) - len(word)) <= _LONGER]
+        letters = set(word)
+        alike = get_close_matches(word, [each for each in others if len(letters ^ set(each)) <= _OTHER], 1, _ALIKE)
+        if not alike and not is_latin(word):
+            alike = sorted(other for other in others if _are_alike(word, other))
+        spellings |= {word: alike[0]} if alike else {}
+    return spellings
+
+
 def fits(question: str, texts: Sequence[str]) -> list[bool]:
     """Return which texts cover enough of a question, by their words alone."""
     if not texts:
         return []
-    table = WordTable(texts, [query_words(question)])
-    named = Named(name_words(question), known=False, time=False)
+    words = query_words(question)
+    table = WordTable(texts, [words])
+    names = name_words(question)
+    if spellings := find_spellings((word for word in words if not table.has(word)), names, texts):
+        table = WordTable(texts, [[spellings.get(word, word) for word in words]])
+    named = Named([spellings.get(name, name) for name in names], known=False, time=False, latin=is_latin(question))
     enough: list[bool] = covers(table, [1.0], texts, named, knows_meaning=False).tolist()
     return enough
 
 
-def _required_coverage(named: Named, table: WordTable, texts: Sequence[str]) -> float:
-    if named.known or any(table.has(name) or _is_misspelt(name, texts) for name in named.words):
+def _required_coverage(named: Named, table: WordTable) -> float:
+    if named.known or any(table.has(name) for name in named.words):
         return OF_KNOWN
-    return OF_STRANGERS if named.words else OF_NOBODY
+    return OF_STRANGERS if named.words else OF_NOBODY if named.latin else OF_KNOWN
 
 
-def _is_misspelt(name: str, texts: Sequence[str]) -> bool:
-    """Return whether a name of the texts that begins alike is another spelling of a name."""
-    words = {word for text in texts for word in _CAPITALISED.findall(text) if word[0].isupper()}
-    alike = {folded for word in words if (folded := fold_case(word))[0] == name[0]}
-    return len(name) > _SHORT and bool(get_close_matches(name, alike, 1, _ALIKE))
+def _are_alike(word: str, other: str) -> bool:
+    """Return whether a word of another script than Latin has another's beginning: no stems of such words are known."""
+    reach = max(min(_SHORT + 1, len(word) - 1), len(word) - 2)
+    return word[:reach] == other[:reach]

@@ -29,7 +29,7 @@ from questbook.memory.recall.candidates import (
     Scope,
     gather_candidates,
 )
-from questbook.memory.recall.coverage import Named, covers
+from questbook.memory.recall.coverage import Named, covers, find_spellings
 from questbook.memory.recall.names import (
     content_words,
     find_aliases,
@@ -44,7 +44,7 @@ from questbook.memory.recall.order import Evidence, Order
 from questbook.memory.recall.query import Namespace, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time
 from questbook.memory.text.bm25 import WordTable
-from questbook.memory.text.words import query_words, split_words
+from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.privacy import WITHHELD, may_know
 from questbook.memory.timeline.records import utc_date
 from questbook.types import JSON
@@ -171,7 +171,8 @@ async def _weigh(candidates: Candidates, question: _Question, query: Query, cosi
     subjects = named_in(question.text, sorted({record.subject for record in records if record.subject}))
     naming = frozenset(word for words in speakers.values() for word in words)
     searched = [content_words(text.text, naming) for text in question.texts]
-    table = await asyncio.to_thread(WordTable, texts, searched, near, query.weights.neighbours)
+    names, shares = name_words(question.text), query.weights.neighbours
+    table, spellings = await asyncio.to_thread(_word_table, texts, searched, names, near, shares)
     words = table.scores()
     time, count = question.time, len(question.texts)
     anchor_turn = None
@@ -181,7 +182,8 @@ async def _weigh(candidates: Candidates, question: _Question, query: Query, cosi
     cosines = candidates.cosine_matrix()
     phrases = np.array([float(has_name(text, question.names)) for text in texts]) if question.names else nothing
     times = np.array([score_time(time, record, anchor_turn) for record in records]) if time.is_named else nothing
-    named = Named(name_words(question.text), bool(speakers or subjects), time.is_named)
+    names = [spellings.get(name, name) for name in names]
+    named = Named(names, bool(speakers or subjects), time.is_named, is_latin(question.text))
     knows_meaning = cosine_worth >= 1.0 and not np.isnan(cosines).all()
     alike = np.fmax.reduce(np.nan_to_num(cosines), initial=0.0) >= _SPELT_ALIKE
     weights = [text.weight for text in question.texts]
@@ -202,6 +204,23 @@ async def _weigh(candidates: Candidates, question: _Question, query: Query, cosi
         asks_when=_ASKS_WHEN.search(question.text) is not None,
         cosine_worth=cosine_worth,
     )
+
+
+def _word_table(
+    texts: Sequence[str],
+    searched: Sequence[Sequence[str]],
+    names: Sequence[str],
+    near: NDArray[np.intp],
+    shares: Sequence[float],
+) -> tuple[WordTable, dict[str, str]]:
+    """Count words in the candidates, those that none of them has as the candidates spell them; return the spellings."""
+    table = WordTable(texts, searched, near, shares)
+    missing = {word: None for words in searched for word in words if not table.has(word)}
+    spellings = find_spellings(missing, names, texts)
+    if not spellings:
+        return table, {}
+    respelt = [[spellings.get(word, word) for word in words] for words in searched]
+    return WordTable(texts, respelt, near, shares), spellings
 
 
 def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recalled]:

@@ -55,3 +55,8 @@ def query_words(query: str) -> list[str]:
     """Return the different words of a query without stop words, at most 64; with them if it has no others."""
     words = list(dict.fromkeys(split_words(query)))
     return ([word for word in words if word not in STOP_WORDS] or words)[:_MOST_WORDS]
+
+
+def is_latin(text: str) -> bool:
+    """Return whether all letters of a text are Latin."""
+    return text.isascii() or not any(letter > "\u024f" and letter.isalpha() for letter in text)
