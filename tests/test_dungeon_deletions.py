@@ -60,6 +60,26 @@ def test_what_goes_as_the_story_goes_is_no_notice(patch):
     assert notice(**patch) == ""
 
 
+@pytest.mark.parametrize(
+    ("before", "patch", "reply"),
+    [
+        ({"inventory": {"iron key": 1}}, {"inventory": {"iron key": None}}, "The key breaks in the lock."),
+        ({"inventory": {"silver locket": 1}}, {"inventory": {"silver locket": 0}}, "The locket is gone."),
+        ({"inventory": {"Healing Potions": 1}}, {"inventory": {"Healing Potions": 0}}, "The potion is bitter."),
+        (
+            {"people": {"the innkeeper": {}}},
+            {"people": {"the innkeeper": None, "Tansy": {"role": "innkeeper"}}},
+            "“Tansy,” she says.",
+        ),
+    ],
+)
+def test_a_thing_by_its_last_word_and_a_person_who_gets_a_name_are_no_notice(before, patch, reply):
+    page = StateNotebook().apply(before).page
+    said = [{"turn": 3, "player": "I go on.", "reply": reply}]
+    assert deletion_notice(page, page.apply(patch).page, said) == ""
+    assert deletion_notice(page, page.apply(dict.fromkeys(before)).page, SAID)
+
+
 def test_a_secret_is_not_named_and_many_entries_are_counted():
     assert "mayor" not in notice(secrets={"mayor": None})
     assert "a secret of the dungeon master's" in notice(secrets={"mayor": None})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
-from questbook.memory.facts.writing import subjects_in
-from questbook.memory.text.wording import content_stems
-from questbook.notebooks import StateNotebook
+from questbook.memory.text.wording import content_stems, plain_words, strip_ending
+from questbook.notebooks import StateNotebook, render_value
 from questbook.types import JSON
 
 _NAMED = 3  # entries that the notice names
@@ -29,17 +28,18 @@ def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence
         "quests": [title for title, quest in before.quests.items() if quest.status == "open"],
         "people": [name for name, person in before.people.items() if person.alive],
         "facts": list(before.facts),
-        "inventory": sorted(set(before.inventory) - subjects_in(said, before.inventory)),
+        "inventory": [item for item in sorted(before.inventory) if not _is_spoken_of(item, content_stems(said))],
     }
+    pages = before.as_json(), after.as_json()
     lost = [
         (field, name)
         for field, names in candidates.items()
         for name in names
-        if _is_gone(name, getattr(before, field), getattr(after, field))
+        if _is_gone(name, pages[0].get(field, {}), pages[1].get(field, {}))
     ]
     texts = [f"{_LABELS[field]} “{name}”" for field, name in lost[:_NAMED]]
     texts += [f"{len(lost) - _NAMED} more"] if len(lost) > _NAMED else []
-    if any(_is_gone(name, before.secrets, after.secrets) for name in before.secrets):
+    if any(_is_gone(name, *(page.get("secrets", {}) for page in pages)) for name in before.secrets):
         texts.append("a secret of the dungeon master's")
     if not texts:
         return ""
@@ -47,6 +47,14 @@ def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence
     return f"The notes dropped something that the story did not: {', '.join(texts)}.{hint}"
 
 
-def _is_gone(name: str, before: Mapping[str, object], after: Mapping[str, object]) -> bool:
-    new = after.keys() - before.keys()
-    return name not in after and not any(content_stems(name) & content_stems(other) for other in new)
+def _is_spoken_of(item: str, said: Collection[str]) -> bool:
+    """Whether stems of what was said have an item by its last word: who breaks the iron key only says "the key"."""
+    words = plain_words(item)
+    return bool(words) and strip_ending(words[-1]) in said
+
+
+def _is_gone(name: str, before: JSON, after: JSON) -> bool:
+    if name in after:
+        return False
+    new = (f"{other} {render_value(after[other])}" for other in after.keys() - before.keys())
+    return not any(content_stems(name) & content_stems(text) for text in new)  # "the innkeeper" is Tansy, innkeeper
