@@ -26,7 +26,7 @@ from questbook.graphs.turn.exchanges import (
     with_recalled,
 )
 from questbook.graphs.turn.interview import interview
-from questbook.graphs.turn.notes import oldest_within, take_notes
+from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_notes
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.sessions import join
@@ -112,12 +112,14 @@ async def respond(state: AgentState, runtime: Runtime[Context]) -> JSON:
     return update
 
 
-async def update_pages(state: AgentState, runtime: Runtime[Context], most: int | None = None) -> JSON:
+async def update_pages(
+    state: AgentState, runtime: Runtime[Context], most: int | None = None, *, short: bool = False
+) -> JSON:
     """Ask the model, once for all pages that are due, for patches of them; no call means no change.
 
     What fits of a patch is noted; for the rest the model is asked twice more. If some still does not fit, or the model
     fails, a notice says so, and the next turn's update covers this turn too. The model does not see private turns. It
-    sees the oldest turns that fit in `most` tokens; None: as many as the buffer has.
+    sees the oldest turns that fit in `most` tokens (None: as many as the buffer has), their long texts cut if `short`.
     """
     due = due_pages(state)
     first = min(state.noted.get(name, 0) for name in due) + 1
@@ -127,7 +129,7 @@ async def update_pages(state: AgentState, runtime: Runtime[Context], most: int |
         text = f"The pages ({', '.join(due)}) were not updated; the next turn will catch up. {error}"
         return {"notices": [notice(state.turn, "update_pages", text)]}
     budget = state.fitting(runtime.context.buffer_tokens, runtime.context.model) if most is None else most
-    turns = oldest_within(public, budget)
+    turns = [in_short(turn) if short else turn for turn in oldest_within(public, budget)]
     last = state.turn if len(turns) == len(public) else turns[-1]["turn"]  # private turns need no notes
     due = [name for name in due if state.noted.get(name, 0) < last]
     if not turns:
@@ -138,13 +140,13 @@ async def update_pages(state: AgentState, runtime: Runtime[Context], most: int |
     except GaveWay:  # the person's next message is here
         return {}
     except QuestbookError as error:
-        if isinstance(error, PromptTooLongError) and len(turns) > 1:
-            return await update_pages(state, runtime, 0)
+        if isinstance(error, PromptTooLongError) and not short:
+            return await update_pages(state, runtime, 0, short=len(turns) == 1)
         _log.warning("Turn %d was not noted: %s", state.turn, error)
         text = f"The pages ({', '.join(due)}) were not updated; the next turn will catch up. {error}"
         return {"notices": [notice(state.turn, "update_pages", text)]}
     refused = [name for name, page in zip(due, pages, strict=True) if type(page).__name__ in notes.refused]
-    remarks = list(notes.remarks)
+    remarks = [*([IN_SHORT] if short else []), *notes.remarks]
     if notes.problems:
         _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
         outcome = (

@@ -22,6 +22,8 @@ from questbook.types import JSON
 PageT = TypeVar("PageT", bound=Notebook)
 
 _RETRIES = 2  # times that the model is asked again for what did not fit; for text in the place of calls, once
+_SIDE = 1000  # characters that are left of either side of a text that is too long for the window
+IN_SHORT = "A turn was too long for the model that takes notes: it got the beginning and the end of it."
 _SHORT = 200  # characters of an answer in which a word such as "no" is enough to say that nothing changed
 _SAYS_NO = re.compile(r"\b(?:no|not|nothing|none|unchanged|n/a)\b", re.IGNORECASE)
 _SAYS_NO_CHANGE = re.compile(r"\bno(?:thing)?(?: (?:has|have|was|is))? chang|\bunchanged\b", re.IGNORECASE)
@@ -138,3 +140,16 @@ def oldest_within(turns: Sequence[JSON], budget: int) -> list[JSON]:
             break
         portion.append(turn)
     return portion
+
+
+def in_short(turn: JSON) -> JSON:
+    """Return a turn with the beginning and the end of long texts: whole, it is too long for the model's window.
+
+    Without this, notes would get no farther than such a turn.
+    """
+
+    def clipped(value: object) -> object:
+        is_long = isinstance(value, str) and len(value) > 2 * _SIDE
+        return f"{value[:_SIDE]} … {value[-_SIDE:]}" if is_long and isinstance(value, str) else value
+
+    return {name: clipped(value) for name, value in turn.items()}

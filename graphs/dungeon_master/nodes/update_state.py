@@ -16,7 +16,7 @@ from questbook.graphs.dungeon_master.secrets import add_secrets, with_secrets
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import PastUnknownError, PromptTooLongError, QuestbookError
 from questbook.graphs.turn.exchanges import transcript_through, with_recalled
-from questbook.graphs.turn.notes import oldest_within, take_notes
+from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_notes
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.facts.fact import facts_tool
@@ -41,8 +41,17 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     return add_secrets(state, with_new, await _note(with_new, runtime))
 
 
-async def _note(state: DungeonState, runtime: Runtime[Context], most: int | None = None) -> JSON:
-    """Take the notes of the oldest turns that fit in `most` tokens; None: as many as the buffer has."""
+async def _note(
+    state: DungeonState, runtime: Runtime[Context], most: int | None = None, *, short: bool = False
+) -> JSON:
+    """Take the notes of the oldest turns that fit in `most` tokens; None: as many as the buffer has.
+
+    Args:
+        state: The state.
+        runtime: The run's.
+        most: Tokens.
+        short: Whether long texts of them are cut.
+    """
     if not state.quest.UPDATE.due(state.turn, state.noted_through):
         return _noted(state, state.quest, {})
     try:
@@ -50,19 +59,19 @@ async def _note(state: DungeonState, runtime: Runtime[Context], most: int | None
     except PastUnknownError as error:
         return {"notices": [_notice(state, f"{_NOT_UPDATED} {error}")]} | _noted(state, state.quest, {})
     budget = state.fitting(runtime.context.buffer_tokens, runtime.context.model) if most is None else most
-    turns = oldest_within(due, budget)
+    turns = [in_short(turn) if short else turn for turn in oldest_within(due, budget)]
     if not turns:
         return {"noted_through": state.turn} | _noted(state, state.quest, {})
     known = await _known(state, runtime, turns)
-    notices = [_notice(state, known.remark)] if known.remark else []
+    notices = [_notice(state, remark) for remark in (known.remark, IN_SHORT if short else "") if remark]
     try:
         prompt = update_prompt(state, turns, known.attributes)
         notes = await give_way(take_notes([state.quest], prompt, runtime.context, [facts_tool()]), runtime)
     except GaveWay:
         return {"notices": notices} | _noted(state, state.quest, {})
     except QuestbookError as error:  # a model's or a provider's, in plain words
-        if isinstance(error, PromptTooLongError) and len(turns) > 1:
-            return await _note(state, runtime, 0)
+        if isinstance(error, PromptTooLongError) and not short:
+            return await _note(state, runtime, 0, short=len(turns) == 1)
         _log.warning("Turn %d was not noted: %s", state.turn, error)
         return {"notices": [*notices, _notice(state, f"{_NOT_UPDATED} {error}")]} | _noted(state, state.quest, {})
     [page], [patch] = notes.pages, notes.patches
