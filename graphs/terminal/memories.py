@@ -226,7 +226,7 @@ async def _timeline(store: FaissStore, user: str, campaign: str | None) -> list[
 
 def _show_characters(counts: dict[str, int]) -> bool:
     if not counts:
-        _say("No character remembers anything yet. questbook import ltm DIR, or questbook memories add TEXT.")
+        _say("No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME.")
     for name, count in counts.items():
         _say(f"{name!r}: {count:,} {'memory' if count == 1 else 'memories'}")
     return True

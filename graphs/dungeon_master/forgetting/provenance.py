@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore, SearchItem
 
 from questbook.graphs.dungeon_master.facts import FACTS
-from questbook.graphs.errors import HistoryError
+from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
@@ -97,12 +97,17 @@ async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str
                 f"No turn of this line noted {what!r}: it is as the story began, the rules filled it, or a person "
                 "wrote it."
             )
-    phrase = Phrase(what)
+    fields = ", ".join(name for _, page_class, _ in _PAGES for name in _fields(page_class))
+    try:
+        phrase = Phrase(what)
+    except ForgettingError as error:
+        raise HistoryError(
+            f"{what!r} is no field, and too short to be looked for in memories. Fields: {fields}."
+        ) from error
     memories = [record for record in reversed(records) if phrase.is_in(str(record.get("text", "")))]
     causes = [_cause(record, MEMORY, record["text"], holds=True) for record in memories]
     causes += await _fact_causes(graph, context, phrase, timeline, records)
     if not causes:
-        fields = ", ".join(name for _, page_class, _ in _PAGES for name in _fields(page_class))
         raise HistoryError(f"{what!r} is no field, and no memory of this line says it. Fields: {fields}.")
     return causes
 
