@@ -342,3 +342,31 @@ def test_the_guard_knows_its_prompt():
     state = DungeonState()
     guard = guard_of(state, quest_prompt(state, Context()), Context())
     assert len(guard.checks) == 1, "tags alone: there is no secret"
+
+
+@pytest.mark.parametrize("written", ["```json\n%s\n```", "%s", "```\n[%s]\n```\nHe nods."])
+async def test_a_secret_that_comes_as_json_behind_the_reply_is_kept_and_not_shown(game, written):
+    await game.begin()
+    arguments = json.dumps({"about": "Maren", "secret": TRAITOR})
+    game.model.queue("quest", say("Maren pours you wine.\n" + written % arguments))
+    shown, raw = await stream(game, "I talk to Maren.")
+    assert "pours you wine" in shown
+    assert "gate" not in shown + raw
+    assert game.values["quest"]["secrets"] == {"Maren": TRAITOR}
+
+
+async def test_json_that_is_no_secret_is_shown_to_who_asked_for_it(game):
+    await game.begin()
+    asked = 'Here:\n```json\n{"about": "Maren", "wine": "red"}\n```\nEnough?'
+    game.model.queue("quest", say(asked))
+    assert (await stream(game, "As JSON, please."))[0] == game.reply == asked
+
+
+async def test_the_reason_of_a_roll_tells_no_secret(game):
+    await game.begin()
+    game.model.queue("quest", say("She smiles.", keep()))
+    await game.play("I talk to Maren.")
+    game.model.queue("quest", say("", call("roll_dice", expression="1d20", reason=TRAITOR)), say("You notice nothing."))
+    await game.play("I watch her.")
+    assert [roll.get("reason", "") for roll in game.values["rolls"]] == [""]
+    assert "gate" not in game.values["rolls"][0]["text"]

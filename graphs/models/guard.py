@@ -86,7 +86,7 @@ class Guard:
     def offer(self, tools: Sequence[JSON], *, spoken: bool) -> None:
         """Say which tools are offered, whose calls may come as text, and whether a person reads the answer."""
         self._tools, self._spoken = tools, spoken
-        self.text_calls = TextCallReader(tools, spoken=spoken)
+        self.text_calls = TextCallReader(tools, spoken=spoken, hidden=self.hidden)
 
     async def stream(
         self, model: Runnable[Any, Any], messages: Sequence[BaseMessage], config: RunnableConfig

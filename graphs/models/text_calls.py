@@ -8,8 +8,8 @@ In marked text nothing but calls can stand, so a person never sees it:
     [TOOL_CALLS] [{"name": …, "arguments": {…}}]              Mistral; newer: [TOOL_CALLS]NAME[ARGS]{…}
 
 JSON in a fence or at the beginning of a line may be meant for the person, who can have asked for some. It counts if it
-names an offered tool, or if it is the whole answer and has the fields of just one tool. In an answer that no person
-reads it counts wherever it is.
+names an offered tool, has the fields of a tool that is hidden from the person, or is the whole answer and has the
+fields of just one tool. In an answer that no person reads it counts wherever it is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.messages import InvalidToolCall, ToolCall
@@ -66,16 +66,22 @@ class TextCallReader:
             also name a tool that was not offered; the caller refuses that.
     """
 
-    def __init__(self, tools: Sequence[JSON], *, spoken: bool) -> None:
+    def __init__(self, tools: Sequence[JSON], *, spoken: bool, hidden: Collection[str] = ()) -> None:
         """Prepare for one answer.
 
         Args:
             tools: The tools that were offered, in the OpenAI function format. Without any, all text is text.
             spoken: Whether a person reads the answer.
+            hidden: Names of tools whose arguments the person must not read: JSON with their fields is a call wherever
+                it is.
         """
         self.calls: list[tuple[str, Any]] = []
         self._schemas: dict[str, JSON] = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
-        self._fields = {field for schema in self._schemas.values() for field in schema.get("properties", {})}
+        self._hidden = {name: schema for name, schema in self._schemas.items() if name in hidden}
+        self._fields, self._hidden_fields = (
+            {field for schema in schemas.values() for field in schema.get("properties", {})}
+            for schemas in (self._schemas, self._hidden)
+        )
         self._spoken = spoken
         self._held = ""
         self._values: _Values | None = None  # those of the block with which `_held` begins
@@ -185,10 +191,29 @@ class TextCallReader:
                 if not held[end:].strip():
                     return None  # only the end of the answer shows that nothing else is in it
                 calls = None
+        if calls is None and values.texts and values.begin < 0:
+            calls = self._hidden_calls(values)
         return _Block(end, calls)
 
+    def _hidden_calls(self, values: _Values) -> list[tuple[str, Any]] | None:
+        """Return the calls of hidden tools, if all values are such."""
+        calls = list[tuple[str, Any]]()
+        for text in values.texts:
+            try:
+                value: Any = json.loads(text, strict=False)
+            except (ValueError, RecursionError):
+                return None
+            parts = value if isinstance(value, list) else [value]
+            for part in parts:
+                names = [n for n, schema in self._hidden.items() if isinstance(part, Mapping) and _fits(part, schema)]
+                if not names:
+                    return None
+                calls.append((names[0], part))
+        return calls or None
+
     def _may_begin_call(self, key: str) -> bool:
-        return key in _WRAPPERS or key in self._schemas or (key in self._fields and self._may_be_bare())
+        is_bare = key in self._hidden_fields or (key in self._fields and self._may_be_bare())
+        return is_bare or key in _WRAPPERS or key in self._schemas
 
     def _may_be_bare(self) -> bool:
         return not (self._spoken and self._said)

@@ -80,6 +80,11 @@ def secret_phrases(texts: Iterable[str]) -> set[Words]:
     return phrases
 
 
+def tells_secret(state: TurnState, text: str) -> bool:
+    """Whether a text has a run of words of a secret, `RUN` words or more."""
+    return not secret_phrases(secret_texts(state)).isdisjoint(secret_phrases([text]))
+
+
 class SecretCheck:
     """Ends a reply before a phrase of a secret; holds back words with which one may begin.
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.rules.dice import Advantage, DiceError, Roll, roll
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.disclosure import tells_secret
 from questbook.graphs.turn.reply import MOST_CALLS, Call, answer, calls_of
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks.tool_schema import argument_problems
@@ -54,7 +55,10 @@ class _RollArguments(BaseModel):
 
 
 async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> JSON:
-    """Answer each call of the last message, in order: with a roll, or with what was wrong with the call."""
+    """Answer each call of the last message, in order: with a roll, or with what was wrong with the call.
+
+    The player reads what a roll decides, so a reason that tells a secret word for word is left out.
+    """
     message = state.messages[-1]
     calls = calls_of(message) if isinstance(message, AIMessage) else []
     rolls: list[JSON] = []
@@ -65,6 +69,8 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         try:
             if len(results) >= MOST_CALLS:
                 raise DiceError(f"That is more than {MOST_CALLS} calls at once: roll what matters, then tell it.")
+            if runtime.context.guard_secrets and tells_secret(state, str(call.args.get("reason", ""))):
+                call = call._replace(args=call.args | {"reason": ""})
             outcome = _roll(call, _dice(state, runtime.context, done + len(results)))
         except DiceError as error:
             results.append(answer(call, str(error), ok=False))
