@@ -370,3 +370,19 @@ async def test_the_reason_of_a_roll_tells_no_secret(game):
     await game.play("I watch her.")
     assert [roll.get("reason", "") for roll in game.values["rolls"]] == [""]
     assert "gate" not in game.values["rolls"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    "reply", ["他说:船夫奥林淹死了双胞胎,把他们的船卖了。", "我听说船夫奥林淹死了双胞胎,把他们的船卖了。"]
+)
+def test_a_secret_in_a_script_without_spaces_is_stopped(reply):
+    check = SecretCheck(secret_phrases(["船夫奥林淹死了双胞胎,把他们的船卖给了修道院院长"]), list)
+    left = 0
+    for end in range(1, len(reply) + 1):
+        left, problem = check(reply[:end], left, ended=end == len(reply))
+        if problem:
+            break
+    assert problem
+    assert "淹死" not in reply[:left]
+    harmless = "船夫奥林卖给我一条船,修道院院长在等我。"
+    assert check(harmless, 0, ended=True) == (len(harmless), "")

@@ -27,7 +27,9 @@ MARKUP = "a tag of your prompt's sections"
 
 _LONGEST_TAG = 60  # characters, blanks included, that are held back for what may become a tag
 _OFTEN_EMPTY = {"summary", "memories", WORDS}  # sections
-_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # scripts without spaces: two characters count as a word
+_RUN_OF_THEM = re.compile(f"[{_UNSPACED}]+")
+_WORD = re.compile(rf"[{_UNSPACED}]{{1,2}}|[^\W_{_UNSPACED}]+")
 _AGAIN = (
     "<table>\nThis comes from the table, not from the player. Your reply was stopped {where}, because what came next "
     "repeated {problem}. The player has not read that. {go_on} in words of your own that tell nothing of it.\n</table>"
@@ -75,7 +77,9 @@ def secret_texts(state: TurnState) -> list[str]:
 def secret_phrases(texts: Iterable[str]) -> set[Words]:
     """Return the runs of `RUN` words in these texts."""
     phrases: set[Words] = set()
-    for words in map(plain_words, texts):
+    # A reply may be split into pairs of characters from another one on.
+    starts = ((text, [0, *(run.start() + 1 for run in _RUN_OF_THEM.finditer(text))]) for text in texts)
+    for words in (_split(text[start:]) for text, places in starts for start in places):
         phrases |= {tuple(words[at : at + RUN]) for at in range(len(words) - RUN + 1)}
     return phrases
 
@@ -122,6 +126,10 @@ class SecretCheck:
         if self._known is None:
             self._known = secret_phrases(self._public())
         return phrase not in self._known
+
+
+def _split(text: str) -> list[str]:
+    return [word for part in _WORD.findall(text) for word in _plain(part)]
 
 
 @lru_cache(maxsize=4096)
