@@ -92,7 +92,7 @@ async def play(turns: int, seed: int, place: Home, facts: int = 40) -> Played:
         if values["turn"] != tale.turns or values["noted_through"] != tale.turns:
             raise SystemExit(f"The game did not get through its {tale.turns} turns: {values['notices']}")
         written = await stored(game, values, tale)
-    odd = [f"turn {n['turn']}: {n['text']}" for n in values["notices"] if n["turn"] > 1]
+    odd = [f"turn {n['turn']}: {n['text']}" for n in values["notices"] if n["turn"] > 1 and "dropped" not in n["text"]]
     return Played(tale, costs, asked, unheard, written, odd)
 
 

@@ -52,5 +52,5 @@ async def test_a_run_that_failed_is_told_in_the_campaign_by_the_next_turn(studio
             break
         await asyncio.sleep(0.5)
     told = await play("I wait.", reflection="background")
-    assert told.count("gather: The reflection was not finished") == 1
+    assert told.count("The reflection was not finished") == 1
     assert not (await client.store.search_items(REFLECTIONS, limit=50))["items"]

@@ -17,7 +17,7 @@ def test_what_was_imported_is_recalled_and_what_is_said_is_remembered(tmp_path):
     words = "What does my cat Miso do on my keyboard when I want to work?\n/memories\n/prompt character_memories\n"
     run = questbook(home, *flags, words=f"{words}I would like to learn to play the cello this winter.\n")
     assert run.returncode == 0, run.stderr
-    assert "I remember this: “and she sleeps on my keyboard when I want to work.”" in run.stdout
+    assert "and she sleeps on my keyboard when I want to work.”" in run.stdout
     assert "distance 0." in run.stdout
     assert "Chiharu Yamada's memory log:" in run.stdout
     assert "Anon said:" in run.stdout

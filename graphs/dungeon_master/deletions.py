@@ -9,6 +9,7 @@ from questbook.notebooks import StateNotebook, render_value
 from questbook.types import JSON
 
 _NAMED = 3  # entries that the notice names
+_FULL = 0.8  # share of the page's limit
 _LABELS = {"quests": "the quest", "people": "the person", "facts": "the fact", "inventory": "the item"}
 
 
@@ -16,13 +17,16 @@ def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence
     """Say which important entries the notes deleted on their own; "" if they deleted none.
 
     Quests that are over, the dead, and items that the turns speak of leave the page as the story goes; an entry that
-    another one of its kind replaces was only renamed. All else is for the player to know. Secrets are not named.
+    another one of its kind replaces was only renamed. On a page that is nearly full the model was asked to make room.
+    All else is for the player to know, but secrets.
 
     Args:
         before: The page before the notes.
         after: The page after them.
         turns: The turns that were noted, as `state.transcript` has them.
     """
+    if len(before.render()) > _FULL * before.LIMIT:
+        return ""
     said = "\n".join(str(turn[part]) for turn in turns for part in ("player", "rolls", "reply") if part in turn)
     candidates: dict[str, list[str]] = {
         "quests": [title for title, quest in before.quests.items() if quest.status == "open"],
@@ -39,12 +43,10 @@ def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence
     ]
     texts = [f"{_LABELS[field]} “{name}”" for field, name in lost[:_NAMED]]
     texts += [f"{len(lost) - _NAMED} more"] if len(lost) > _NAMED else []
-    if any(_is_gone(name, *(page.get("secrets", {}) for page in pages)) for name in before.secrets):
-        texts.append("a secret of the dungeon master's")
     if not texts:
         return ""
-    hint = f" /why {'.'.join(lost[0])} says after which message." if lost else ""
-    return f"The notes dropped something that the story did not: {', '.join(texts)}.{hint}"
+    hint = f"/why {'.'.join(lost[0])} says after which message."
+    return f"The notes dropped something that the story did not: {', '.join(texts)}. {hint}"
 
 
 def _is_spoken_of(item: str, said: Collection[str]) -> bool:
