@@ -89,7 +89,10 @@ def _sentence(outcome: Roll) -> str:
 
 def _roll(call: Call, dice: random.Random) -> Roll:
     if call.name != "roll_dice":
-        raise DiceError(f"There is no tool {call.name!r}; the only one is roll_dice. Tell the outcome without it.")
+        raise DiceError(
+            f"There is no tool {call.name!r}; there are roll_dice and keep_secret. What you have told was read: go on "
+            "without it."
+        )
     if call.problem:
         raise DiceError(f"roll_dice: {call.problem}")
     try:
