@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_the_code_of_the_guide_runs():
     text = (ROOT / "docs" / "companion.md").read_text("utf-8")
     first, second = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -26,6 +26,7 @@ async def refused(game):
     return game
 
 
+@pytest.mark.slow
 async def test_five_hundred_facts_at_once_are_all_written_some_each_turn(game):
     await game.begin()
     many = [{"text": f"The stone number {n} is {'red' if n % 2 else 'grey'}."} for n in range(500)]

@@ -40,6 +40,7 @@ def test_documents_and_queries_are_embedded_alike():
     assert embed.embed_documents(["a b", "c"]) == [embed.embed_query("a b"), embed.embed_query("c")]
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_vectors():
     code = "from questbook import HashEmbeddings; print(HashEmbeddings(16).embed_query('dragon egg'))"
     runs = {

@@ -33,6 +33,7 @@ async def test_the_graph_lives_inside_somebody_elses_app(model):
     assert sorted(item.value["turn"] for item in stored) == [1, 2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", ["embed.py", "support_team.py"])
 def test_they_run_as_programs_on_the_offline_models(example):
     run = subprocess.run(

@@ -56,6 +56,7 @@ async def test_what_was_recalled_comes_first_and_another_future_is_not_seen(stor
     assert ("Goran", "tattoo") not in slots
 
 
+@pytest.mark.slow
 async def test_a_subject_is_found_among_thousands_of_other_facts(tmp_path):
     with FaissStore.open(tmp_path / "m.db") as store:
         await has(store, 1, "Goran", "den", "the cave")

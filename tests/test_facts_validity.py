@@ -95,6 +95,7 @@ async def test_a_lie_a_rumour_and_a_secret_never_take_the_place_of_a_fact(store)
     assert claims == ["the tower"], "of two claims of one person the later one is theirs"
 
 
+@pytest.mark.slow
 async def test_a_slot_that_changed_on_a_hundred_branches_is_told_by_each(store):
     await say(store, home("the mill"), "a", 1, [("a", 1)])
     for n in range(100):

@@ -132,6 +132,7 @@ async def test_words_leave_every_branch_page_summary_and_file(sit, opened, home,
     assert "walk on" in home.prompt_history.read_text("utf-8")
 
 
+@pytest.mark.slow
 async def test_everything_else_stays_byte_for_byte(sit, opened, home):
     await sit(*STORY, campaign="other")
     await sit(*STORY)
@@ -221,6 +222,7 @@ async def test_what_cannot_be_forgotten_changes_nothing(sit, opened, home, words
         assert (rows(home.path, "checkpoints.db", "checkpoints"), rows(home.path, "memory.db", "items")) == before
 
 
+@pytest.mark.slow
 async def test_a_campaign_goes_without_its_neighbours(sit, opened, home):
     home.prompt_history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
     await sit(("I stay", "You stay.", None), campaign="other")
@@ -241,6 +243,7 @@ async def test_a_campaign_goes_without_its_neighbours(sit, opened, home):
     assert (await sit()).turn == 1, "the name is free again"
 
 
+@pytest.mark.slow
 async def test_a_player_goes_with_all_campaigns(sit, opened, home):
     home.prompt_history.write_text("\n# 1\n+I sleep\n\n# 2\n+elsewhere\n", "utf-8")
     await sit(*STORY, campaign="Aarhus cove")

@@ -78,6 +78,7 @@ def test_the_file_is_in_wal_mode(store, tmp_path):
     raw.close()
 
 
+@pytest.mark.slow
 def test_no_extension_is_loaded(tmp_path):
     code = """
 import sqlite3, sys

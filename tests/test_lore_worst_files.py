@@ -53,6 +53,7 @@ def pieces(tmp_path, name, text):
     return read, time.process_time() - started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["<title", "<!--", "<a ", "&#32;"])
 def test_a_page_of_beginnings_that_never_end_is_read_at_once(tmp_path, unit):
     text = f"<p>The owlbear sleeps.</p>{unit * (SIZE // len(unit))}<p>The troll reads.</p>"

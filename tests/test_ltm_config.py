@@ -97,6 +97,7 @@ def test_a_file_that_is_no_json_is_said(tmp_path, text, said):
         LtmConfig.read(path)
 
 
+@pytest.mark.slow
 def test_a_file_of_many_names_and_a_number_of_many_digits_are_refused_at_once(tmp_path):
     file = tmp_path / "ltm_config.json"
     file.write_text(json.dumps({f"name{number}": 1 for number in range(100_000)}))

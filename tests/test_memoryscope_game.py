@@ -110,6 +110,7 @@ async def test_ms14_an_insight_takes_in_its_like_and_gives_way_to_a_newer_one(ne
     assert first in await items(game), "kept, and found by who asks what was believed then"
 
 
+@pytest.mark.slow
 async def test_ms15_a_contradiction_of_long_ago_is_put_before_the_model_without_a_setting(new_game):
     game = new_game(reflection_importance=150)
     await game.begin()

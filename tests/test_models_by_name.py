@@ -55,6 +55,7 @@ def test_a_cached_model_works_in_two_event_loops_at_once(server: FakeOpenAI):
     assert asyncio.run(both()) == [["Yes, both of you. " * 5] * 4] * 2
 
 
+@pytest.mark.slow
 def test_importing_models_is_cheap():
     code = "import json, sys, questbook.graphs.models.chat_models; print(json.dumps(sorted(sys.modules)))"
     modules = json.loads(

@@ -15,6 +15,11 @@ from scripted import say
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.guard import LENGTH, Guard, Verdict
 
+# The collector may meet a stream of the synchronous client while its own thread still closes it.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(?s).*async generator already executing:pytest.PytestUnraisableExceptionWarning"
+)
+
 
 class Endless(BaseChatModel):
     """Writes until somebody stops it."""

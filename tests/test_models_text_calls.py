@@ -174,6 +174,7 @@ def test_text_is_held_back_only_while_it_may_be_a_call():
         assert position - shown <= len("```text\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "worst", ["{", "\n{", "[", "`", "<", "<tool_call>{", '{"name": "', "```json\n", "[TOOL_CALLS]", '{"a":', " "]
 )

@@ -292,6 +292,7 @@ async def test_before_the_first_update_the_prompt_shows_no_none(game):  # there:
     assert "None" not in sections_of(game.model.asked("quest")[0])
 
 
+@pytest.mark.slow
 async def test_the_prompt_stays_bounded(new_game):  # there: 11 k characters at turn 10, 232 k at 200, then dead
     game = new_game(buffer_tokens=600)
     await game.begin()

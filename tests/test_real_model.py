@@ -190,6 +190,7 @@ def questbook(server, words, home, **environment):
     )
 
 
+@pytest.mark.slow
 def test_a_wrong_key_is_one_line_and_the_message_is_answered_later(server, tmp_path):
     server.queue(status(401))
     run = questbook(server, "I'm Mira\n", tmp_path, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="sk-wrong-key")
@@ -204,6 +205,7 @@ def test_a_wrong_key_is_one_line_and_the_message_is_answered_later(server, tmp_p
     assert any("I'm Mira" in str(body["messages"]) for body in server.requests[1:])
 
 
+@pytest.mark.slow
 def test_a_missing_key_is_one_line_with_how_to_play_without(tmp_path):
     run = questbook(None, "hello\n", tmp_path)
     assert run.returncode == 2

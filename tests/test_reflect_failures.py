@@ -44,6 +44,7 @@ async def test_a_reflection_that_fails_loses_nothing_and_is_taken_up_again(eager
     assert eager.values["unreflected"] == 0
 
 
+@pytest.mark.slow
 async def test_a_model_that_can_never_reflect_is_asked_ever_more_seldom(eager):
     eager.model.queue("question", *[ConnectionError("503")] * 40)
     await eager.begin()

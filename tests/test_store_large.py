@@ -189,6 +189,7 @@ async def test_failures_are_everybodys_who_shared_the_call(tmp_path):
         assert await store.asearch(("a",)) == []
 
 
+@pytest.mark.slow
 def test_time_to_live_is_refreshed_by_reading(tmp_path):
     with FaissStore.open(tmp_path / "s.db", ttl={"default_ttl": 60, "refresh_on_read": True}) as store:
         for key in ("got", "found", "left", "not refreshed"):

@@ -98,6 +98,7 @@ def test_over_an_openai_compatible_server(tmp_path):
     assert "Name: Ann" in run.stdout
 
 
+@pytest.mark.slow
 def test_at_a_keyboard_it_greets_and_answers(tmp_path):
     terminal = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
     terminal.expect("A new companion begins")

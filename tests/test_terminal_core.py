@@ -92,6 +92,7 @@ def test_a_backslash_in_a_command_is_one(home):
     assert r"Tidy D:\notes\new" in says(run, "to do"), run.stderr
 
 
+@pytest.mark.slow
 def test_at_a_keyboard_a_section_is_put_into_the_line_to_be_changed(tmp_path):
     terminal = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
     terminal.expect("A new companion begins")

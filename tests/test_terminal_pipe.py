@@ -131,6 +131,7 @@ def test_names_that_are_no_names_for_files_are_fine(tmp_path):
     assert [path.name for path in home.parent.iterdir()] == ["here"]
 
 
+@pytest.mark.slow
 def test_whoever_reads_us_may_go(tmp_path):
     command = f"{sys.executable} -m questbook.graphs.terminal play --seed 1 | head -c 20"
     run = subprocess.run(
@@ -170,6 +171,7 @@ def test_a_wrong_command_line_is_status_2(arguments, capsys):
     assert "usage" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_help_and_start_load_nothing_heavy(tmp_path):
     code = (
         "import sys; from questbook.graphs.terminal.cli import main; main({arguments});"

@@ -30,6 +30,7 @@ def run_with_full_disk(home, *arguments, words=b""):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--version"], ["play"]])
 def test_where_nothing_can_be_written_one_line_says_so_and_the_game_is_kept(tmp_path, arguments):
     run = run_with_full_disk(tmp_path, *arguments, words=f"{HERO}/sheet\n".encode())

@@ -140,6 +140,7 @@ def test_each_place_knows_its_own_past_and_nothing_else(monkeypatch):
     run_state_machine_as_test(machine(monkeypatch), settings=profile(15, 12))
 
 
+@pytest.mark.slow
 def test_so_it_does_on_our_own_store(monkeypatch, tmp_path_factory):
     def store():
         return FaissStore.open(tmp_path_factory.mktemp("store") / "m.db", synchronous="normal")

@@ -78,6 +78,7 @@ class _LangSmith(BaseHTTPRequestHandler):
     do_PATCH = do_POST  # noqa: N815
 
 
+@pytest.mark.slow
 def test_two_variables_send_the_turns_of_the_terminal_to_langsmith(tmp_path):
     _LangSmith.runs = runs = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), _LangSmith)

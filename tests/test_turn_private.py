@@ -214,6 +214,7 @@ async def test_no_byte_of_it_is_in_the_stores_files(new_game, model, tmp_path, g
     assert [name for name, data in found.items() if b"zwiebelkuchen" in data.lower()] == []
 
 
+@pytest.mark.slow
 def test_the_history_of_the_prompt_does_not_keep_it(tmp_path):
     terminal = FakeTerminal(tmp_path, "-m", "questbook.graphs.terminal", "chat")
     terminal.expect("A new companion begins")

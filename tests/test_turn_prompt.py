@@ -48,6 +48,7 @@ async def test_between_foldings_the_prompt_only_grows_up_to_the_newest_message(g
     assert share > 0.7
 
 
+@pytest.mark.slow
 async def test_most_of_each_call_is_the_beginning_of_the_one_before(tmp_path):
     model = Tables()
     with pytest.MonkeyPatch.context() as patch:

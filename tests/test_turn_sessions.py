@@ -79,6 +79,7 @@ async def test_two_threads_on_one_campaign_part_and_never_mix(game):
     assert len(seen) == 4
 
 
+@pytest.mark.slow
 async def test_many_threads_at_once_never_share_a_turn(game):
     await game.begin()
     threads = [another_thread(game) for _ in range(16)]

@@ -74,6 +74,7 @@ def read(reader, text):
         reader(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_it_is_read_or_refused_at_once(reader):
     for unit in UNITS:
@@ -91,6 +92,7 @@ def test_a_megabyte_is_read_or_refused(reader):
         assert time.process_time() - started < 20, repr(unit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", [OfflineStoryteller(seed=1), OfflineAssistant(seed=1)], ids=["storyteller", "assistant"]
 )
