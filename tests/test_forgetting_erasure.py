@@ -36,6 +36,7 @@ async def put(saver, thread, text, **metadata):
     return config
 
 
+@pytest.mark.slow
 async def test_words_leave_checkpoints_and_writes_of_the_named_threads_alone(tmp_path):
     file = tmp_path / "checkpoints.db"
     async with open_checkpointer(file) as saver:

@@ -230,6 +230,7 @@ async def test_a_hang_ends_and_is_not_repeated(
     assert caplog.text == ""
 
 
+@pytest.mark.slow
 async def test_a_slow_but_living_reply_is_not_a_hang(server: FakeOpenAI):
     answer = await put(server, say("Slow and steady. " * 3, delay=0.1), timeout=0.6)
     assert answer.text == "Slow and steady. " * 3

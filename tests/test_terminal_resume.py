@@ -33,6 +33,7 @@ async def answers(game, partner, capsys, *lines, live=()):
 COMMANDS = ("/memories", "/prompt messages", "/prompt instructions", "/prompt memories")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("context", "partner"), [(GAME, DUNGEON_MASTER), (TALK, COMPANION)], ids=["game", "chat"])
 async def test_memories_and_prompt_of_the_last_turn_are_known_after_a_restart(model, capsys, context, partner):
     async with open_game(context, machine=partner.machine) as game:

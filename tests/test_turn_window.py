@@ -251,6 +251,7 @@ async def test_several_turns_to_note_that_are_too_long_are_noted_one_by_one(game
     assert game.values["noted_through"] == 3
 
 
+@pytest.mark.slow
 async def test_a_real_client_that_is_refused_with_400(monkeypatch):
     with FakeOpenAI() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
