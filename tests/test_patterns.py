@@ -40,6 +40,7 @@ def slowest(use: Use, size: int, most: int | None = None) -> tuple[float, str]:
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_no_expression_takes_quadratic_time(module):
     for use in uses():
