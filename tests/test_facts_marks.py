@@ -90,30 +90,29 @@ async def test_what_was_said_or_printed_or_belongs_to_no_timeline_is_never_judge
     assert await find_judgements(store, [judged], timeline=[("a", 2)]) == {(FACTS, "k"): 2}
 
 
+class Recording(InMemoryStore):
+    """Notes every write in `puts`."""
+
+    def __init__(self):
+        super().__init__()
+        self.puts = []
+
+    async def abatch(self, ops):
+        ops = list(ops)
+        self.puts += [op for op in ops if isinstance(op, PutOp)]
+        return await super().abatch(ops)
+
+
 async def test_writing_facts_asks_for_vectors_of_the_facts_alone():
-    puts = []
-
-    class Recording(InMemoryStore):
-        async def abatch(self, ops):
-            ops = list(ops)
-            puts.extend(op for op in ops if isinstance(op, PutOp))
-            return await super().abatch(ops)
-
+    store = Recording()
     home = {"text": "Goran lives at the mill.", "subject": "Goran", "attribute": "home", "value": "the mill"}
-    await note_facts(Recording(), FACTS, [home, "The lamp is lit.", "The lamp is lit!"], timeline=[("a", 1)])
-    assert [(op.namespace[2], op.index) for op in puts] == [
+    await note_facts(store, FACTS, [home, "The lamp is lit.", "The lamp is lit!"], timeline=[("a", 1)])
+    assert [(op.namespace[2], op.index) for op in store.puts] == [
         ("marks", False), ("marks", False), ("facts", None), ("facts", None),
     ]  # fmt: skip
 
 
 async def test_judgements_ask_for_no_vectors():
-    puts = []
-
-    class Recording(InMemoryStore):
-        async def abatch(self, ops):
-            ops = list(ops)
-            puts.extend(op for op in ops if isinstance(op, PutOp))
-            return await super().abatch(ops)
-
-    await write_judgements(Recording(), FACTS, [("a-1-fact-0", "a-2-fact-0")], RECORD)
-    assert [op.index for op in puts] == [False, False]
+    store = Recording()
+    await write_judgements(store, FACTS, [("a-1-fact-0", "a-2-fact-0")], RECORD)
+    assert [op.index for op in store.puts] == [False, False]
