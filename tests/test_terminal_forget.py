@@ -216,6 +216,6 @@ async def test_bytes_of_a_vector_are_no_words(home, monkeypatch):
 
     with sqlite3.connect(home / "memory.db") as database:
         database.execute("CREATE TABLE noise (bytes BLOB)")
-        database.execute("INSERT INTO noise VALUES (?)", (b"\x00\x01Zqx\x02\xff\x00" * 50,))
-    run = forget(home, "zqx", "--yes")
-    assert run.stdout.decode() == "Nothing in campaign 'default' says “zqx”.\n"
+        database.execute("INSERT INTO noise VALUES (?)", (b"\x00\x01Zqxwvk\x02\xff\x00" * 50,))
+    run = forget(home, "zqxwvk", "--yes")
+    assert run.stdout.decode() == "Nothing in campaign 'default' says “zqxwvk”.\n"
