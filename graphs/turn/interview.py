@@ -110,8 +110,8 @@ async def interview(
         [page] = edits.pages
         for call in calls_of(reply) if done and not private else ():
             if done and call.name == done_name and not call.problem:
-                page, told = done.complete(page, call.args)
-                notices += [notice(turn, node, told)] if told else []
+                page, remark = done.complete(page, call.args)
+                notices += [notice(turn, node, remark)] if remark else []
         messages += _in_order(reply, edits.results, last=not page.complete)
         spoke = spoke or bool(reply.text.strip())
         problems = edits.problems if edits.results else problems
