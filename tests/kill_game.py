@@ -119,7 +119,7 @@ def _points(reaper: Reaper) -> None:
         module: Any = sys.modules[path]
         setattr(module, asked, _watched(reaper, f"{asked} in {node}", getattr(module, asked)))
     recall: Any = sys.modules["questbook.graphs.dungeon_master.nodes.recall"]
-    recall.phrase_age = lambda *_: "a while ago"  # a killed game takes longer, and the storyteller tells ages
+    recall.phrase_age = lambda *_, **__: "a while ago"  # a killed game takes longer, and the storyteller tells ages
     reflecting: Any = questbook.graphs.dungeon_master.nodes.reflect
     for name, spec in reflecting._inline.builder.nodes.items():
         spec.runnable.function = _watched(reaper, f"{name} in reflect", spec.runnable.function)
