@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -93,3 +94,22 @@ class Hooked(BaseStore):
         if self.hook and written:
             await self.hook("after", written)
         return results
+
+
+class Particular(InMemoryStore):
+    """Refuses NUL and lone surrogates, as PostgreSQL does."""
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        ops = list(ops)
+        for op in ops:
+            if isinstance(op, PutOp):
+                check_words(op.value)
+        return await super().abatch(ops)
+
+
+def check_words(value: Any) -> None:
+    """Raise a ValueError if there is NUL or a lone surrogate anywhere in a value."""
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    if "\\u0000" in text:
+        raise ValueError(f"\\u0000 cannot be converted to text: {text}")
+    text.encode()

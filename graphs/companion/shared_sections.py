@@ -11,10 +11,10 @@ import hashlib
 import time
 from collections.abc import Sequence
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.turn.reply import Call
-from questbook.memory.store.any_store import items_under
+from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import player_namespace
 from questbook.notebooks import CoreNotebook, EditError, Section, edit_core, render_value
 from questbook.notebooks.core import MAX_LIMIT
@@ -31,7 +31,7 @@ async def fetch_shared(page: CoreNotebook, store: BaseStore | None, user: str) -
             namespace = player_namespace(user, "shared", section.shared)
             log = await _log(store, namespace)
             if not log:  # the first assistant that knows the section gives it its beginning
-                await store.aput(namespace, _BEGINNING, {"value": section.value}, index=False)
+                await put_all(store, [PutOp(namespace, _BEGINNING, {"value": section.value}, index=False)])
             page = _with(page, label, _value(log)[0]) if log else page
     return page
 
@@ -65,7 +65,7 @@ async def edit_shared(
         single = CoreNotebook.of({label: section.model_copy(update={"shared": "", "value": _value(log)[0]})})
         edit_core(single, call.name, call.args)
         key = f"1-{time.time_ns():020}-{mark}"
-        await store.aput(namespace, key, {"tool": call.name, "args": call.args}, index=False)
+        await put_all(store, [PutOp(namespace, key, {"tool": call.name, "args": call.args}, index=False)])
         log = await _log(store, namespace)
     value, applied = _value(log)
     page = _with(page, label, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import (
     AIMessage,
@@ -24,8 +24,12 @@ from questbook.graphs.models.guard import Guard, GuardedModel, call_chunks
 from questbook.graphs.models.providers import explain
 from questbook.graphs.models.text_calls import DEEPEST, TextCallReader
 from questbook.notebooks.patch import is_deeper
-from questbook.types import JSON
+from questbook.types import JSON, storable
 
+MessageT = TypeVar("MessageT", bound=BaseMessage)
+
+# The fields of messages that hold words of a model, a tool or a person.
+_WORDED = ("content", "name", "tool_calls", "invalid_tool_calls", "additional_kwargs", "response_metadata", "artifact")
 _QUOTED = 200  # characters that are kept of the arguments of a call that was cut
 
 
@@ -65,10 +69,17 @@ async def ask(
     guard = guard or Guard()
     guard.offer(tools, spoken=TAG_NOSTREAM not in tags)
     for _ in range(2):
-        answer = await _stream(model, list(messages), model_name, list(tags), timeout, guard)
+        answer = storable_message(await _stream(model, list(messages), model_name, list(tags), timeout, guard))
         if answer.text.strip() or answer.tool_calls or answer.invalid_tool_calls:
             return answer
     raise ModelError(f"{model_name[:80]} answered with nothing, twice. Try again.")
+
+
+def storable_message(message: MessageT) -> MessageT:
+    """Return a message without NUL and lone surrogates, wherever it has them: in its text, its calls, its metadata."""
+    parts = {name: getattr(message, name) for name in _WORDED if getattr(message, name, None)}
+    cleaned = {name: clean for name, part in parts.items() if (clean := storable(part)) != part}
+    return message.model_copy(update=cleaned) if cleaned else message
 
 
 async def _stream(

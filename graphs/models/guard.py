@@ -16,7 +16,7 @@ from langgraph.constants import TAG_NOSTREAM
 from pydantic import Field
 
 from questbook.graphs.models.text_calls import TextCallReader
-from questbook.types import JSON
+from questbook.types import JSON, storable
 
 LONGEST = 200_000
 """Characters that an answer may have which no person reads: notes, a summary."""
@@ -126,7 +126,7 @@ class Guard:
                     received.append(piece)
                     if not isinstance(piece, AIMessage):
                         return
-                    new = piece.text
+                    new = storable(piece.text)
                     text += self.text_calls.feed(new)
                     size += len(new) + sum(len(call.get("args") or "") for call in call_chunks(piece))
                     verdict = self._judge(text, left, size, room)

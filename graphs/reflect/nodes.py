@@ -48,6 +48,7 @@ from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
+from questbook.memory.store.any_store import put_all
 from questbook.memory.text.wording import content_stems
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import branch_of, record_key
@@ -214,12 +215,12 @@ async def write(state: ReflectState, runtime: Runtime[Context]) -> Update:
         for draft in drafts
         if draft.key in changes.repetitions
     ]
-    await runtime.store.abatch(drawings)
+    await put_all(runtime.store, drawings)
     contradictions = state.concluded.contradictions if state.concluded else []
     ended = await write_judgements(runtime.store, namespaces.facts, contradictions, stamp)
     repeated = list(changes.repetitions.values())
     outcome = {"insights": changes.new, "again": repeated, "ended": ended, "importance": state.pending}
-    await runtime.store.abatch([finished_op(namespaces.reflections, stamp, through, outcome)])
+    await put_all(runtime.store, [finished_op(namespaces.reflections, stamp, through, outcome)])
     return {"reflected_through": through, "pending": 0, "written": changes.new}
 
 

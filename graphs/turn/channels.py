@@ -18,6 +18,7 @@ from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
 
 from questbook.graphs.errors import InputError
+from questbook.types import storable
 
 _OVERWRITE = "__overwrite__"
 _log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ class Refusal(NamedTuple):
 
 
 class Checked(LastValue[Any]):
-    """A channel with a reducer, which raises to refuse a write.
+    """A channel with a reducer, which raises to refuse a write. What no database takes is left out of texts.
 
     Args:
         typ: The type that nodes receive.
@@ -101,8 +102,8 @@ class Checked(LastValue[Any]):
     def _after(self, write: Any) -> Any:
         overwrites, value = _overwrite(write)
         if overwrites:
-            return self._reduce(self._empty() if self._empty else None, value)
-        return self._reduce(self.value if self.is_available() else None, write)
+            return self._reduce(self._empty() if self._empty else None, storable(value))
+        return self._reduce(self.value if self.is_available() else None, storable(write))
 
 
 class Last(Checked):

@@ -18,6 +18,7 @@ from questbook.graphs.errors import PastUnknownError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import ASIDE
+from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment
 from questbook.types import JSON
@@ -60,7 +61,7 @@ async def move_head(state: TurnState, store: BaseStore, settings: Settings, thre
     A state in which nothing has begun has no past: the head is removed, and a new thread begins the campaign again.
     """
     if state.begun:
-        await store.abatch([head_op(state, state.timeline, settings, thread)])
+        await put_all(store, [head_op(state, state.timeline, settings, thread)])
     else:
         await store.adelete(campaign_namespace(settings.user, settings.campaign, _HEAD), _HEAD)
 
@@ -109,5 +110,5 @@ async def _past(store: BaseStore, runtime: Runtime[SettingsT]) -> JSON | None:
         return past
     head = await head_of(store, runtime.context)
     if thread:
-        await store.aput(pasts, thread, {"head": head}, index=False)
+        await put_all(store, [PutOp(pasts, thread, {"head": head}, index=False)])
     return head

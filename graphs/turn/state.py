@@ -11,6 +11,7 @@ from langgraph.graph.message import add_messages
 from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, model_validator
 
 from questbook.graphs.errors import InputError
+from questbook.graphs.models.answer import storable_message
 from questbook.graphs.turn.channels import Checked, Last, Refusal, refusals_in
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.buffer.turns import split_turns, turn_text
@@ -71,7 +72,7 @@ def keep_notices() -> Checked:
 
 
 def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
-    """Add messages by id, as `add_messages` does; what players write is cleaned first, so that it can be stored.
+    """Add messages by id, as `add_messages` does; they are cleaned first, so that they can be stored.
 
     Raises:
         InputError: The update has something that is no message, or removes one that is not there.
@@ -89,11 +90,11 @@ def reduce_messages(current: list[AnyMessage], update: Any) -> list[AnyMessage]:
 
 
 def clean(message: BaseMessage) -> BaseMessage:
-    """Drop control characters and lone surrogates, which no database or model takes, from a player's message."""
+    """Drop what no database takes from a message, and from a player's also control characters, which no model takes."""
+    message = storable_message(message)
     if not isinstance(message, HumanMessage) or not isinstance(message.content, str):
         return message
     text = "".join(c for c in message.content if c in "\n\t" or (c.isprintable() or c.isspace() or ord(c) > 0x9F))
-    text = text.encode("utf-8", "ignore").decode("utf-8")
     return message if text == message.content else message.model_copy(update={"content": text})
 
 

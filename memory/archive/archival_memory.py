@@ -18,6 +18,7 @@ from questbook.memory.archive.results import Days, Page, cut_page, score_words
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
+from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, branch_of, list_visible, record_key
 from questbook.types import JSON
@@ -125,7 +126,7 @@ async def add_entry(
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     key = record_key(branch, turn, f"hand.{digest}")  # of no entry that the turn itself may store yet
     origin = {"by": "hand", "said_at": at.isoformat(timespec="seconds")}
-    await store.abatch([PutOp(namespace, key, entry | Stamp(branch, turn).to_json() | origin)])
+    await put_all(store, [PutOp(namespace, key, entry | Stamp(branch, turn).to_json() | origin)])
     return key
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from questbook.memory.text.wording import content_stems, normalize
 from questbook.memory.timeline.records import Record
-from questbook.types import JSON
+from questbook.types import JSON, storable
 
 Kind = Literal["event", "trait", "promise", "secret", "preference", "rumour"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -77,6 +77,11 @@ class Fact(BaseModel):
     known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []
     claimed_by: Annotated[str, Field(max_length=MAX_FIELD)] = ""
     of_player: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_unstorable(cls, fields: Any) -> Any:
+        return storable(fields)
 
     @property
     def slot(self) -> str:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
-from questbook.memory.store.any_store import AnyItem, get_all, search_all
+from questbook.memory.store.any_store import AnyItem, get_all, put_all, search_all
 from questbook.memory.timeline.timeline import Segment, is_visible
 from questbook.types import JSON
 
@@ -158,8 +158,7 @@ async def write_judgements(
         )
         for ended in ended_now
     ]
-    if writes:
-        await store.abatch(writes)
+    await put_all(store, writes)
     return ended_now
 
 

@@ -139,7 +139,7 @@ async def remove_lore(store: BaseStore, user: str, campaign: str, name: str) -> 
         raise UnknownLoreError(f"There is no lore named {name!r} in campaign {campaign!r}. There is: {names}.")
     records, notes = campaign_namespace(user, campaign, LORE), campaign_namespace(user, campaign, _FILES)
     deletes = [PutOp(records, _piece_key(file.key, number), None) for number in range(file.pieces)]
-    await store.abatch([*deletes, PutOp(notes, file.key, None)])
+    await put_all(store, [*deletes, PutOp(notes, file.key, None)])
     return file
 
 

@@ -10,7 +10,7 @@ from langgraph.store.base import BaseStore, Item, PutOp, SearchItem
 from questbook.memory.errors import NoSuchMemoryError, StoreConfigError
 from questbook.memory.ltm.greeting import SESSIONS
 from questbook.memory.ltm.memories import MEMORIES, CharacterMemory, memory_key
-from questbook.memory.store.any_store import items_under
+from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import character_namespace, characters_namespace, unescape_label
 from questbook.memory.timeline.records import Stamp
 
@@ -72,7 +72,7 @@ async def add_memory(
     key = memory_key(speaker, _require_text(text), at)
     memory = CharacterMemory(text=text.strip(), speaker=speaker, stamp=Stamp(said_at=at), by="hand")
     namespace = character_namespace(character, MEMORIES, user=user)
-    await store.abatch([PutOp(namespace, key, memory.to_json(), index=["text"])])
+    await put_all(store, [PutOp(namespace, key, memory.to_json(), index=["text"])])
     return key
 
 
@@ -87,7 +87,7 @@ async def edit_memory(store: BaseStore, namespace: tuple[str, ...], key: str, te
     """
     item = await find_memory(store, namespace, key)
     changed = {"text": _require_text(text).strip(), "edited_at": datetime.now(UTC).isoformat(timespec="seconds")}
-    await store.abatch([PutOp(namespace, item.key, {**item.value, **changed}, index=["text"])])
+    await put_all(store, [PutOp(namespace, item.key, {**item.value, **changed}, index=["text"])])
     return item.key
 
 
@@ -98,7 +98,7 @@ async def delete_memories(store: BaseStore, namespace: tuple[str, ...], keys: Se
         NoSuchMemoryError: There is none with one of these keys, or several.
     """
     items = [await find_memory(store, namespace, key) for key in dict.fromkeys(keys)]
-    await store.abatch([PutOp(namespace, item.key, None) for item in items])
+    await put_all(store, [PutOp(namespace, item.key, None) for item in items])
     return items
 
 
@@ -111,7 +111,7 @@ async def delete_character(store: BaseStore, character: str, user: str | None = 
         deletes += [PutOp(item.namespace, item.key, None) for item in items]
         count += len(items) if kind == MEMORIES else 0
     if deletes:
-        await store.abatch(deletes)
+        await put_all(store, deletes)
     return count
 
 

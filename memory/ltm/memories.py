@@ -19,7 +19,7 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
 from questbook.memory.embeddings.embedders import HashEmbeddings, embedder_of
 from questbook.memory.ltm.config import SPELLING_DISTANCE, LtmConfig, LtmReads
-from questbook.memory.store.any_store import newest_items, search_all
+from questbook.memory.store.any_store import newest_items, put_all, search_all
 from questbook.memory.text.wording import essence, group_duplicates, put_similar_last
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.privacy import off_record
@@ -134,7 +134,7 @@ async def remember_message(
     if write is None:
         return None
     if await store.aget(write.namespace, write.key) is None:
-        await store.abatch([write])
+        await put_all(store, [write])
     return write.key
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 
-from questbook.types import JSON
+from questbook.types import JSON, storable
 
 NEWEST_LIMIT = 1_000
 """How many records `newest_items` returns if the caller names no number."""
@@ -64,11 +64,11 @@ async def put_all(store: BaseStore, puts: Sequence[PutOp]) -> None:
     """Write in this order and in one batch; begin another batch where a text comes a second time.
 
     LangGraph's InMemoryStore refuses a batch that embeds one text twice (1.2: "does not match number of indices").
-    `FaissStore` accepts it.
+    `FaissStore` accepts it. What PostgreSQL refuses, NUL and lone surrogates, is left out of the values for all stores.
     """
     batches: list[list[PutOp]] = [[]]
     texts = set[str]()
-    for op in puts:
+    for op in (put._replace(value=storable(put.value)) for put in puts):
         text = (op.value or {}).get("text")
         if isinstance(text, str) and op.index is not False and not getattr(store, "filters_any", False):
             if text in texts:
@@ -76,7 +76,7 @@ async def put_all(store: BaseStore, puts: Sequence[PutOp]) -> None:
                 texts.clear()
             texts.add(text)
         batches[-1].append(op)
-    for batch in batches:
+    for batch in filter(None, batches):
         await store.abatch(batch)
 
 

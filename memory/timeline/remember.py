@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore, PutOp
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import Exchange, Stamp, utc_date
 from questbook.memory.timeline.timeline import Segment, branch_of, claim, extend, record_key
-from questbook.types import JSON
+from questbook.types import JSON, storable
 
 Said = str | Mapping[str, Any] | Exchange
 """What was said in one turn: a text, an `Exchange`, or its fields as JSON with any others."""
@@ -118,7 +118,7 @@ def _content(exchange: Said) -> JSON:
     """Return the fields of an exchange without its stamp, with its text."""
     if isinstance(exchange, Exchange):
         exchange = exchange.to_json()
-    content = {"text": exchange} if isinstance(exchange, str) else dict(exchange)
+    content = storable({"text": exchange} if isinstance(exchange, str) else dict(exchange))
     if not content.get("text") and {"player", "reply"} <= content.keys():
         content["text"] = f"{content['player']}\n{content['reply']}"
     if not isinstance(content.get("text"), str):

@@ -210,7 +210,7 @@ async def _archive_record(graph: Graph, context: Settings, record: JSON, now: St
             changed = {"quest": update["quest"].value, "facts": update["facts"]}
             changed["summary"] = update.get("summary", value["summary"])
             writes.append(PutOp(head, "head", value | changed, index=False))
-    await store.abatch(writes)
+    await put_all(store, writes)
 
 
 async def _remove_facts(graph: Graph, context: Settings, record: JSON, timeline: Sequence[Segment]) -> int:

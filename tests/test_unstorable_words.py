@@ -1,0 +1,115 @@
+"""NUL and lone surrogates, which PostgreSQL refuses, are left out wherever a model's words reach state or store."""
+
+import pytest
+from conftest import EXCHANGES, MIRA
+from faulty_stores import Particular, check_words
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from reflecting import FAIR, MILL, ask, conclude, insights, tell
+from scripted import call, say
+
+from questbook import Exchange, note_facts, remember
+from questbook.graphs.models.answer import storable_message
+from questbook.types import storable
+
+
+def spoilt(value):
+    """The same with NUL and a lone surrogate in every text."""
+    if isinstance(value, str):
+        return f"\0{value}\ud83d"
+    if isinstance(value, dict):
+        return {name: spoilt(part) for name, part in value.items()}
+    return [spoilt(part) for part in value] if isinstance(value, list) else value
+
+
+@pytest.fixture
+def particular(game):
+    game.keep_in(Particular())
+    return game
+
+
+async def walk(game, times=1, **settings):
+    for _ in range(times):
+        game.model.queue("quest", say(spoilt("The road goes on and on. " * 20)))
+        out = await game.play("I walk on", **settings)
+        assert out["notices"] == []
+
+
+def test_values_lose_what_no_database_takes_and_nothing_else():
+    whole = {"a": ["x\ty\n", {"é☃🐉": 1}], "b": ("\x1b", None, 1.5), "c": b"\0"}
+    assert storable(whole) == whole
+    assert storable({"\0a": ["x\ud800\udc00y", ("\udfff",)]}) == {"a": ["xy", ("",)]}
+
+
+def test_a_message_loses_it_in_all_its_parts():
+    message = AIMessage(
+        [{"type": "text", "text": "a\0"}, {"type": "reasoning", "reasoning": "\ud800b"}],
+        tool_calls=[{"name": "t", "args": {"x": ["\0"]}, "id": "1"}],
+        additional_kwargs={"reasoning_content": "c\0"},
+        id="kept",
+    )
+    check_words(storable_message(message).model_dump())
+    assert (storable_message(message).text, storable_message(message).id) == ("a", "kept")
+    plain = ToolMessage("fine", tool_call_id="1")
+    assert storable_message(plain) is plain
+
+
+async def test_reply_pages_facts_summary_and_insights_are_stored_without_it(eager):
+    game = eager
+    game.keep_in(Particular())
+    game.model.queue("interview", say(spoilt("Welcome."), call("CharacterNotebook", **spoilt(MIRA))))
+    patch = {"scene": spoilt("An inn."), "quests": {spoilt("Find Oda"): {"notes": spoilt("at the mill")}}}
+    game.model.queue("update", say("", call("StateNotebook", **patch)))
+    await game.play("I'm Mira.")
+    game.model.queue("question", ask(spoilt("What does Oda fear?")))
+    game.model.queue("conclude", conclude((spoilt("Oda fears the fair."), [MILL["text"], FAIR["text"]])))
+    await tell(game, "I ask.", spoilt(MILL), spoilt(FAIR))
+    game.model.queue("condense", *[say(spoilt("They walked on."))] * 4)
+    await walk(game, 4, buffer_tokens=400)
+    assert game.values["remembered_through"] == game.values["turn"] == 6
+    assert game.values["quest"]["quests"]["Find Oda"]["notes"] == "at the mill"
+    assert game.values["summary"] == "They walked on."
+    assert [value["text"] for value in (await insights(game)).values()] == ["Oda fears the fair."]
+    for config in game.saver.list(game.config):
+        check_words([m.model_dump() for m in config.checkpoint["channel_values"].get("messages", [])])
+        check_words(config.checkpoint["channel_values"] | {"messages": []})
+
+
+async def test_a_reply_of_nothing_else_is_no_reply(particular):
+    await particular.begin()
+    particular.model.queue("quest", say("\0\0"), say("Rain."))
+    await particular.play("I look up")
+    assert particular.reply == "Rain."
+
+
+async def test_a_thread_that_was_stuck_recovers(particular, monkeypatch):
+    game = particular
+    with monkeypatch.context() as earlier:  # as it was written before
+        for module in ("graphs.models.answer", "graphs.models.guard", "graphs.turn.channels", "memory.store.any_store"):
+            earlier.setattr(f"questbook.{module}.storable", lambda value: value)
+        earlier.setattr("questbook.graphs.turn.state.storable_message", lambda message: message)
+        earlier.setattr("questbook.memory.timeline.remember.storable", lambda value: value)
+        await game.begin()
+        game.model.queue("quest", say(spoilt("Rain falls.")))
+        await game.play("I look up")
+        assert (game.values["remembered_through"], game.values["turn"]) == (1, 2)
+    await game.play("I wait")
+    assert (game.values["remembered_through"], game.values["turn"]) == (3, 3)
+    stored = {item.value["turn"]: item.value["reply"] for item in await game.store.asearch(EXCHANGES)}
+    assert stored[2] == "Rain falls.?"  # msgpack had made "?" of the surrogate
+
+
+async def test_the_library_leaves_it_out_for_any_app():
+    store = Particular()
+    first = await remember(store, ("app",), {"player": "hi\0", "reply": "\ud800hello"}, claims=("claims",))
+    again = await remember(store, ("app",), Exchange(text="hi\nhello\0"), turn=1, timeline=first, claims=("claims",))
+    assert again != first  # another exchange
+    await note_facts(store, ("facts",), [spoilt(MILL)], timeline=first)
+    [fact] = await store.asearch(("facts",))
+    assert fact.value["text"] == MILL["text"]
+
+
+async def test_a_person_may_edit_state_with_it(particular):
+    await particular.begin()
+    update = {"summary": "a\0b", "quest": {"scene": "\ud800An inn."}, "messages": [HumanMessage("\0hi", id="x")]}
+    await particular.app.aupdate_state(particular.config, update)
+    check_words(particular.values | {"messages": [m.model_dump() for m in particular.values["messages"]]})
