@@ -79,8 +79,9 @@ async def test_a_command_that_does_not_fit_keeps_the_thread_readable_and_the_nex
 async def test_an_edit_that_does_not_fit_is_refused_before_it_is_saved(game, write):
     await game.begin()
     before = game.checkpointed
-    with pytest.raises(ValueError):
-        await game.app.aupdate_state(game.config, write, as_node="remember")
+    for node in game.app.builder.nodes:
+        with pytest.raises(ValueError):
+            await game.app.aupdate_state(game.config, write, as_node=node)
     assert game.checkpointed == before
     assert game.app.get_state(game.config).tasks == ()
 

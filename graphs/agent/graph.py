@@ -28,7 +28,7 @@ from questbook.graphs.agent.tools import use_tools
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.exchanges import Recall, remember
 from questbook.graphs.turn.node import ANSWERS, ASKS, Node
-from questbook.graphs.turn.turn import route_home
+from questbook.graphs.turn.turn import route_to
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import Notebook
 
@@ -117,7 +117,7 @@ def _build(
     if agent.has_tools:
         builder.add_conditional_edges("use_tools", route_again, [*answers, *after])
     if agent.kept:
-        builder.add_edge("update_pages", "remember")
+        builder.add_conditional_edges("update_pages", route_to("remember"), ["remember"])
     builder.add_conditional_edges("remember", route_upkeep, ["condense", END])
-    builder.add_conditional_edges("condense", route_home, [END])
+    builder.add_conditional_edges("condense", route_to(END), [END])
     return builder

@@ -16,7 +16,7 @@ from questbook.graphs.companion.tools import use_tools
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.node import ANSWERS, Node
 from questbook.graphs.turn.state import TurnInput
-from questbook.graphs.turn.turn import route_home
+from questbook.graphs.turn.turn import route_to
 
 _node = partial(Node[Context], context=Context.of)
 _upkeep = partial(_node, upkeep=True)
@@ -33,11 +33,11 @@ def build_graph() -> StateGraph[CompanionState, Context, TurnInput, CompanionSta
     builder.add_node("condense", _upkeep(condense(prompts.CONDENSE)))
 
     builder.add_conditional_edges(START, route_start, ["recall"])
-    builder.add_edge("recall", "respond")
+    builder.add_conditional_edges("recall", route_to("respond"), ["respond"])
     builder.add_conditional_edges("respond", route_tools, ["use_tools", "remember"])
     builder.add_conditional_edges("use_tools", route_heartbeat, ["respond", "remember"])
     builder.add_conditional_edges("remember", route_upkeep, ["condense", END])
-    builder.add_conditional_edges("condense", route_home, [END])
+    builder.add_conditional_edges("condense", route_to(END), [END])
     return builder
 
 

@@ -28,7 +28,7 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.node import ANSWERS, ASKS, Node
 from questbook.graphs.turn.state import TurnInput
-from questbook.graphs.turn.turn import route_home
+from questbook.graphs.turn.turn import route_to
 
 _node = partial(Node[Context], context=Context.of)
 _upkeep = partial(_node, upkeep=True)
@@ -49,13 +49,13 @@ def build_graph() -> StateGraph[DungeonState, Context, TurnInput, DungeonState]:
 
     builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
     builder.add_conditional_edges("build_character", route_after_interview, ["recall", END])
-    builder.add_edge("recall", "run_quest")
+    builder.add_conditional_edges("recall", route_to("run_quest"), ["run_quest"])
     builder.add_conditional_edges("run_quest", route_tools, ["roll_dice", "update_state"])
-    builder.add_edge("roll_dice", "run_quest")
-    builder.add_edge("update_state", "remember")
+    builder.add_conditional_edges("roll_dice", route_to("run_quest"), ["run_quest"])
+    builder.add_conditional_edges("update_state", route_to("remember"), ["remember"])
     builder.add_conditional_edges("remember", route_upkeep, ["reflect", "condense", END])
     builder.add_conditional_edges("reflect", route_reflected, ["condense", END])
-    builder.add_conditional_edges("condense", route_home, [END])
+    builder.add_conditional_edges("condense", route_to(END), [END])
     return builder
 
 

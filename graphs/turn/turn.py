@@ -7,8 +7,8 @@ nothing is derived from them: no page, no fact, no summary, no record.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
-from typing import Literal, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
@@ -99,9 +99,17 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     }
 
 
-def route_home(state: StateT) -> Literal["__end__"]:  # noqa: ARG001 (that the state can be read is the point)
-    """End the turn. As an edge that reads the state, it has an edit by hand checked after the last node, too."""
-    return "__end__"
+def route_to(node: str) -> Callable[[StateT], str]:
+    """Make an edge to one node, or to END, that reads the state.
+
+    So LangGraph shows it what `update_state` writes in the name of the node before it: what does not fit is refused
+    before it is saved (`questbook.graphs.turn.channels`). A plain edge would read nothing.
+    """
+
+    def route(state: StateT) -> str:  # noqa: ARG001 (that the state can be read is the point)
+        return node
+
+    return route
 
 
 def notice(turn: int, node: str, text: str, detail: str = "") -> JSON:
