@@ -8,6 +8,7 @@ import pytest
 from program import start
 
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.embedded.doctor import problem_of
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
@@ -90,10 +91,35 @@ async def test_memories_of_another_day_are_completed(home, capsys):
     before = memories(home)
     lose(home, "memory.db")
     shutil.move(home.path / "old", home.memory)
-    assert "it knows no turn from 3 of the 4" in await problem(home)
+    assert "it does not know turns 3 to 4 of the 4" in await problem(home)
     assert await doctor(CONTEXT, mend=True)
     assert "written to memory again: 2" in capsys.readouterr().out
     assert memories(home) == before
+    assert await problem(home) == ""
+
+
+async def test_memories_that_were_lost_before_the_last_turns_are_rebuilt(home, capsys):
+    await play(home, *WORDS[:3])
+    before = memories(home)
+    lose(home, "memory.db")
+    await play(home, WORDS[3])
+    assert "it does not know turns 1 to 3 of the 4" in await problem(home)
+    assert await doctor(CONTEXT, mend=True)
+    assert "written to memory again: 3" in capsys.readouterr().out
+    after = memories(home)
+    assert {place: after[place] for place in before if not place[0].endswith("head")}.keys() == {
+        place for place in before if not place[0].endswith("head")
+    }
+    assert await problem(home) == ""
+
+
+async def test_a_turn_that_was_retracted_or_deleted_by_hand_is_not_lost(home):
+    await play(home, *WORDS)
+    async with open_game(CONTEXT, home) as game:
+        graph = await game.load()
+        await retract(graph, game.config, CONTEXT, 4)
+        [exchange] = await graph.store.asearch((CONTEXT.user, "isle", "exchanges"), filter={"turn": 2})
+        await graph.store.adelete(exchange.namespace, exchange.key)
     assert await problem(home) == ""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from questbook.graphs.embedded.saved_game import last_of_threads
-from questbook.memory.store.glance import read_item
+from questbook.memory.store.glance import list_keys, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import branch_of, record_key
 from questbook.types import JSON
@@ -55,10 +55,11 @@ async def problem_of(game: Game) -> str:
         )
     missing = await asyncio.to_thread(_missing_turns, game, saved.values)
     if missing:
-        turns = "no turn" if len(missing) == _remembered(saved.values) else f"no turn from {missing[0]}"
+        turns = _remembered(saved.values)
+        known = "knows no turn" if len(missing) == turns else f"does not know turns {_ranges(missing)}"
         return (
-            f"memory.db is missing or from another day: it knows {turns} of the {_remembered(saved.values)} of this "
-            "campaign. `questbook doctor --mend` rebuilds what the checkpoints know; or put back the file of that day."
+            f"memory.db is missing or from another day: it {known} of the {turns} of this campaign. `questbook doctor "
+            "--mend` rebuilds what the checkpoints know; or put back the file of that day."
         )
     if head is not None and head.get("thread") == game.thread_id and head["turn"] > saved.turn:
         return (
@@ -85,8 +86,7 @@ async def mend(game: Game) -> str:
     rebuilt = await rebuild(game)
     text = f"Turns written to memory again: {rebuilt.turns}. {LOST}"
     if rebuilt.missing:
-        turns = ", ".join(map(str, rebuilt.missing))
-        text += f" Lost are turns {turns}: no checkpoint has them as they were before they were remembered."
+        text += f" Lost are turns {_ranges(rebuilt.missing)}: no checkpoint has them as they were before they were remembered."
     return text
 
 
@@ -140,17 +140,36 @@ def _head_of(game: Game) -> JSON | None:
 
 
 def _missing_turns(game: Game, values: JSON, through: int = 0) -> list[int]:
-    """Return the remembered turns of a state after turn `through` that memory does not know."""
+    """Return the remembered turns of a state after turn `through` that memory never knew.
+
+    It knew a turn of which there is an exchange, or one that was forgotten or retracted, or the turn's claim: then
+    somebody deleted its exchange.
+    """
     context = game.context
     timeline: Sequence[Any] = [tuple(segment) for segment in values.get("timeline") or []]
-    spaces = [campaign_namespace(context.user, context.campaign, name) for name in ("exchanges", "gaps")]
+    stored = set[tuple[str, str]]()
+    for kind in ("exchanges", "gaps", "retracted", "claims"):
+        stored.update(
+            (kind, key) if kind != "claims" else (space[-1].rpartition("-")[0], key.partition("-")[0])
+            for space, key in list_keys(game.home.memory, campaign_namespace(context.user, context.campaign, kind))
+        )
     missing = []
-    for turn in range(_remembered(values), through, -1):
-        key = record_key(branch_of(timeline, turn), turn, "exchange")
-        if any(read_item(game.home.memory, space, key) is not None for space in spaces):
-            break  # memory is written turn by turn: what is there has all that was before it
-        missing.append(turn)
-    return missing[::-1]
+    for turn in range(through + 1, _remembered(values) + 1):
+        branch = branch_of(timeline, turn)
+        key = record_key(branch, turn, "exchange")
+        kept = [(kind, key) for kind in ("exchanges", "gaps", "retracted")]
+        if stored.isdisjoint([*kept, (branch, str(turn))]):
+            missing.append(turn)
+    return missing
+
+
+def _ranges(turns: Sequence[int]) -> str:
+    """Write turns as people do: "1 to 4, 7"."""
+    starts = [turn for turn in turns if turn - 1 not in turns]
+    ends = [turn for turn in turns if turn + 1 not in turns]
+    return ", ".join(
+        str(first) if first == last else f"{first} to {last}" for first, last in zip(starts, ends, strict=True)
+    )
 
 
 def _remembered(values: JSON) -> int:

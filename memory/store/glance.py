@@ -10,6 +10,7 @@ from pathlib import Path
 
 from questbook.types import JSON
 
+_KEYS = "SELECT path, key FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? OR path GLOB ?"
 _ITEM = "SELECT value FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? AND key = ?"
 
 
@@ -38,3 +39,16 @@ def read_item(path: Path, namespace: Sequence[str], key: str) -> JSON | None:
         return None
     value: JSON | None = json.loads(row[0]) if row else None
     return value
+
+
+def list_keys(path: Path, namespace: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
+    """Return namespace and key of each item in a namespace and under it; none if there is no readable file."""
+    if not path.exists():
+        return []
+    place = ".".join(namespace)
+    under = "".join(f"[{c}]" if c in "*?[" else c for c in place) + ".*"
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            return [(tuple(str(of).split(".")), str(key)) for of, key in database.execute(_KEYS, (place, under))]
+    except sqlite3.Error:
+        return []
