@@ -2,19 +2,22 @@
 
 The server loads this file again under other module names, so it must hold no class and no state. It has no log-in: who
 reaches it reads and deletes what was remembered. `app` lets in programs on this computer, and pages of the origins in
-`http.cors` of `langgraph.json`; other pages that a browser shows here are refused.
+`http.cors` of `langgraph.json`; other pages that a browser shows here are refused. Nor does it let a graph run on
+another graph's thread.
 """
 
+import json
 import os
 import re
 from importlib import import_module
+from uuid import UUID
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from questbook.graphs.embedded.databases import open_checkpointer, open_store
 from questbook.types import JSON
@@ -26,6 +29,7 @@ VARIABLE = "QUESTBOOK_TRUSTED_HOSTS"
 
 _LOCAL = ["localhost", "127.0.0.1", "[::1]"]
 _OWN_CALLS = "/noauth"  # the root path by which the server calls itself, without a socket
+_RUNS = re.compile(r"/threads/([^/]+)/runs(?:/wait|/stream)?/?")
 
 
 def refuse_strangers(server: ASGIApp) -> ASGIApp:
@@ -58,4 +62,53 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
     return check
 
 
-app = Starlette(middleware=[Middleware(refuse_strangers)])
+def refuse_other_graphs(server: ASGIApp) -> ASGIApp:
+    """Answer a run of a graph on another graph's thread with 409.
+
+    The graph itself would refuse it (`questbook.graphs.turn.channels.Own`). But the server has by then noted that the
+    thread belongs to the new graph, and would show and edit the thread as one of that graph's.
+    """
+
+    async def check(scope: Scope, receive: Receive, send: Send) -> None:
+        runs = _RUNS.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if runs is None:
+            await server(scope, receive, send)
+            return
+        body = await Request(scope, receive).body()
+        first = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def read_again() -> Message:
+            return next(first, None) or await receive()
+
+        owner, graph = await _graphs_of(runs[1], body)
+        if owner == graph or not (owner and graph):
+            await server(scope, read_again, send)
+        else:
+            text = f"This thread belongs to {owner}, and {graph} cannot run on it. Begin a new thread for {graph}."
+            await JSONResponse({"detail": text}, status_code=409)(scope, read_again, send)
+
+    return check
+
+
+async def _graphs_of(thread: str, body: bytes) -> tuple[str, str]:
+    """Return the graph that a thread belongs to, and the one that a request would run; "" where it is not known."""
+    client = import_module("langgraph_sdk").get_client()
+    errors = import_module("langgraph_sdk.errors")
+    try:
+        assistant = str(json.loads(body)["assistant_id"])
+        owner = (await client.threads.get(thread))["metadata"].get("graph_id", "")
+        if owner == assistant:
+            return owner, assistant
+        return owner, (await client.assistants.get(assistant))["graph_id"] if _is_id(assistant) else assistant
+    except (ValueError, KeyError, TypeError, errors.APIError):
+        return "", ""  # the server answers what is wrong with the request
+
+
+def _is_id(assistant: str) -> bool:
+    try:
+        return bool(UUID(assistant))
+    except ValueError:
+        return False
+
+
+app = Starlette(middleware=[Middleware(refuse_strangers), Middleware(refuse_other_graphs)])

@@ -5,10 +5,12 @@ import re
 
 import httpx
 import pytest
-from dev_server import ROOT, say
+from dev_server import CONTEXT, ROOT, say
+from langgraph_sdk.errors import ConflictError
 
 STUDIO = "https://smith.langchain.com"
 EVIL = "https://evil.example"
+HELLO = {"messages": [{"role": "user", "content": "Hello."}]}
 
 
 @pytest.mark.slow
@@ -74,3 +76,29 @@ def test_the_configuration_in_docs_is_that_of_the_checkout():
     assert written == ours | {"app": "./server.py:app"}
     assert STUDIO in ours["cors"]["allow_origins"]
     assert "*" not in ours["cors"]["allow_origins"]
+
+
+@pytest.mark.slow
+async def test_another_graph_s_run_is_refused_and_the_game_is_still_shown(studio):
+    client = studio.start()
+    thread = (await client.threads.create(graph_id="dungeon_master"))["thread_id"]
+    await say(
+        client, {"thread_id": thread}, "I'm Mira, a halfling thief who grew up on the docks and wants her sister."
+    )
+    before = await client.threads.get_state(thread)
+    [reflect] = await client.assistants.search(graph_id="reflect")
+    for assistant in ("reflect", reflect["assistant_id"], "companion"):
+        wrong = {"input": {"turn": 1, "timeline": [["aaa", 99]]}, "context": CONTEXT}
+        with pytest.raises(ConflictError, match="belongs to dungeon_master"):
+            await client.runs.create(thread, assistant, **wrong)
+        with pytest.raises(httpx.HTTPStatusError, match="409"):
+            await client.runs.wait(thread, assistant, **wrong)
+    assert (await client.threads.get_state(thread))["values"] == before["values"]
+    assert (await client.threads.get(thread))["metadata"]["graph_id"] == "dungeon_master"
+    await client.threads.update_state(thread, {"quest": {"gold": 7}}, as_node="remember")
+    await say(client, {"thread_id": thread}, "I look around.")
+    assert (await client.threads.get_state(thread))["values"]["turn"] == 2
+    plain = await client.threads.create()
+    [master] = await client.assistants.search(graph_id="dungeon_master")
+    await client.runs.wait(plain["thread_id"], master["assistant_id"], input=HELLO, context=CONTEXT)
+    await client.runs.wait(plain["thread_id"], "dungeon_master", input=HELLO, context=CONTEXT)
