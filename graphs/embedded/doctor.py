@@ -86,7 +86,8 @@ async def mend(game: Game) -> str:
     rebuilt = await rebuild(game)
     text = f"Turns written to memory again: {rebuilt.turns}. {LOST}"
     if rebuilt.missing:
-        text += f" Lost are turns {_ranges(rebuilt.missing)}: no checkpoint has them as they were before they were remembered."
+        turns = _ranges(rebuilt.missing)
+        text += f" Lost are turns {turns}: no checkpoint has them as they were before they were remembered."
     return text
 
 
