@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import questbook.graphs.dungeon_master.graph
-import questbook.graphs.dungeon_master.nodes.reflect
+import questbook.graphs.reflect.trigger
 from questbook import FaissStore
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import Game, open_game
@@ -120,7 +120,7 @@ def _points(reaper: Reaper) -> None:
         setattr(module, asked, _watched(reaper, f"{asked} in {node}", getattr(module, asked)))
     recall: Any = sys.modules["questbook.graphs.dungeon_master.nodes.recall"]
     recall.phrase_age = lambda *_, **__: "a while ago"  # a killed game takes longer, and the storyteller tells ages
-    reflecting: Any = questbook.graphs.dungeon_master.nodes.reflect
+    reflecting: Any = questbook.graphs.reflect.trigger
     for name, spec in reflecting._inline.builder.nodes.items():
         spec.runnable.function = _watched(reaper, f"{name} in reflect", spec.runnable.function)
     store: Any = FaissStore

@@ -47,7 +47,7 @@ def words_of(messages: Sequence[BaseMessage]) -> list[str]:
 class ScriptedModel(BaseChatModel):
     """Answers from a queue for each job, else with a stock answer.
 
-    Jobs are "interview", "quest", "update", "condense", "companion", "question" and "conclude".
+    Jobs are "interview", "quest", "update", "condense", "companion", "facts", "question" and "conclude".
 
     An entry is a message, an exception to raise, or a function of the messages that returns either.
     """
@@ -62,6 +62,7 @@ class ScriptedModel(BaseChatModel):
             "update": say("no change"),
             "condense": say("They walked on."),
             "companion": say("I see."),
+            "facts": say("no change"),
             "question": say("nothing"),
             "conclude": say("nothing"),
         }
@@ -86,6 +87,7 @@ class ScriptedModel(BaseChatModel):
             "StateNotebook": "update",
             "core_memory_append": "companion",
             "core_memory_remove": "companion",
+            "Facts": "facts",
             "Questions": "question",
             "Reflection": "conclude",
         }

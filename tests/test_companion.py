@@ -120,7 +120,7 @@ async def test_what_cannot_be_answered_is_refused_before_anything_is_kept(compan
 async def test_over_an_openai_compatible_server_with_tools_streamed(server):
     append = http_call("core_memory_append", {"label": "human", "content": "Name: Ann"})
     companion = Companion()
-    companion.settings["model"] = "openai:gpt-4o-mini"
+    companion.settings |= {"model": "openai:gpt-4o-mini", "facts": False}
     server.queue(http_say("Hello Ann!") + append)
     assert await companion.say("I am Ann") == "Hello Ann!"
     assert companion.human == "Name: Ann"

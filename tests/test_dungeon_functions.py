@@ -11,10 +11,10 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.edges import route_reflected, route_upkeep
 from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts, write_waiting_facts
 from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets, memory_of
-from questbook.graphs.dungeon_master.nodes.reflect import reflection_due
 from questbook.graphs.dungeon_master.nodes.update_state import update_state
 from questbook.graphs.dungeon_master.prompts import memory_line
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.reflect.trigger import reflection_due
 from questbook.memory.recall.query import Present, Recalled
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp

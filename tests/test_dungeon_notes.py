@@ -10,9 +10,9 @@ from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.nodes import reflect as reflecting
 from questbook.graphs.dungeon_master.nodes.update_state import update_state
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.reflect import trigger as reflecting
 
 BURNT = "The mill burnt down."
 

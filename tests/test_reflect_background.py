@@ -4,7 +4,7 @@ from fact_play import notices
 from reflecting import DEBT, INSIGHT, MILL, ask, conclude, insights, tell
 from scripted import call, say
 
-from questbook.graphs.dungeon_master.nodes import reflect as reflecting
+from questbook.graphs.reflect import trigger as reflecting
 from questbook.graphs.reflect.graph import build_graph as build_reflection
 
 

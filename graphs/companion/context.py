@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from questbook.graphs.settings import Settings, own_name
+from questbook.graphs.reflect.context import MachineContext
+from questbook.graphs.settings import own_name
 from questbook.memory.archive.results import find_timezone
 from questbook.memory.ltm.config import LtmConfig
 from questbook.notebooks import sections_of
@@ -41,7 +42,7 @@ def _check_zone(zone: str) -> str:
     return zone
 
 
-class Context(Settings):
+class Context(MachineContext):
     """The companion's settings: those that graphs share, and its own."""
 
     STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
@@ -53,6 +54,9 @@ class Context(Settings):
         default={},
         description="Sections of core memory with which the assistant begins: label to description, value, limit, "
         "read_only, shared; empty: persona, human, scratchpad.",
+    )
+    facts: bool = Field(
+        default=True, description="Whether facts are noted after each reply, by one more call of the model."
     )
     timezone: Annotated[str, AfterValidator(_check_zone)] = Field(
         default="", description="The user's timezone, such as Europe/Berlin; empty: that of this machine."

@@ -8,6 +8,7 @@ from langchain_core.messages import ToolMessage
 
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.reflect.trigger import reflection_due
 from questbook.graphs.turn.buffer import eviction
 from questbook.graphs.turn.node import context_or_none
 from questbook.graphs.turn.reply import has_calls
@@ -32,6 +33,16 @@ def route_tools(state: CompanionState) -> Literal["use_tools", "remember"]:
 def route_heartbeat(state: CompanionState) -> Literal["respond", "remember"]:
     """Ask the model again while results come last; `use_tools` puts the reply behind them when the turn is over."""
     return "respond" if isinstance(state.messages[-1], ToolMessage) else "remember"
+
+
+def route_remembered(state: CompanionState) -> Literal["learn", "condense", "__end__"]:
+    """Note facts, unless the settings turn that off; then, or else, look after the buffer."""
+    return "learn" if Context.of(context_or_none()).facts else route_upkeep(state)
+
+
+def route_learned(state: CompanionState) -> Literal["reflect", "condense", "__end__"]:
+    """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
+    return "reflect" if reflection_due(state, Context.of(context_or_none())) else route_upkeep(state)
 
 
 def route_upkeep(state: CompanionState) -> Literal["condense", "__end__"]:

@@ -7,13 +7,14 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from questbook.graphs.turn.channels import Last, Own
+from questbook.graphs.turn.facts import FACT_CHANNELS, FactState
 from questbook.graphs.turn.state import TurnState, patches
 from questbook.notebooks import CoreNotebook, Notebook
 from questbook.types import JSON
 
 
-class CompanionState(TurnState):
-    """State of one thread: the channels of every conversation, and the companion's own.
+class CompanionState(FactState):
+    """State of one thread: the channels of every conversation with facts, and the companion's own.
 
     Attributes:
         core: Core memory.
@@ -26,7 +27,7 @@ class CompanionState(TurnState):
 
     MACHINE: ClassVar[str] = "companion"
     PAGES: ClassVar[dict[str, type[Notebook]]] = {"core": CoreNotebook}
-    CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "archive_count", "opened_at")
+    CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, *FACT_CHANNELS, "archive_count", "opened_at")
 
     machine: Annotated[str, Own("companion")] = ""
     core: Annotated[CoreNotebook, patches(CoreNotebook)] = Field(default_factory=CoreNotebook)

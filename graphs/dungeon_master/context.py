@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
-from questbook.graphs.reflect.context import Context as ReflectContext
+from questbook.graphs.reflect.context import MachineContext
 
 
-class Context(ReflectContext):
+class Context(MachineContext):
     """The dungeon master's settings: those that graphs share, and its own."""
 
     max_roll_rounds: int = Field(default=4, ge=1, le=20, description="Times the model may ask for dice in one turn.")
-    reflection: Literal["inline", "background", "off"] = Field(
-        default="inline",
-        description="When to reflect: at the end of a turn, in the background (LangGraph Server alone), or never.",
-    )

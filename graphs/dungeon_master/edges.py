@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.nodes.reflect import reflection_due
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.reflect.trigger import reflection_due
 from questbook.graphs.turn.buffer import eviction
 from questbook.graphs.turn.node import context_or_none
 from questbook.graphs.turn.reply import has_calls

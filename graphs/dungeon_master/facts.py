@@ -13,21 +13,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from langchain_core.messages import HumanMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.facts import FACTS, attribute_lines, messages_of
 from questbook.graphs.turn.turn import notice
-from questbook.memory.buffer.turns import split_turns
 from questbook.memory.facts import marks
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts, split_aside
 from questbook.memory.facts.validity import keep_valid
-from questbook.memory.facts.writing import FactDraft, Slot, find_slots, subjects_in, write_facts
+from questbook.memory.facts.writing import FactDraft, find_slots, subjects_in, write_facts
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.text.wording import normalize
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
@@ -36,11 +34,8 @@ from questbook.memory.timeline.timeline import Segment, branch_of, record_key, v
 from questbook.notebooks import render_value
 from questbook.types import JSON
 
-FACTS = "facts"
-"""Last label of the namespaces that hold facts."""
 _WRITTEN_AT_ONCE = 64  # facts that one turn writes; the rest wait for the next
 _MOST_WAITING = 500  # facts that may wait
-_KNOWN_TOKENS = 240  # that the known attributes may cost, in a campaign of any length
 _KNOWN_PEOPLE = 4  # the player's character and people whom turns name: a search for the facts of each
 _NO_FACTS = ("exchange", "lore")  # kinds of memories
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
@@ -93,7 +88,7 @@ async def known_attributes(
     aside = "\n".join(split_aside(str(turn["player"]))[1] for turn in turns).strip()
     if aside:  # only talk out of character is about the person who plays
         shown += await find_slots(runtime.store, player_namespace(context.user, FACTS), aside)
-    return "\n".join(_attribute_lines(shown))
+    return "\n".join(attribute_lines(shown))
 
 
 def read_new_facts(
@@ -117,7 +112,7 @@ def read_new_facts(
         (key, sentence) for key, text in _memory_texts(state, recalled) for sentence in _SENTENCE_END.split(text)
     ]
     first, last = turns[0]["turn"], turns[-1]["turn"]
-    messages = _messages(state, first, last)
+    messages = messages_of(state, first, last)
     new: list[JSON] = []
     first_ordinal = sum(entry["turns"][1] == last for entry in state.facts)
     for ordinal, fact in enumerate((classify_fact(fact, origin) for fact in facts), first_ordinal):
@@ -132,7 +127,7 @@ def read_new_facts(
 
 def secret_facts(state: DungeonState, secrets: Sequence[Mapping[str, str]]) -> list[JSON]:
     """Make facts that wait to be written of secrets of the current turn, {"about", "secret"}."""
-    where = {"turns": [state.turn, state.turn], "echoes": ""} | _messages(state, state.turn, state.turn)
+    where = {"turns": [state.turn, state.turn], "echoes": ""} | messages_of(state, state.turn, state.turn)
     first_ordinal = sum(entry["turns"][1] == state.turn for entry in state.facts)
     facts = [Fact(kind="secret", text=new["secret"], subject=new["about"]) for new in secrets]
     return [where | {"ordinal": n, "fact": fact.model_dump()} for n, fact in enumerate(facts, first_ordinal)]
@@ -234,26 +229,6 @@ async def _write_player(store: BaseStore, context: Context, entries: Sequence[JS
         await write_facts(store, player_namespace(context.user, FACTS), drafts)
 
 
-def _attribute_lines(slots: Iterable[Slot]) -> list[str]:
-    """Group attributes by subject, in the order in which subjects come, as many as fit."""
-    by_subject: dict[str, tuple[str, list[str]]] = {}
-    lines: dict[str, str] = {}
-    left = _KNOWN_TOKENS
-    for known in slots:
-        name = known.slot.partition("|")[0]
-        subject, attributes = by_subject.get(name, (known.subject, []))
-        if known.attribute in attributes:  # as a secret or a claim, too
-            continue
-        line = render_value({"subject": subject, "attributes": [*attributes, known.attribute]})
-        before = count_tokens_approximately([lines[name]]) if name in lines else 0
-        cost = count_tokens_approximately([line]) - before
-        if cost <= left:
-            left -= cost
-            by_subject[name] = (subject, [*attributes, known.attribute])
-            lines[name] = line
-    return list(lines.values())
-
-
 def _origin(state: DungeonState, turns: Sequence[JSON]) -> FactOrigin:
     words = [split_aside(str(turn["player"])) for turn in turns]
     # Only what the dungeon master told, rolled or had noted before can confirm what a player writes.
@@ -283,14 +258,6 @@ def _repeats(record: JSON, sentence: str) -> bool:
     """Whether a fact only says what a recalled sentence says."""
     recalled = {"text": sentence, "kind": record["kind"], "claimed_by": record["claimed_by"]}
     return bool(sentence.strip()) and is_same_fact(record, recalled)
-
-
-def _messages(state: DungeonState, first: int, last: int) -> JSON:
-    """Return the ids of the turns' messages, and of the player's first one as `said`."""
-    turns = [messages for turn, messages in split_turns(state.messages, state.turn) if first <= turn <= last]
-    messages = [message for turn in turns for message in turn if message.id]
-    said = next((message.id for message in messages if isinstance(message, HumanMessage)), "")
-    return {"messages": [message.id for message in messages], "said": said}
 
 
 def _moment(said_at: Any) -> datetime:

@@ -19,12 +19,12 @@ from questbook.graphs.dungeon_master.edges import (
 from questbook.graphs.dungeon_master.facts import noted_facts
 from questbook.graphs.dungeon_master.nodes.build_character import build_character
 from questbook.graphs.dungeon_master.nodes.recall import recall
-from questbook.graphs.dungeon_master.nodes.reflect import reflect
 from questbook.graphs.dungeon_master.nodes.remember import remember
 from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
 from questbook.graphs.dungeon_master.nodes.run_quest import run_quest
 from questbook.graphs.dungeon_master.nodes.update_state import update_state
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.node import ANSWERS, ASKS, Node
 from questbook.graphs.turn.state import TurnInput

@@ -60,6 +60,11 @@ class DungeonState(TurnState):
         """Last turn that is noted and in the store, so that it may leave the buffer."""
         return min(self.noted_through, self.remembered_through)
 
+    @property
+    def facts_through(self) -> int:
+        """Last turn whose facts are all in the store."""
+        return min([self.turn, *(int(entry["turns"][0]) - 1 for entry in self.facts)])
+
     def transcript(self, first: int, last: int) -> list[JSON]:
         """Return turns `first` to `last`, those that are still in the buffer, as JSON objects.
 

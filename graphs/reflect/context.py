@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -15,6 +15,15 @@ class Context(Settings):
 
     reflection_importance: int = Field(
         default=150, ge=1, description="Importance of new facts, each 1 to 10, at whose sum there is a reflection."
+    )
+
+
+class MachineContext(Context):
+    """Settings of a machine that reflects on its facts."""
+
+    reflection: Literal["inline", "background", "off"] = Field(
+        default="inline",
+        description="When to reflect: at the end of a turn, in the background (LangGraph Server alone), or never.",
     )
 
 

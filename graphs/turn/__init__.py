@@ -12,6 +12,7 @@ Read `state.py` first, then in the order of a turn:
 - `interview`: ask until a page is complete.
 - `reply`: the model's answer, the tools it calls, and its edits of pages.
 - `notes`: after the reply, patches of pages.
+- `facts`: after the reply, facts of a conversation.
 - `upkeep`: what comes after the reply gives way to the next message.
 - `exchanges`: write each turn to the store, recall those that help.
 - `buffer`: which turns are in the prompt, and the running summary.

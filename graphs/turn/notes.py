@@ -72,10 +72,11 @@ async def take_notes(
     What fits is noted; for the rest the model is asked twice more, with all that is wrong and what would fit.
 
     Args:
-        pages: The pages that may be patched.
+        pages: The pages that may be patched; none: only the other tools are offered.
         prompt: What the model is given.
         settings: Name the model, and how long it may take.
-        other_tools: Other tools to offer. If only calls of these cannot be read, the patches count all the same.
+        other_tools: Other tools to offer. If only calls of these cannot be read, the patches of pages count all the
+            same.
 
     Raises:
         QuestbookError: The model cannot be loaded, failed, said nothing, or took too long, before anything was noted.
@@ -90,7 +91,7 @@ async def take_notes(
             raise (error if isinstance(error, QuestbookError) else ModelError(reason)) from error
         draft.problems.append(reason)
     others = {tool["function"]["name"] for tool in other_tools}
-    if draft.problems and len(draft.unread) == len(draft.problems) and others.issuperset(draft.unread):
+    if pages and draft.problems and len(draft.unread) == len(draft.problems) and others.issuperset(draft.unread):
         names = ", ".join(sorted(set(draft.unread)))
         draft.remarks.append(f"The {names} that the model sent could not be read; the page's notes are kept.")
         draft.problems, draft.refused = [], set()

@@ -41,6 +41,7 @@ _SYNONYMS = {
 }
 _ATTRIBUTES = {normalize(synonym): name for name, synonyms in _SYNONYMS.items() for synonym in synonyms.split("|")}
 # Word stems that name no attribute: the slot "Mira: promise" would let her second promise supersede her first.
+_OF_STORY = "secret: the player's character does not know it. "
 _GENERIC = frozenset(
     {"promis", "vow", "oath", "pledg", "event", "action", "act", "did", "deed", "happen", "fact", "info", "detail"}
     | {"trait", "not", "rumour", "secret", "preferenc", "history", "past"}
@@ -138,41 +139,50 @@ def is_secret_record(record: Any) -> bool:
     return isinstance(record, dict) and record.get("kind") == "secret"
 
 
-def facts_tool() -> JSON:
-    """Return the tool by which a model hands over facts, in the OpenAI function format."""
+def facts_tool(*, of_story: bool = True) -> JSON:
+    """Return the tool by which a model hands over facts, in the OpenAI function format.
+
+    Args:
+        of_story: Whether the facts are those of a story that is played; else those that a conversation teaches.
+    """
     string = {"type": "string"}
     fields: JSON = {
         "text": string | {"description": "One sentence that can be understood by itself, with names, not pronouns."},
         "subject": string | {"description": "Whom or what it is about: one name."},
         "attribute": string
         | {
-            "description": "What of the subject, in a word or two, where only one value holds at a time: home, "
-            "attitude, whereabouts. A newer fact of the same subject and attribute ends the older one, so leave it "
-            "empty where several can hold side by side."
+            "description": f"What of the subject, in a word or two, where only one value holds at a time: "
+            f"{'home, attitude, whereabouts' if of_story else 'home, job, favourite colour'}. A newer fact of the same "
+            "subject and attribute ends the older one, so leave it empty where several can hold side by side."
         },
         "value": string | {"description": "The attribute's value, in a few words."},
-        "importance": {"type": "integer", "description": "1, a trifle, to 10, what the story turns on."},
+        "importance": {
+            "type": "integer",
+            "description": f"1, a trifle, to 10, what {'the story turns on' if of_story else 'must never be missed'}.",
+        },
         "kind": {
             "type": "string",
-            "enum": list(KINDS),
-            "description": "event: happened. trait: is so. promise: somebody owes it. secret: the player's character "
-            "does not know it. preference: somebody likes or wants it so. rumour: hearsay, a claim, a lie, a dream, "
-            "an if.",
+            "enum": [kind for kind in KINDS if of_story or kind != "secret"],
+            "description": f"event: happened. trait: is so. promise: somebody owes it. {_OF_STORY if of_story else ''}"
+            "preference: somebody likes or wants it so. rumour: hearsay, a claim, a lie, a dream, an if.",
         },
-        "story_time": string | {"description": "When in the story, if it was said: day 3, dusk."},
         "real_time": string
         | {
             "description": "ISO 8601 date, or as it was said (yesterday, three days ago), only if a real date was said."
         },
-        "known_by": {"type": "array", "items": string, "description": "Who knows it; empty: everybody who was there."},
         "claimed_by": string | {"description": "Who says so, if nothing but their word stands for it."},
+    }
+    of_game: JSON = {
+        "story_time": string | {"description": "When in the story, if it was said: day 3, dusk."},
+        "known_by": {"type": "array", "items": string, "description": "Who knows it; empty: everybody who was there."},
         "about": {
             "type": "string",
             "enum": ["story", "player"],
             "description": "player: about the real person who plays (their name, likes, limits), not their character.",
         },
     }
-    entry = {"type": "object", "properties": fields, "required": ["text"], "additionalProperties": False}
+    properties = fields | (of_game if of_story else {})
+    entry = {"type": "object", "properties": properties, "required": ["text"], "additionalProperties": False}
     parameters = {"type": "object", "properties": {"facts": {"type": "array", "items": entry}}, "required": ["facts"]}
     return {
         "type": "function",

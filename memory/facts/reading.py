@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, Fact
 from questbook.memory.recall.times import read_asked_time
 from questbook.memory.text.wording import content_stems, normalize, numbers_in
+from questbook.types import JSON
 
 MAX_FACTS = 500
 """Facts that are read of one answer."""
@@ -58,6 +59,10 @@ _UNREAL = re.compile(
     re.IGNORECASE,
 )
 _SUPPORT = 0.5  # share of a fact's words that must be in a text for the fact to come from there
+_SHORT_ANSWER = 2  # words of a message that may only confirm what it answers: "Yes, that is right."
+PERSON = "the user"
+"""The subject of what an assistant knows of the person."""
+_PERSON_NAMES = frozenset({"user", "the user", "i", "me", "myself", "you", "the person", "person", "speaker", "human"})
 _PLAYER_NAMES = frozenset(
     {"player", "the player", "player character", "the party", "party", "you", "pc", "everyone", "everybody", "all"}
 )
@@ -184,6 +189,36 @@ def classify_fact(fact: Fact, origin: FactOrigin) -> Fact:
     if fact.kind in ("event", "trait") and fact.known_by and not any(_is_player(n, origin) for n in fact.known_by):
         return fact.model_copy(update={"kind": "secret"})
     return fact
+
+
+def classify_statement(fact: Fact, spoken: str, reply: str) -> Fact:
+    """Return a fact of a conversation with an assistant as what it is; the person is "the user" in all of them.
+
+    What the person says of themselves and of their life is so; it is not in a game, where it is an attempt. What only
+    the assistant has said, though the person said something else, is the assistant's claim. What by its words is a
+    dream, a joke or an if is a rumour.
+
+    Args:
+        fact: A fact as a model gave it.
+        spoken: What the person said in the turns that it was drawn from.
+        reply: What they were answered.
+    """
+    by_person = normalize(fact.claimed_by) in _PERSON_NAMES
+    known_by: list[str] = []
+    changes: JSON = {"of_player": False, "known_by": known_by, "kind": "trait" if fact.kind == "secret" else fact.kind}
+    if normalize(fact.subject) in _PERSON_NAMES:
+        changes["subject"] = PERSON
+    if by_person:
+        changes["claimed_by"] = ""
+        changes["kind"] = "trait" if fact.kind == "rumour" and not _UNREAL.search(fact.text) else fact.kind
+    elif not fact.claimed_by and fact.kind != "rumour":
+        words = content_stems(f"{fact.text} {fact.value}") - content_stems(fact.subject) - content_stems(PERSON)
+        said_more = len(content_stems(spoken)) > _SHORT_ANSWER
+        if said_more and not _share(words, spoken) and _share(words, reply) >= _SUPPORT:
+            changes |= {"claimed_by": "the assistant", "kind": "rumour"}
+        elif _UNREAL.search(fact.text):
+            changes["kind"] = "rumour"
+    return fact.model_copy(update=changes)
 
 
 def _fact_entries(arguments: Any) -> list[Any]:

@@ -258,7 +258,7 @@ async def _turn_drafts(
         if key is None:
             ordinal = next(ordinals)
             key = record_key(branch, number, "fact", ordinal)
-            record |= fields | stamps | {"at": turn_position(number, ordinal), "turns": [number, number]}
+            record |= {"turns": [number, number]} | fields | stamps | {"at": turn_position(number, ordinal)}
             drafts.append(FactDraft(key, record))
     return drafts
 

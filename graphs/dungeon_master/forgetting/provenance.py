@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore, SearchItem
 
-from questbook.graphs.dungeon_master.facts import FACTS
 from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.player_view import is_secret
 from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.facts.sources import find_sources

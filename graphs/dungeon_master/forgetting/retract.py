@@ -18,13 +18,13 @@ from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.dungeon_master import prompts
-from questbook.graphs.dungeon_master.facts import FACTS
 from questbook.graphs.dungeon_master.forgetting.provenance import facts_of, patched_values, visible_records
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import fold, summarizer_of
+from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.buffer.turns import ASIDE

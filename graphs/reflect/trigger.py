@@ -1,4 +1,6 @@
-"""reflect: when enough has been noted since the last time, look back on it, in the turn or in the background.
+"""When a machine reflects: enough was noted since the last time. Then its node `reflect` looks back on it.
+
+In the turn, or in the background.
 
 The channel `unreflected` says when a reflection may be due, so that an ordinary turn asks no store; whether it is, the
 store says. The channel goes back to 0 only after a reflection's writes.
@@ -10,15 +12,12 @@ import logging
 import uuid
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
-from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.reflect.context import Context as ReflectContext
-from questbook.graphs.reflect.context import namespaces_of
+from questbook.graphs.reflect.context import Context, MachineContext, namespaces_of
 from questbook.graphs.reflect.graph import build_graph
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.upkeep import GaveWay
@@ -33,21 +32,46 @@ _AGAIN = 5
 warnings.filterwarnings("ignore", "`durability` has no effect", UserWarning, r"langgraph\.pregel\.main")
 _inline: Any = build_graph().compile(checkpointer=False, name="reflect")
 _log = logging.getLogger(__name__)
+ContextT = TypeVar("ContextT", bound=MachineContext)
 
 
-def reflection_due(state: DungeonState, context: Context) -> bool:
+class Reflecting(Protocol):
+    """What a reflection needs of a machine's state."""
+
+    @property
+    def turn(self) -> int:
+        """Number of the current turn."""
+
+    @property
+    def timeline(self) -> list[tuple[str, int]]:
+        """The branches that the checkpoint descends from."""
+
+    @property
+    def unreflected(self) -> int:
+        """Importance of the facts that were written since the last reflection."""
+
+    @property
+    def reflection_told(self) -> str:
+        """Id of the last run in the background whose notices were shown."""
+
+    @property
+    def facts_through(self) -> int:
+        """Last turn whose facts are all in the store: what is not there yet is for the next reflection."""
+
+
+def reflection_due(state: Reflecting, context: MachineContext) -> bool:
     """Whether facts of enough importance were noted since the last reflection."""
     return context.reflection != "off" and state.unreflected >= context.reflection_importance
 
 
-async def reflect(state: DungeonState, runtime: Runtime[Context]) -> JSON:
+async def reflect(state: Reflecting, runtime: Runtime[ContextT]) -> JSON:
     """Reflect, or have it done in the background on LangGraph Server.
 
     If it fails, nothing that was noted is lost, a notice says so, and the reflection is tried again later; by the next
     turn, if the player's next message comes meanwhile.
     """
     notices: list[JSON] = []
-    start = {"timeline": state.timeline, "turn": state.turn, "through": _through(state)}
+    start = {"timeline": state.timeline, "turn": state.turn, "through": state.facts_through}
     if runtime.context.reflection == "background":
         try:
             if runtime.server_info is not None:
@@ -74,7 +98,7 @@ async def reflect(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     return {"unreflected": left, "notices": [*notices, *result.get("notices", [])]}
 
 
-async def _in_background(start: JSON, state: DungeonState, runtime: Runtime[Context]) -> JSON:
+async def _in_background(start: JSON, state: Reflecting, runtime: Runtime[ContextT]) -> JSON:
     """Start a run of `reflect` on a thread of its own, unless one waits or runs, or nothing is due any more.
 
     The notices of the last run, above all that it failed, are in its thread, where nobody looks. They are shown here,
@@ -101,7 +125,7 @@ async def _in_background(start: JSON, state: DungeonState, runtime: Runtime[Cont
             thread,
             "reflect",
             input=start,
-            context=runtime.context.model_dump(mode="json", include=set(ReflectContext.model_fields)),
+            context=runtime.context.model_dump(mode="json", include=set(Context.model_fields)),
             after_seconds=_QUIET_SECONDS,
             multitask_strategy="enqueue",
         )
@@ -117,8 +141,3 @@ def _run_notices(thread: Mapping[str, Any], turn: int) -> list[JSON]:
         text = "The reflection in the background broke off; nothing is lost, and it will be taken up again."
         notices.append(notice(turn, "reflect", text))
     return notices
-
-
-def _through(state: DungeonState) -> int:
-    """Return the last turn whose facts are all in the store: what waits to be written is for the next reflection."""
-    return min([state.turn, *(int(entry["turns"][0]) - 1 for entry in state.facts)])

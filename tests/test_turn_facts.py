@@ -1,0 +1,178 @@
+"""Facts of a conversation: the model is asked once after the reply, and what it sends gets slots and a timeline."""
+
+import pytest
+from companion_thread import Companion
+from langchain_core.messages import ToolMessage
+from scripted import ScriptedModel, call, malformed, say, sections_of
+
+from questbook.graphs.errors import ModelError
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn import notes
+from questbook.graphs.turn.facts import ask_facts
+from questbook.memory.facts.validity import keep_valid
+from questbook.memory.timeline.timeline import is_visible
+
+TURN = {"turn": 1, "player": "My sister Anna lives in Bergen now.", "reply": "A fine town."}
+BERGEN = {"text": "Anna lives in Bergen.", "subject": "Anna", "attribute": "home", "value": "Bergen", "kind": "trait"}
+
+
+@pytest.fixture
+def model(monkeypatch):
+    scripted = ScriptedModel()
+
+    async def chat_model(settings):
+        return scripted
+
+    monkeypatch.setattr(notes, "chat_model", chat_model)
+    return scripted
+
+
+async def test_the_model_is_asked_once_for_the_facts_of_turns(model):
+    model.queue("facts", say("", call("Facts", facts=[BERGEN])))
+    noted = await ask_facts([TURN], Settings(), known='{"subject": "Anna", "attributes": ["home"]}')
+    [fact] = noted.facts
+    assert (fact.subject, fact.slot, fact.value, noted.remarks) == ("Anna", "anna|home", "Bergen", [])
+    [prompt] = model.asked("facts")
+    assert '"attributes": ["home"]' in sections_of(prompt)
+    assert '"user": "My sister Anna lives in Bergen now."' in prompt[-1].text
+    assert (await ask_facts([TURN], Settings())).facts == [], "no change"
+
+
+async def test_a_call_that_a_weak_model_writes_as_text_is_read(model):
+    model.queue("facts", say('```json\n{"name": "Facts", "arguments": {"facts": [{"text": "Anna sings."}]}}\n```'))
+    assert [fact.text for fact in (await ask_facts([TURN], Settings())).facts] == ["Anna sings."]
+
+
+async def test_what_cannot_be_read_is_asked_for_again_with_the_reason(model):
+    model.queue("facts", malformed("Facts", '{"facts": ['), say("", call("Facts", facts=[BERGEN])))
+    assert len((await ask_facts([TURN], Settings())).facts) == 1
+    [result] = [message for message in model.asked("facts")[1] if isinstance(message, ToolMessage)]
+    assert "no JSON object" in result.text
+    model.queue("facts", say("Noted."), say("", call("Facts", facts=[BERGEN])))
+    assert len((await ask_facts([TURN], Settings())).facts) == 1, "prose is asked for a call"
+    model.queue("facts", *[malformed("Facts", "{")] * 3)
+    with pytest.raises(ModelError, match="no JSON object"):
+        await ask_facts([TURN], Settings())
+
+
+@pytest.mark.parametrize(
+    ("fact", "spoken", "expected"),
+    [
+        ({"text": "The user lives in Oslo.", "subject": "me"}, "I live in Oslo.", ("trait", "the user", "")),
+        ({"text": "The user paints.", "subject": "User", "claimed_by": "the user"}, "I paint.",
+         ("trait", "the user", "")),
+        ({"text": "Lemons cure colds.", "subject": "lemons"}, "What helps? My throat is really sore.",
+         ("rumour", "lemons", "the assistant")),
+        ({"text": "Lemons cure colds.", "subject": "lemons"}, "Yes, quite.", ("trait", "lemons", "")),
+        ({"text": "If the user wins, they would move.", "subject": "user"}, "If I win I would move.",
+         ("rumour", "the user", "")),
+        ({"text": "Anna is ill.", "subject": "Anna", "claimed_by": "Ben"}, "Ben says Anna is ill.",
+         ("rumour", "Anna", "Ben")),
+        ({"text": "The user snores.", "kind": "secret", "known_by": ["Anna"]}, "I snore.", ("trait", "", "")),
+    ],
+)  # fmt: skip
+async def test_a_fact_is_what_the_person_said_and_no_attempt_of_a_player(model, fact, spoken, expected):
+    model.queue("facts", say("", call("Facts", facts=[{"kind": "trait"} | fact])))
+    turn = {"turn": 1, "player": spoken, "reply": "Lemons cure colds, they say."}
+    [noted] = (await ask_facts([turn], Settings())).facts
+    assert (noted.kind, noted.subject, noted.claimed_by) == expected
+    assert noted.known_by == []
+
+
+@pytest.fixture
+def companion(monkeypatch):
+    scripted = ScriptedModel()
+
+    async def chat_model(settings):
+        return scripted
+
+    for module in ("turn.notes", "turn.window", "turn.buffer", "reflect.nodes"):
+        monkeypatch.setattr(f"questbook.graphs.{module}.chat_model", chat_model)
+    return Companion(scripted)
+
+
+async def holding(thread):
+    timeline = [tuple(segment) for segment in thread.values["timeline"]]
+    items = thread.store.search((thread.context.user, thread.context.campaign, "facts"), limit=100)
+    items = [item for item in items if is_visible(timeline, item.value)]
+    return sorted(item.value["text"] for item in await keep_valid(thread.store, items, timeline=timeline))
+
+
+def fact(text, subject="the user", attribute="", value="", **more):
+    return {"text": text, "subject": subject, "attribute": attribute, "value": value, "kind": "trait"} | more
+
+
+def taught(*facts):
+    return say("", call("Facts", facts=list(facts)))
+
+
+async def test_the_companion_notes_facts_unasked_and_the_newest_of_a_slot_holds(companion):
+    companion.model.queue("facts", taught(fact("The user lives in Oslo.", attribute="home", value="Oslo")))
+    await companion.say("I live in Oslo.")
+    ended = fact("The user does not live in Oslo any more.", attribute="home", value="no longer Oslo")
+    companion.model.queue("facts", taught(ended))
+    await companion.say("I don't live in Oslo any more.")
+    assert await holding(companion) == ["The user does not live in Oslo any more."]
+    assert '{"subject": "the user", "attributes": ["home"]}' in sections_of(companion.model.asked("facts")[1])
+    assert companion.values["facts_through"] == 2
+    [first, second] = companion.records("facts")
+    assert (first["turns"], second["turns"], len(second["messages"])) == ([1, 1], [2, 2], 2)
+
+
+async def test_a_turn_that_could_not_be_noted_is_noted_with_the_next(companion):
+    companion.model.queue("facts", ModelError("The model is away."), taught(fact("The user paints.")))
+    await companion.say("I paint.")
+    [notice] = companion.values["notices"]
+    assert notice["node"] == "learn"
+    assert companion.values.get("facts_through", 0) == 0
+    assert "the next turn will catch up. The model is away." in notice["text"]
+    await companion.say("And?")
+    assert [turn in companion.model.asked("facts")[-1][-1].text for turn in ('"turn": 1', '"turn": 2')] == [True, True]
+    assert (await holding(companion), companion.values["facts_through"]) == (["The user paints."], 2)
+
+
+async def test_a_private_turn_is_never_shown_to_the_model_that_notes(companion):
+    await companion.say("Off the record: I hate my boss.")
+    assert companion.model.asked("facts") == []
+    assert companion.values["facts_through"] == 1
+    await companion.say("I like tea.")
+    assert "boss" not in companion.model.asked("facts")[0][-1].text
+
+
+async def test_going_back_takes_the_facts_back(companion):
+    companion.model.queue("facts", taught(fact("The user lives in Oslo.", attribute="home", value="Oslo")))
+    await companion.say("I live in Oslo.")
+    companion.model.queue("facts", taught(fact("The user lives in Bergen.", attribute="home", value="Bergen")))
+    await companion.say("I have moved to Bergen.")
+    assert await holding(companion) == ["The user lives in Bergen."]
+    await companion.history.undo()
+    assert await holding(companion) == ["The user lives in Oslo."]
+    companion.model.queue("facts", taught(fact("The user paints.")))
+    await companion.say("I paint.")
+    assert await holding(companion) == ["The user lives in Oslo.", "The user paints."]
+
+
+async def test_a_new_thread_does_not_note_the_last_turn_once_more(companion):
+    companion.model.queue("facts", taught(fact("The user paints.")))
+    await companion.say("I paint.")
+    again = Companion(companion.model, companion.saver, companion.store)
+    await again.say("Hello again.")
+    assert '"turn": 1' not in companion.model.asked("facts")[-1][-1].text
+    assert again.values["facts_through"] == 2
+
+
+async def test_facts_that_matter_are_reflected_on(companion):
+    companion.settings |= {"reflection_importance": 6}
+    companion.model.queue("facts", taught(fact("The user is allergic to nuts.", importance=9)))
+    companion.model.queue("question", say("", call("Questions", questions=["What may the user eat?"])))
+    insight = {"text": "Cakes are dangerous for the user.", "cites": [1]}
+    companion.model.queue("conclude", say("", call("Reflection", insights=[insight])))
+    await companion.say("I am allergic to nuts.")
+    assert "Cakes are dangerous for the user." in await holding(companion)
+    assert companion.values["unreflected"] == 0
+
+
+async def test_the_setting_facts_turns_it_off(companion):
+    companion.settings |= {"facts": False}
+    await companion.say("I paint.")
+    assert companion.model.asked("facts") == []
