@@ -179,6 +179,6 @@ def test_the_prompts_history_loses_whole_entries(tmp_path):
 def test_files_are_looked_through_across_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr("questbook.graphs.forgetting.erasure.BLOCK", 64)
     (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "a").write_bytes(b"x" * 60 + SECRET.upper().encode() + b"y" * 200)
+    (tmp_path / "deep" / "a").write_bytes(b"x" * 60 + SECRET.upper().encode() + b" " + b"y" * 200)
     (tmp_path / "b").write_bytes(b"nothing" * 40)
     assert files_with(tmp_path, PHRASE) == ["deep/a"]

@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -204,7 +204,7 @@ class Erasure:
         changed: list[tuple[Any, ...]] = []
         for row in rows:
             kind, value, metadata = row.type, row.value, row.metadata
-            if value is not None and kind is not None and _may_hold(kind, value, phrase):
+            if value is not None and kind is not None and _holds(kind, value, phrase.may_be_in):
                 decoded = self._saver.serde.loads_typed((kind, value))
                 if (cut := phrase.cut(decoded, row.channel)) is not decoded:
                     kind, value = self._saver.serde.dumps_typed(cut)
@@ -290,14 +290,14 @@ def _is_in_value(value: Any, phrase: Phrase) -> bool:
     if not isinstance(value, bytes):
         return isinstance(value, str) and phrase.is_in(value)
     # Letters of a text stand among others; those of a vector stand among bytes that are no text.
-    return any(phrase.may_be_in(run) for run in _TEXT_RUNS.findall(value))
+    return any(phrase.seems_in(run) for run in _TEXT_RUNS.findall(value))
 
 
 def _in_text(path: Path, phrase: Phrase) -> bool:
     with path.open("rb") as file:
         before = b""
         while block := file.read(BLOCK):
-            if phrase.may_be_in(before + block):
+            if phrase.seems_in(before + block):
                 return True
             before = block[-_OVERLAP:]
     return False
@@ -310,18 +310,18 @@ def _in_checkpoints(path: Path, phrase: Phrase) -> bool:
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         return any(
-            _may_hold(kind, value, phrase)
+            _holds(kind, value, phrase.seems_in)
             for table in _TABLES
             if table in tables
             for kind, value in database.execute(_COMPRESSED[table])
         )
 
 
-def _may_hold(kind: str, value: bytes, phrase: Phrase) -> bool:
-    """Whether a saved value may hold a phrase; True if only its serializer can open it."""
+def _holds(kind: str, value: bytes, look: Callable[[bytes], bool]) -> bool:
+    """Whether a saved value, unpacked, holds what is looked for; True if only its serializer can open it."""
     try:
         texts = uncompressed(kind, value)
     except ValueError as error:
         problem = f"A checkpoint cannot be read: {error} What was forgotten so far is gone."
         raise ForgettingError(problem) from error
-    return texts is None or phrase.may_be_in(texts)
+    return texts is None or look(texts)

@@ -2,8 +2,9 @@
 
 A phrase is found in upper and lower case, in composed and decomposed Unicode (NFC and NFD), with any white space
 between its words, with straight or curly quotes, and escaped as JSON or as markup, because a message holds the
-arguments of a tool call as JSON text. It is found inside longer words too. Not found are other spellings, other forms
-of a word, and numbers that are no text.
+arguments of a tool call as JSON text. It is found as whole words, also with an s behind ("Lea", "Lea's", "Leas", not
+"leather"); in scripts that do not put spaces between words, anywhere. Not found are other spellings, other forms of a
+word, and numbers that are no text.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _ROOM = 70  # characters that fit in every field of the character's page
 _SHORTEST = 3  # bytes of letters and digits: with fewer, half of all words would go
 _ALIKE = {"'": "'’‘", '"': '"“”', "-": "-‐‑–"}
 _MARKUP = {"'": "&#39;|&#x27;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_WORD_BEGINS = r"(?:(?<![^\W_])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"  # an escape of JSON is no part of a word
+_WORD_ENDS = r"s?(?![^\W_])"
 _ID = re.compile(r"[\W_\d]*|(?=.*\d)[\w.:-]{8,}")
 
 # Values under these keys are technical: names of nodes and branches, ids, types. They are never cut.
@@ -64,7 +67,12 @@ class Phrase:
                 f"{words!r} is too short to be forgotten: half of all words would go with it. Nothing was changed; "
                 "give at least three letters."
             )
-        self._pattern = re.compile("".join(map(_spellings, self.words)), re.IGNORECASE)
+        spellings = "".join(map(_spellings, self.words))
+        behind = _WORD_ENDS if _has_case(self.words[-1]) else ""
+        self._anywhere = re.compile(spellings, re.IGNORECASE)
+        self._ending = re.compile(spellings + behind, re.IGNORECASE)
+        before = _WORD_BEGINS if _has_case(self.words[0]) else ""
+        self._pattern = re.compile(before + spellings + behind, re.IGNORECASE)
         self._mark = _SHORT_MARK if self._pattern.search(FORGOTTEN) else FORGOTTEN
 
     def is_in(self, text: str) -> bool:
@@ -73,7 +81,11 @@ class Phrase:
 
     def may_be_in(self, encoded: bytes) -> bool:
         """Whether an encoded value may hold the phrase: a quick look. False is certain if strings are in UTF-8."""
-        return self.is_in(encoded.decode("utf-8", "ignore"))
+        return self._anywhere.search(encoded.decode("utf-8", "ignore")) is not None
+
+    def seems_in(self, encoded: bytes) -> bool:
+        """Whether bytes seem to hold the phrase: it ends where a word ends; a length may stand right before a text."""
+        return self._ending.search(encoded.decode("utf-8", "ignore")) is not None
 
     def cut_text(self, text: str, *, tight: bool = False) -> str:
         """Return the text with a mark in place of the phrase.
@@ -214,6 +226,11 @@ class _Renamed(NamedTuple):
 
 _GONE = object()
 _A_WORD = "zebra"  # so that a text without words that count has one; else all its words would count
+
+
+def _has_case(character: str) -> bool:
+    """Whether a character is a digit or of a script with spaces between its words, as those with capitals have."""
+    return character.isdigit() or character.lower() != character.upper()
 
 
 def _spellings(character: str) -> str:
