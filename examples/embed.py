@@ -26,7 +26,8 @@ app = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
 async def main() -> None:
     config = {"configurable": {"thread_id": "evening-1"}}
     for words in ("I'm Mira, a halfling thief who grew up on the docks and wants her sister back.", "I look around."):
-        out = await app.ainvoke({"messages": [("user", words)]}, config, context=Context(campaign="my-app", seed=1))
+        context = Context(user="ann", campaign="my-app", seed=1)
+        out = await app.ainvoke({"messages": [("user", words)]}, config, context=context)
         print(f"> {words}\n{out['messages'][-1].text}\n")
 
 

@@ -49,7 +49,7 @@ async def main(model: str = "offline") -> None:
     app = team(model).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
     config = {"configurable": {"thread_id": "ann"}}
     for words in ("Hello! I want a lamp by Friday.", "And where is my last invoice?"):
-        values = await app.ainvoke({"messages": [("user", words)]}, config)
+        values = await app.ainvoke({"messages": [("user", words)]}, config, context={"user": "ann"})
         print(f"> {words}\n{values['messages'][-1].text}\n")
     print(values["ticket"])
 

@@ -3,7 +3,8 @@
 The server loads this file again under other module names, so it must hold no class and no state. It has no log-in: who
 reaches it reads and deletes what was remembered. `app` lets in programs on this computer, and pages of the origins in
 `http.cors` of `langgraph.json`; other pages that a browser shows here are refused. Nor does it let a graph run on
-another graph's thread.
+another graph's thread. Runs that name no user are those of the terminal's user, unless there is a log-in or the server
+has further names.
 """
 
 import json
@@ -20,6 +21,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from questbook.graphs.embedded.databases import open_checkpointer, open_store
+from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 from questbook.types import JSON
 
 __all__ = ["app", "open_checkpointer", "open_store"]
@@ -39,6 +41,8 @@ def refuse_strangers(server: ASGIApp) -> ASGIApp:
     only keeps a page from reading the answer to a simple request, which has been carried out by then.
     """
     more = [host.strip() for host in os.environ.get(VARIABLE, "").split(",") if host.strip()]
+    if not more and not os.environ.get("LANGGRAPH_AUTH") and not os.environ.get(USER_VARIABLE):
+        os.environ[USER_VARIABLE] = ONLY_USER  # nobody else can come
     cors: JSON = import_module("langgraph_api.config").CORS_CONFIG or {}
     origins, pattern = cors.get("allow_origins") or [], re.compile(cors.get("allow_origin_regex") or "(?!)")
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
 
 OFFLINE = "offline"
 """Name of the built-in models, which need neither provider nor key."""
+USER_VARIABLE = "QUESTBOOK_USER"
+"""Names the user where the caller names none (`questbook.graphs.turn.whose`)."""
+ONLY_USER = "adventurer"
+"""The user of a program that one person uses, such as the terminal, unless they give another name."""
 
 
 class Extra(BaseModel):
@@ -52,7 +56,13 @@ class Settings(BaseModel):
         min_length=1,
         description="Chat model as provider:name, such as openai:gpt-4.1-mini; 'offline' is a built-in one.",
     )
-    user: str = Field(default="adventurer", max_length=200, description="Who plays: memories are kept apart by user.")
+    user: str = Field(
+        default_factory=lambda: os.environ.get(USER_VARIABLE, ""),
+        max_length=200,
+        validate_default=True,
+        description="Whose memories: they are kept apart by user. Who logged in on the server counts first; without a "
+        "log-in it has to be named.",
+    )
     campaign: str = Field(
         default="default", max_length=200, description="Which campaign: memories are kept apart by it."
     )
@@ -116,7 +126,8 @@ class Settings(BaseModel):
     def _from_environment(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        environment = {name: os.environ.get(f"QUESTBOOK_{name.upper()}", "") for name in cls.model_fields}
+        names = cls.model_fields.keys() - {"user"}  # whether the caller named the user must stay known
+        environment = {name: os.environ.get(f"QUESTBOOK_{name.upper()}", "") for name in names}
         passed = {name: value for name, value in values.items() if value is not None}
         return {name: _read(cls, name, value) for name, value in environment.items() if value} | passed
 
@@ -145,6 +156,8 @@ class Settings(BaseModel):
         if isinstance(values, str | int | float | list | tuple | set):
             raise SettingsError(f"The context: got {values!r:.80}; expected an object or a mapping with settings.")
         fields = values if isinstance(values, Mapping) else {n: getattr(values, n, None) for n in cls.model_fields}
+        if isinstance(values, Settings) and "user" not in values.model_fields_set:
+            fields = {**fields, "user": None}  # nobody named it: it is the environment's
         return cls.model_validate({**fields, **{name: value for name, value in flags.items() if value is not None}})
 
     @classmethod

@@ -46,6 +46,7 @@ def own_home(tmp_path, monkeypatch):
         if name.startswith(("QUESTBOOK_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("QUESTBOOK_USER", "adventurer")
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
     monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it, and it would wrap tables
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -131,7 +132,7 @@ class Game:
     def __init__(self, scripted: ScriptedModel | None, **settings: Any) -> None:
         self.model: Any = scripted
         self.saver = InMemorySaver()
-        self.settings = {"model": "scripted", "seed": 7, **settings}
+        self.settings = {"model": "scripted", "user": "adventurer", "seed": 7, **settings}
         self.config: Any = {"configurable": {"thread_id": str(uuid.uuid4())}}
         self.keep_in(InMemoryStore())
 

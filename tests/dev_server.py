@@ -32,7 +32,11 @@ class DevServer:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH", "PYTHONPATH"))},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("LANGSMITH", "PYTHONPATH", "QUESTBOOK_USER"))
+            },
             **self.environment,
             "QUESTBOOK_HOME": str(self.home),
             "LANGSMITH_TRACING": "false",

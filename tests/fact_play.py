@@ -8,7 +8,7 @@ from questbook.memory.timeline.namespaces import campaign_namespace, player_name
 
 FACTS = campaign_namespace("adventurer", "default", "facts")
 PLAYER = player_namespace("adventurer", "facts")
-CONTEXT = Context(model="scripted", seed=7)
+CONTEXT = Context(model="scripted", user="adventurer", seed=7)
 
 
 def facts(*given):

@@ -60,7 +60,7 @@ rest
 who was Pell?
 What did I say is the password of the smugglers?
 """.splitlines()
-CONTEXT = Context.of(None, seed=6, buffer_tokens=300, recall_tokens=400, reflection_importance=6)
+CONTEXT = Context.of(None, user="adventurer", seed=6, buffer_tokens=300, recall_tokens=400, reflection_importance=6)
 AIMED = [
     f"{when} {point}"
     for point in ("recall", "run_quest", "ask in update_state", "update_state", "claim in remember", "remember")

@@ -132,7 +132,9 @@ async def test_the_model_may_be_named_when_the_agent_is_built_or_when_it_runs(mo
     out = await app.ainvoke({"messages": [("user", "hi")]}, config)
     assert out["messages"][-1].text == "A scripted hello."
     model.queue("condense", say("Another."))
-    out = await app.ainvoke({"messages": [("user", "hi")]}, config, context={"model": "scripted:big", "user": "ann"})
+    out = await app.ainvoke(
+        {"messages": [("user", "hi")]}, config, context={"model": "scripted:big", "user": "adventurer"}
+    )
     assert out["messages"][-1].text == "Another."
 
 

@@ -16,7 +16,7 @@ from questbook.graphs.terminal.doctor import doctor
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 WORDS = (MIRA, "look around", "I promise Maren Holt to bring back the silver key", "talk to Maren")
-CONTEXT = Context(model="offline", seed=6, campaign="isle")
+CONTEXT = Context(model="offline", user="adventurer", seed=6, campaign="isle")
 DATA = ("checkpoints.db", "memory.db")
 
 

@@ -14,8 +14,8 @@ from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
 from questbook.graphs.terminal.sitting import Sitting
 
-GAME = Context.of(None, model="scripted", campaign="isle", buffer_tokens=300)
-TALK = CompanionContext.of(None, model="scripted", campaign="isle", buffer_tokens=300)
+GAME = Context.of(None, model="scripted", user="adventurer", campaign="isle", buffer_tokens=300)
+TALK = CompanionContext.of(None, model="scripted", user="adventurer", campaign="isle", buffer_tokens=300)
 
 
 async def answers(game, partner, capsys, *lines, live=()):

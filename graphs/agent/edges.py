@@ -14,20 +14,23 @@ from questbook.graphs.agent.state import AgentState
 from questbook.graphs.turn.buffer import eviction
 from questbook.graphs.turn.node import context_or_none
 from questbook.graphs.turn.reply import has_calls
-from questbook.graphs.turn.turn import check_input
+from questbook.graphs.turn.turn import check_start
 
 StateT = TypeVar("StateT", bound=AgentState)
 """The state of one agent. An edge must not name AgentState: LangGraph would read that, which has no pages."""
 
 
-def route_start(state: StateT) -> str:
-    """Begin a turn.
+def route_start(settings: type[Context]) -> Callable[[StateT], str]:
+    """Begin a turn with settings of this class, unless the input cannot be answered or names another's thread.
 
-    Raises:
-        InputError: The input cannot be answered. Raised here, before any node has run, it leaves the state untouched.
+    What is refused here, before any node has run, leaves the state untouched.
     """
-    check_input(state, Context.of(context_or_none()))
-    return "begin"
+
+    def route_start(state: StateT) -> str:
+        check_start(state, settings)
+        return "begin"
+
+    return route_start
 
 
 def route_mode(state: StateT) -> str:

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.graph import END, START, StateGraph
 
 from questbook.graphs.agent import nodes, prompts
-from questbook.graphs.agent.context import context_of
+from questbook.graphs.agent.context import Context, context_of
 from questbook.graphs.agent.description import Agent, Mode
 from questbook.graphs.agent.edges import (
     route_again,
@@ -78,13 +78,13 @@ def build_agent(
     )
     agent.check(list(AgentState.model_fields))
     context = context_of(name, model)
-    return _build(agent, StateGraph(state_of(agent), context_schema=context, input_schema=AgentInput), context.of)
+    return _build(agent, StateGraph(state_of(agent), context_schema=context, input_schema=AgentInput), context)
 
 
 def _build(
-    agent: Agent, builder: StateGraph[Any, Any, Any, Any], context: Callable[[Any], Any]
+    agent: Agent, builder: StateGraph[Any, Any, Any, Any], context: type[Context]
 ) -> StateGraph[Any, Any, Any, Any]:
-    node = partial(Node[Any], context=context)
+    node = partial(Node[Any], context=context.of)
     upkeep = partial(node, upkeep=True)
     interviews = [mode.name for mode in agent.all_modes() if mode.fills]
     answers = [mode.name for mode in agent.all_modes() if not mode.fills]
@@ -103,7 +103,7 @@ def _build(
     builder.add_node("remember", upkeep(remember))
     builder.add_node("condense", upkeep(condense(prompts.CONDENSE)))
 
-    builder.add_conditional_edges(START, route_start, ["begin"])
+    builder.add_conditional_edges(START, route_start(context), ["begin"])
     builder.add_conditional_edges("begin", route_mode, [*interviews, "recall"])
     for mode in interviews:
         others = [other for other in interviews if other != mode]

@@ -30,7 +30,7 @@ from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.sessions import join
-from questbook.graphs.turn.turn import is_private, notice, open_turn, public_turns
+from questbook.graphs.turn.turn import check_owner, is_private, notice, open_turn, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.notebooks import Notebook
 from questbook.types import JSON
@@ -39,10 +39,16 @@ _log = logging.getLogger(__name__)
 
 
 async def begin(state: AgentState, runtime: Runtime[Context]) -> JSON:
-    """Open the turn in its mode: from where a team has the agent's conversation, or else from the campaign's past."""
+    """Open the turn in its mode: from where a team has the agent's conversation, or else from the campaign's past.
+
+    Raises:
+        InputError: The team's conversation with the agent is another user's.
+        PastUnknownError: The store cannot say whether the campaign has a past.
+    """
     seat = {name: value for name, value in state.seat.items() if name not in state.PAGES}
     past = await join(state.model_copy(update=seat), runtime)
     channels = past | state.seat
+    check_owner(channels.get("campaign", []), runtime.context)
     pages = {name: page.load(channels.pop(name)) for name, page in state.PAGES.items() if name in channels}
     now = state.model_copy(update=channels | pages)
     patches = {name: getattr(now, name).patch_from(getattr(state, name)) for name in state.PAGES}

@@ -14,6 +14,7 @@ from questbook.graphs.embedded.run import Run
 from questbook.graphs.embedded.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, Notice, events_of_prompt, read_stream
+from questbook.graphs.turn.whose import whose
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -256,7 +257,9 @@ async def open_game(
 
     Raises:
         HomeError: The data cannot be read or written.
+        SettingsError: Neither the settings nor the environment name the user.
     """
+    context = whose(context)
     home = home if home is not None else await asyncio.to_thread(Home.find)
     async with AsyncExitStack() as resources:
         await asyncio.to_thread(create_database, home.memory)  # a damaged file is reported before the first turn

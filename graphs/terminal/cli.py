@@ -96,7 +96,10 @@ def _run(flags: argparse.Namespace) -> int:
 
 def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool]:
     """Return what a command does; awaited, it says whether it was done."""
+    from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
+
     settings = {name: getattr(flags, name, None) for name in ("model", "user", "campaign", "seed")}
+    settings["user"] = settings["user"] or os.environ.get(USER_VARIABLE) or ONLY_USER
     if flags.command == "chat":
         from questbook.graphs.companion.context import Context as CompanionContext
 

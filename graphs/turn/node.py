@@ -10,13 +10,16 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.config import get_config
 from langgraph.runtime import Runtime, get_runtime
-from pydantic import BaseModel
+
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.whose import whose
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
-ContextT = TypeVar("ContextT", bound=BaseModel)
+ContextT = TypeVar("ContextT", bound=Settings)
 
 SPEAKS = "speaks"
 """Key of a node's metadata, in its stream as well: the node speaks to the person."""
@@ -30,7 +33,8 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
     """Run `function(state, runtime)` whether the graph is called with `ainvoke` or with `invoke`.
 
     LangGraph lets an async function run only in async calls. The runtime's context is completed on the way: None means
-    the defaults, a parent graph's context of another class is read by its attributes.
+    the defaults, a parent graph's context of another class is read by its attributes. Its user is named
+    (`questbook.graphs.turn.whose`), or the node is refused with a SettingsError.
 
     Args:
         function: The step.
@@ -54,7 +58,8 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         runtime: Runtime[Any] = get_runtime()
         # What a person is waiting for, or need not wait for.
         runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
-        return await self.function(input, runtime.override(context=self.context(runtime.context)))
+        context = whose(self.context(runtime.context), get_config().get("configurable"))
+        return await self.function(input, runtime.override(context=context))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run the node in one event loop kept for sync callers, and wait for it.
@@ -87,6 +92,16 @@ def speaking_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> dict[str, s
     """Return the nodes that speak to the person, each with how: "asks" or "answers"."""
     nodes = graph.builder.nodes.items()
     return {name: str(node.metadata[SPEAKS]) for name, node in nodes if node.metadata and SPEAKS in node.metadata}
+
+
+def settings_of_run(settings: type[ContextT]) -> ContextT | None:
+    """Return the settings of the current run with their user named; None in `update_state`, where nothing is run.
+
+    Raises:
+        SettingsError: Nobody is named as the user, or two that differ are.
+    """
+    runtime: Runtime[Any] | None = get_runtime()
+    return whose(settings.of(runtime.context), get_config().get("configurable")) if runtime else None
 
 
 @cache

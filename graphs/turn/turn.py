@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 from questbook.graphs.errors import InputError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.clock import clock_problem
-from questbook.graphs.turn.node import context_or_none
+from questbook.graphs.turn.node import settings_of_run
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.timeline.privacy import WITHHELD, off_record
@@ -60,16 +60,30 @@ def check_start(state: TurnState, settings_class: type[Settings]) -> None:
     Raises:
         InputError: As `check_input`; or the settings name another user or campaign than those of the thread's first
             turn, and its story would become part of that one.
+        SettingsError: Nobody is named as the user, or two that differ are.
     """
-    context = context_or_none()
-    settings = settings_class.of(context)
-    check_input(state, settings)
+    settings = settings_of_run(settings_class)
+    check_input(state, settings or settings_class.of())
+    if settings is not None:
+        check_owner(state.campaign, settings)
+
+
+def check_owner(campaign: list[str], settings: Settings) -> None:
+    """Refuse settings of another user or campaign than those of a thread.
+
+    Args:
+        campaign: The thread's channel `campaign`: user and campaign; empty before its first turn.
+        settings: The run's.
+
+    Raises:
+        InputError: They differ.
+    """
     named = [settings.user, settings.campaign]
-    # In `update_state` there is no context, and nothing is run.
-    if context is not None and state.campaign and state.campaign != named:
-        (user, campaign), (new_user, new) = state.campaign, named
+    if campaign and campaign != named:
+        (user, campaign_name), (new_user, new) = campaign, named
         raise InputError(
-            f"This thread belongs to campaign {campaign!r} of {user!r}, but the settings name {new!r} of {new_user!r}. "
+            f"This thread belongs to campaign {campaign_name!r} of {user!r}, but the settings name {new!r} of "
+            f"{new_user!r}. "
             "Begin a new thread for that one."
         )
 

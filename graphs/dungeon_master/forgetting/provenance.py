@@ -82,7 +82,8 @@ async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str
     what = " ".join(what.split())
     if is_secret(what):
         raise HistoryError(f"{what.split('.')[0]!r} is what only the dungeon master knows; nobody else may see why.")
-    now = await History(graph, config, context).current_state()
+    history = History(graph, config, context)
+    now, context = await history.current_state(), history.context
     timeline: list[Segment] = [(branch, turn) for branch, turn in now.values["timeline"]]
     records = await visible_records(graph, context, timeline)
     for channel, page_class, patch_of in _PAGES:

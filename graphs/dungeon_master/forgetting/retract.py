@@ -75,7 +75,8 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn:
     Raises:
         HistoryError: There is no such turn on this line, or the last turn is not finished. Nothing was changed.
     """
-    now = await History(graph, config, context).current_state()
+    history = History(graph, config, context)
+    now, context = await history.current_state(), history.context
     if now.next:
         raise HistoryError("The last turn is not finished: answer it first, or undo it; then retract.")
     timeline: list[Segment] = [(branch, reached) for branch, reached in now.values["timeline"]]

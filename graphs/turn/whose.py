@@ -1,0 +1,78 @@
+"""Whose memory a run reads and writes. That is never guessed: a run that names nobody is refused.
+
+Loads neither LangGraph nor LangChain, so that a command that asks no model starts quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from questbook.graphs.errors import SettingsError
+from questbook.graphs.settings import USER_VARIABLE, Settings
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
+
+_LONGEST = 200
+
+
+def whose(settings: SettingsT, configurable: Mapping[str, Any] | None = None) -> SettingsT:
+    """Return the settings with their user named.
+
+    Args:
+        settings: The settings; their user comes from the caller or from the environment.
+        configurable: The run's `config["configurable"]`; None outside a run.
+
+    Raises:
+        SettingsError: As `user_of`.
+    """
+    said = settings.user if "user" in settings.model_fields_set else None
+    user = user_of(configurable or {}, said, settings.user)
+    return settings if user == settings.user else settings.model_copy(update={"user": user})
+
+
+def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise: str = "") -> str:
+    """Return whose memory a run reads and writes: who logged in, else whom the caller names.
+
+    Args:
+        configurable: The run's `config["configurable"]`: LangGraph Server puts who logged in there
+            (`langgraph_auth_user`); "user" is whom the caller names.
+        said: Whom the caller names elsewhere, in the context or as an option; None or "": nobody.
+        otherwise: Who it is if nobody is named, of a program that only one person uses; "": then that is an error.
+
+    Raises:
+        SettingsError: Nobody is named; or two that differ are; or a name is no text of 1 to 200 characters.
+    """
+    named = {
+        "the log-in": _authenticated(configurable),
+        "the context": said or None,
+        "configurable": configurable.get("user") or None,
+    }
+    named = {source: name for source, name in named.items() if name is not None}
+    for source, name in named.items():
+        if not isinstance(name, str) or len(name) > _LONGEST:
+            raise SettingsError(
+                f"The user of {source}: got {name!r:.80}; expected a text of 1 to {_LONGEST} characters."
+            )
+    if len(set(named.values())) > 1:
+        (first, user), *others = named.items()
+        other, another = next(each for each in others if each[1] != user)
+        raise SettingsError(
+            f"Two users are named: {user!r} by {first}, {another!r} by {other}. Name one of them; nobody reads the "
+            "memory of somebody else."
+        )
+    user = next(iter(named.values()), otherwise)
+    if not user:
+        raise SettingsError(
+            'No user is named, and memories are kept apart by user. Name one: with context={"user": "ann"}, with '
+            f'configurable={{"user": "ann"}}, or, for a program that only one person uses, with the variable '
+            f"{USER_VARIABLE}. On LangGraph Server with authentication it is who logged in."
+        )
+    return user
+
+
+def _authenticated(configurable: Mapping[str, Any]) -> Any:
+    """Return the identity of who logged in; None if nobody did, or the server has no log-in."""
+    user = configurable.get("langgraph_auth_user")
+    identity = user.get("identity") if isinstance(user, Mapping) else getattr(user, "identity", None)
+    return identity or configurable.get("langgraph_auth_user_id") or None
