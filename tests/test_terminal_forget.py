@@ -210,12 +210,13 @@ async def test_each_find_names_the_line_on_which_it_was_said(home):
         assert all("(the quay road)" in line for line in finds), finds
 
 
-async def test_bytes_of_a_vector_are_no_words(home, monkeypatch):
-    """Letters occur in vectors by chance; what is warned of is text."""
+async def test_bytes_of_a_vector_and_compressed_ones_are_no_words(home, monkeypatch):
+    """Letters occur in them by chance; what is warned of is text."""
     import sqlite3
 
     with sqlite3.connect(home / "memory.db") as database:
         database.execute("CREATE TABLE noise (bytes BLOB)")
         database.execute("INSERT INTO noise VALUES (?)", (b"\x00\x01Zqxwvk\x02\xff\x00" * 50,))
+        database.execute("INSERT INTO noise VALUES (?)", (b"x\x9c" + b"among letters zqxwvk " * 9,))
     run = forget(home, "zqxwvk", "--yes")
     assert run.stdout.decode() == "Nothing in campaign 'default' says “zqxwvk”.\n"
