@@ -5,7 +5,7 @@ import uuid
 from langchain_core.messages import HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
-from scripted import call
+from scripted import call, sections_of
 
 from questbook import CoreNotebook
 from questbook.graphs.companion.context import Context
@@ -48,6 +48,11 @@ class Companion:
     @property
     def values(self):
         return self.app.get_state(self.config).values
+
+    @property
+    def memories(self):
+        """What was recalled into the last prompt."""
+        return sections_of(self.model.asked("companion")[-1]).partition("<memories>")[2].partition("</memories>")[0]
 
     @property
     def core(self):

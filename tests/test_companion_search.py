@@ -202,7 +202,7 @@ async def test_a_store_that_fails_costs_no_reply_and_what_was_archived_catches_u
     assert await companion.say("note", say("Kept.", keep)) == "Kept."
     await companion.say("find", say("", call("conversation_search", query="note")), say("I cannot look."))
     assert "conversation_search failed" in companion.results[-1].text
-    assert {entry["node"] for entry in companion.values["notices"]} == {"use_tools", "remember"}
+    assert {entry["node"] for entry in companion.values["notices"]} == {"recall", "use_tools", "remember"}
     companion.store.error = None
     await companion.say("now")
     [kept] = await companion.store.asearch(ARCHIVE)

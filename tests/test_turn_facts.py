@@ -176,3 +176,27 @@ async def test_the_setting_facts_turns_it_off(companion):
     companion.settings |= {"facts": False}
     await companion.say("I paint.")
     assert companion.model.asked("facts") == []
+
+
+async def test_what_it_knows_comes_back_and_only_what_holds(companion):
+    oslo, bergen = (fact(f"The user lives in {town}.", attribute="home", value=town) for town in ("Oslo", "Bergen"))
+    companion.model.queue("facts", taught(oslo, fact("Anna keeps bees.", "Anna")), taught(bergen))
+    await companion.say("I live in Oslo. Anna keeps bees.")
+    await companion.say("I have moved to Bergen.")
+    await companion.say("What about the bees?")
+    memories = companion.memories
+    assert '"fact": "The user lives in Bergen."' in memories, "the person's slots come whatever the message says"
+    assert '"fact": "Anna keeps bees."' in memories
+    assert "Oslo" not in memories, "neither the fact that ended nor a turn that the prompt holds word for word"
+    await companion.say("Hm.")
+    assert "bees" not in companion.memories
+
+
+async def test_facts_fill_a_quarter_of_the_budget_at_most_and_the_most_important_first(companion):
+    slots = [
+        fact(f"The user's shelf {n} is oak.", attribute=f"shelf {n}", value="oak", importance=n) for n in range(1, 9)
+    ]
+    companion.model.queue("facts", taught(*slots))
+    await companion.say("My shelves are all oak.", recall_tokens=200)
+    await companion.say("Hm.", recall_tokens=200)
+    assert [f"shelf {n} " in companion.memories for n in (8, 1)] == [True, False]

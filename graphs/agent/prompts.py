@@ -10,7 +10,7 @@ from questbook.graphs.agent.description import Mode
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.exchanges import exchange_line
+from questbook.graphs.turn.exchanges import memory_line
 from questbook.graphs.turn.prompt import (
     Prompt,
     Section,
@@ -79,7 +79,7 @@ def reply_prompt(state: AgentState, settings: Settings, mode: Mode) -> Prompt:
         *opening_sections(_paragraphs(agent.instructions, mode.instructions, rules), state),
         Section("summary", escaped(state.summary)),
     ]
-    memories = Section("memories", "\n".join(exchange_line(memory) for memory in state.recalled or []))
+    memories = Section("memories", "\n".join(memory_line(memory) for memory in state.recalled or []))
     return stack(sections, conversation(state, settings), settings, [*page_sections(state, "last"), memories])
 
 

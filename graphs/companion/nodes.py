@@ -15,6 +15,7 @@ from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.companion.tools import tools_for
 from questbook.graphs.turn import exchanges
 from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.sessions import join
@@ -108,7 +109,7 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
 
 
 async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[JSON]:
-    """Recall the exchanges that fit the message best and are not in the prompt, as `recall_exchanges` does.
+    """Recall facts and the exchanges that fit the message best and are not in the prompt (`recall_exchanges`).
 
     With `ltm_config` the character's own memories are recalled in their place (`questbook.graphs.companion.ltm`).
     """
@@ -118,7 +119,8 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
         message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
         return await character_memories(state, runtime, ltm, message, [message.text for message in shown])
     now, options = datetime.now(find_timezone(context.timezone)), exchanges.Recall.of(context)
-    return await exchanges.recall_exchanges(state, runtime, shown, now, options)
+    facts = campaign_namespace(context.user, context.campaign, FACTS) if context.facts else None
+    return await exchanges.recall_exchanges(state, runtime, shown, now, options, facts)
 
 
 def _clock(state: CompanionState, context: Context) -> JSON:

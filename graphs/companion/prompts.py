@@ -7,7 +7,7 @@ from datetime import datetime
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.exchanges import exchange_line
+from questbook.graphs.turn.exchanges import memory_line
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Prompt, Section, escaped, stack
 from questbook.graphs.turn.turn import is_private
 from questbook.memory.archive.results import find_timezone
@@ -18,13 +18,14 @@ ASSIST = """\
 You are a personal assistant with a memory of your own. Who you are and what you know of the person is in
 <core_memory>: one line a section, with how many characters it uses of how many. Answer the person in plain words.
 
-- Core memory is all that you are sure to know next time. When you learn something lasting about the person, or about
-  how they want you, note it with a core_memory tool; correct what has changed, with core_memory_replace; when a
+- What the person tells is noted as facts after your reply, unasked. Core memory is what you always have in view: note
+  there how they want you, and what must never be missed; correct what has changed, with core_memory_replace; when a
   section is nearly full, shorten it with core_memory_rethink, and put what is worth keeping into archival memory.
 - Archival memory has no limit and is not in view: archival_memory_insert keeps, archival_memory_search finds.
 - What was said in earlier turns is found with conversation_search, by days with conversation_search_date.
-- <memories> are earlier exchanges that seem to fit; <summary> tells what left the conversation; <about> says what time
-  it is and when you last spoke. If none of them and no search tells something, say that you do not know it.
+- <memories> are facts and earlier exchanges that seem to fit. Where they differ, the latest is so; what has
+  `claimed_by` is only somebody's word. <summary> tells what left the conversation; <about> says what time it is and
+  when you last spoke. If none of them and no search tells something, say that you do not know it.
 - What the person asked you not to remember you never note, in no later turn either; <about> says when that is asked.
 - You may answer and call tools at once. After a search, and after a call that failed, you are asked again; for
   another go after an edit, set request_heartbeat. A turn has a limited number of such goes.
@@ -45,7 +46,9 @@ def assist_prompt(state: CompanionState, context: Context) -> Prompt:
         Section("summary", escaped(state.summary)),
     ]
     last = [
-        Section("memories", "\n".join(exchange_line(memory) for memory in state.recalled or [] if "player" in memory)),
+        Section(
+            "memories", "\n".join(memory_line(memory) for memory in state.recalled or [] if memory["kind"] != "memory")
+        ),
         Section("about", render_fields(_about(state, context))),
     ]
     return stack(sections, conversation(state, context), context, last)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypeVar
@@ -22,17 +22,23 @@ from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, stored_words
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.buffer.turns import split_turns, turn_text
+from questbook.memory.facts.conclusions import add_insights
+from questbook.memory.facts.marks import position_of
+from questbook.memory.facts.reading import PERSON
+from questbook.memory.facts.reflection import importance_of
+from questbook.memory.facts.validity import keep_valid, replace_superseded
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.age import phrase_age
-from questbook.memory.recall.query import Present, Query, Recalled
+from questbook.memory.recall.query import Present, Query, Reason, Recalled
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
+from questbook.memory.store.any_store import newest_items
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.privacy import WITHHELD
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember as remember_records
 from questbook.memory.timeline.remember import session_number
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key, visible_filters
 from questbook.notebooks import render_value
 from questbook.types import JSON
 
@@ -40,6 +46,8 @@ SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
 
 _MOST_EARLIER = 100  # turns of an earlier thread that notes catch up with
+_PROFILE = 64  # facts of the person that are read, the latest
+_SHARE = 4  # they may take a quarter of the budget
 _log = logging.getLogger(__name__)
 
 
@@ -169,12 +177,21 @@ async def with_recalled(
 
 
 async def recall_exchanges(
-    state: TurnState, runtime: Runtime[SettingsT], shown: list[AnyMessage], now: datetime, options: Recall
+    state: TurnState,
+    runtime: Runtime[SettingsT],
+    shown: list[AnyMessage],
+    now: datetime,
+    options: Recall,
+    facts: tuple[str, ...] | None = None,
 ) -> list[JSON]:
     """Recall the exchanges that fit the message best and are not in the prompt; in the order they were said.
 
-    Each is {"key", "turn", "age", "score", "why", "player", "reply", "said_at"}; the best come until `options.tokens`
-    are full.
+    Each is {"key", "kind", "turn", "age", "score", "why", "player", "reply", "said_at"}; the best come until
+    `options.tokens` are full.
+
+    With facts, what they say comes too, as {…, "text", "claimed_by"}: what fits, also of turns that are in the prompt,
+    with what holds now in the place of what has changed; and the person's slots (name, home …), whatever the message
+    says, a quarter of the tokens at most.
 
     Args:
         state: The thread's state, its turn opened.
@@ -182,43 +199,97 @@ async def recall_exchanges(
         shown: The conversation as the prompt has it.
         now: Real time, in the zone whose midnight changes the day.
         options: How much.
+        facts: Namespace of the conversation's facts, if any are noted.
     """
-    context = runtime.context
-    before = min(state.turn - count_verbatim_turns(shown), state.remembered_through + 1)
-    if runtime.store is None or not options.tokens or before <= 1:
+    context, store = runtime.context, runtime.store
+    written = min(state.turn - 1, state.remembered_through)
+    since = state.turn - count_verbatim_turns(shown)
+    before = written + 1 if facts else min(since, written + 1)
+    if store is None or not options.tokens or before <= 1:
         return []
     message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
 
-    def memory_of(match: Recalled) -> JSON:
-        value = match.value
-        exchange = {"player": value["player"], "reply": value["reply"], "score": match.score, "why": str(match.reason)}
-        when = {"key": match.key, "turn": value["turn"], "said_at": value.get("said_at")}
-        return when | {"age": phrase_age(when["said_at"], now)} | exchange
+    def cost(record: Recalled) -> int:
+        return count_tokens_approximately([memory_line(memory_of(record, now))])
 
+    timeline = as_of(state.timeline, written)
+    tokens = state.fitting(options.tokens, context.model)
+    always = await _profile(store, facts, timeline, cost, tokens // _SHARE) if facts else []
+    present = {record.key for record in always}
+
+    async def hold(records: list[Recalled]) -> list[Recalled]:
+        spoken = [record for record in records if not _is_shown(record, since)]
+        if facts is None:
+            return spoken
+        held = await replace_superseded(store, spoken, facts, timeline=timeline)
+        held = await add_insights(store, held, facts, question=message, timeline=timeline, since=since)
+        return [record for record in held if record.key not in present]
+
+    exchanges = campaign_namespace(context.user, context.campaign, "exchanges")
     best = await recall_records(
-        runtime.store,
-        campaign_namespace(context.user, context.campaign, "exchanges"),
+        store,
+        [exchanges, facts] if facts else exchanges,
         Query(
             message,
             timeline=state.timeline,
             before=before,
             limit=options.most,
-            budget=state.fitting(options.tokens, context.model),
-            cost=lambda match: count_tokens_approximately([exchange_line(memory_of(match))]),
+            budget=tokens - sum(map(cost, always)),
+            cost=cost,
             weights=options.weights,
             present=await present_of(state, runtime, now),
             fitting=options.max_cosine_distance is None,
             max_cosine_distance=options.max_cosine_distance,
+            refine=hold,
             accesses=campaign_namespace(context.user, context.campaign, "accesses"),
         ),
     )
-    return sorted((memory_of(match) for match in best), key=lambda memory: int(memory["turn"]))
+    memories = [memory_of(record, now) for record in [*always, *best]]
+    return sorted(memories, key=lambda memory: (int(memory["turn"]), memory["kind"] != "exchange"))
 
 
-def exchange_line(memory: JSON) -> str:
-    """Render an earlier exchange on one line."""
-    shown = {"turn": "turn", "age": "age", "player": "user", "reply": "assistant"}
+def memory_of(record: Recalled, now: datetime) -> JSON:
+    """Make a memory of a record: its key, kind, turn, age, score, why it was recalled, and what it says."""
+    value = record.value
+    kind = str(value.get("kind") or "exchange")
+    memory: JSON = {"key": record.key, "kind": kind, "turn": value["turn"], "said_at": value.get("said_at")}
+    memory |= {"age": phrase_age(memory["said_at"], now), "score": record.score, "why": str(record.reason)}
+    parts = ("player", "reply") if kind == "exchange" else ("text", "claimed_by")
+    return memory | {part: value.get(part) or "" for part in parts}
+
+
+def memory_line(memory: JSON) -> str:
+    """Render a memory on one line: an exchange as it was, anything else under the name of its kind."""
+    shown = {"turn": "turn", "age": "age", "player": "user", "reply": "assistant", "text": "fact"}
+    if memory.get("kind") in ("insight", "rumour"):
+        shown["text"] = str(memory["kind"])
+    shown["claimed_by"] = "claimed_by"
     return render_value({label: memory[name] for name, label in shown.items() if memory.get(name)})
+
+
+async def _profile(
+    store: BaseStore,
+    facts: tuple[str, ...],
+    timeline: Sequence[Segment],
+    cost: Callable[[Recalled], int],
+    budget: int,
+) -> list[Recalled]:
+    """Return what the person is and has, as far as it holds and fits: what matters most first, then the latest."""
+    filters = [only | {"subject": PERSON, "slot": {"$ne": ""}} for only in visible_filters(timeline)]
+    items = await keep_valid(store, await newest_items(store, facts, filters, _PROFILE), timeline=timeline)
+    because = Reason(because="is known of you")
+    kept: list[Recalled] = []
+    for item in sorted(items, key=lambda item: (importance_of(item.value), position_of(item.value)), reverse=True):
+        record = Recalled(item.key, item.value, None, 0.0, tuple(item.namespace), because)
+        if record.value.get("kind") != "rumour" and (tokens := cost(record)) <= budget:
+            budget -= tokens
+            kept.append(record)
+    return kept
+
+
+def _is_shown(record: Recalled, since: int) -> bool:
+    """Whether the prompt has an exchange word for word."""
+    return record.value.get("kind", "exchange") == "exchange" and int(record.value.get("turn") or 0) >= since
 
 
 async def present_of(
