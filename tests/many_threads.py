@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-from questbook.graphs.embedded.databases import compressing_serializer
+from questbook.graphs.embedded.checkpointer import Checkpointer
 from questbook.graphs.embedded.saved_game import thread_id_of
 
-_LAST = (
-    "SELECT checkpoint_id, type, checkpoint, metadata FROM checkpoints "
-    "WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1"
+_PUT = (
+    "INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, type, checkpoint, metadata) "
+    "VALUES (?, '', ?, ?, ?, ?)"
 )
 
 
-def copy_campaign(path: Path, user: str, campaign: str, count: int) -> None:
+async def copy_campaign(saver: Checkpointer, user: str, campaign: str, count: int) -> None:
     """Copy a campaign's last checkpoint to `<campaign>-0`, `-1` and so on, each played a minute before the last one."""
-    serializer = compressing_serializer()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        number, kind, value, metadata = connection.execute(_LAST, (thread_id_of(user, campaign),)).fetchone()
-        last, names = serializer.loads_typed((kind, value)), json.loads(metadata)
-        played = datetime.fromisoformat(last["ts"]).astimezone(UTC)
-        for copy in range(count):
-            name, before = f"{campaign}-{copy}", timedelta(minutes=copy + 1)
-            channels = last["channel_values"] | {"campaign": [user, name]}
-            changed = last | {"ts": (played - before).isoformat(), "channel_values": channels}
-            connection.execute(
-                "INSERT INTO checkpoints VALUES (?, '', ?, NULL, ?, ?, ?)",
-                (
-                    thread_id_of(user, name),
-                    _earlier(number, before),
-                    *serializer.dumps_typed(changed),
-                    json.dumps(names | {"user": user, "campaign": name}),
-                ),
-            )
+    saved = await saver.aget_tuple({"configurable": {"thread_id": thread_id_of(user, campaign), "checkpoint_ns": ""}})
+    assert saved
+    last = saved.checkpoint
+    played = datetime.fromisoformat(last["ts"]).astimezone(UTC)
+    rows = []
+    for copy in range(count):
+        name, before = f"{campaign}-{copy}", timedelta(minutes=copy + 1)
+        channels = last["channel_values"] | {"campaign": [user, name]}
+        changed = last | {"ts": (played - before).isoformat(), "channel_values": channels}
+        names = json.dumps(dict(saved.metadata) | {"user": user, "campaign": name})
+        rows.append((thread_id_of(user, name), _earlier(last["id"], before), *saver.serde.dumps_typed(changed), names))
+    await saver.conn.executemany(_PUT, rows)
+    await saver.conn.commit()
 
 
 def _earlier(checkpoint: str, by: timedelta) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import subprocess
@@ -11,10 +12,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from langgraph.checkpoint.sqlite import SqliteSaver
-
 from questbook import CharacterNotebook, StateNotebook
-from questbook.graphs.embedded.databases import compressing_serializer
+from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.terminal.cli import main
 
@@ -85,9 +84,12 @@ def one_line_of(run: Run) -> str:
 
 
 def pages(home: Path) -> tuple[CharacterNotebook, StateNotebook, dict[str, Any]]:
-    """Read the pages as the last checkpoint holds them, with LangGraph's saver and the notebooks."""
-    with SqliteSaver.from_conn_string(str(home / "checkpoints.db")) as saver:
-        saver.serde = compressing_serializer()
-        found = saver.get({"configurable": {"thread_id": thread_id_of("adventurer", "default")}})
+    """Read the pages as the last checkpoint holds them, with the saver and the notebooks."""
+
+    async def last() -> Any:
+        async with open_checkpointer(home / "checkpoints.db") as saver:
+            return await saver.aget({"configurable": {"thread_id": thread_id_of("adventurer", "default")}})
+
+    found = asyncio.run(last())
     values = found["channel_values"]
     return CharacterNotebook.load(values["character"]), StateNotebook.load(values["quest"]), values

@@ -33,4 +33,7 @@ def _values(path: Path) -> list[bytes]:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'checkpoints'").fetchall():
             return []
         rows = database.execute("SELECT type, checkpoint FROM checkpoints UNION ALL SELECT type, value FROM writes")
+        rows = rows.fetchall()
+        if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'checkpoint_blobs'").fetchall():
+            rows += database.execute("SELECT type, value FROM checkpoint_blobs").fetchall()
         return [opened(kind, value) for kind, value in rows]

@@ -10,7 +10,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from stored_bytes import contents
 
-from questbook.graphs.embedded.databases import compressing_serializer, open_checkpointer, uncompressed
+from questbook.graphs.embedded.compression import compressing_serializer, uncompressed
+from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.saved_game import read_saved_game
 from questbook.graphs.errors import ForgettingError, UnreadableError
 from questbook.graphs.forgetting.erasure import Erasure, files_with
@@ -49,7 +50,7 @@ async def test_checkpoints_of_older_versions_are_read_and_cut_beside_new_ones(tm
         await put(saver, "new", [HumanMessage("of the Silver Heron")])
         assert [kind for (kind,) in await saver.conn.execute_fetchall("SELECT type FROM checkpoints ORDER BY 1")] == [
             "msgpack",
-            "msgpack+zlib",
+            "msgpack+blobs+zlib",
         ]
         for thread in ("old", "new"):
             assert (await saver.aget(at(thread)))["channel_values"]["messages"][0].text == "of the Silver Heron"

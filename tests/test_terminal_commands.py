@@ -136,7 +136,7 @@ async def test_of_many_campaigns_those_played_last_are_listed_and_no_others_are_
     sitting, model, capsys, monkeypatch
 ):
     await begin(sitting, model)
-    copy_campaign(sitting.game.home.checkpoints, "adventurer", "isle", 70)
+    await copy_campaign(sitting.game.checkpointer, "adventurer", "isle", 70)
     reads = []
     read = sitting.game.checkpointer.aget_tuple
     monkeypatch.setattr(sitting.game.checkpointer, "aget_tuple", lambda config: reads.append(config) or read(config))
@@ -157,7 +157,7 @@ async def test_of_many_campaigns_those_played_last_are_listed_and_no_others_are_
 @pytest.mark.slow
 async def test_five_thousand_campaigns_are_listed_in_half_a_second_and_begin_as_fast(sitting, model, capsys):
     await begin(sitting, model)
-    copy_campaign(sitting.game.home.checkpoints, "adventurer", "isle", 5_000)
+    await copy_campaign(sitting.game.checkpointer, "adventurer", "isle", 5_000)
     seconds = []
     for _ in range(3):
         started = time.perf_counter()

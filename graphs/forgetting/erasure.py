@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from questbook.graphs.embedded.databases import is_unfinished, uncompressed
+from questbook.graphs.embedded.checkpointer import is_unfinished
+from questbook.graphs.embedded.compression import kind_in_parts, kind_of_rest, uncompressed
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 
@@ -26,24 +27,35 @@ BLOCK = 1 << 22
 """Bytes of a file that are looked through at a time."""
 _OVERLAP = 1 << 14  # bytes that two blocks share, so that a phrase on their border is found
 _ROWS_AT_ONCE = 200  # in one transaction
-_TABLES = ("checkpoints", "writes")
+_TABLES = ("checkpoints", "writes", "checkpoint_blobs")
 _READ = {
     "checkpoints": "SELECT rowid, '', type, checkpoint, metadata FROM checkpoints "
     "WHERE rowid IN (SELECT value FROM json_each(?))",
     "writes": "SELECT rowid, channel, type, value, NULL FROM writes WHERE rowid IN (SELECT value FROM json_each(?))",
+    "checkpoint_blobs": "SELECT id, channel, type, value, NULL FROM checkpoint_blobs "
+    "WHERE id IN (SELECT value FROM json_each(?))",
 }
 _WRITE = {
     "checkpoints": "UPDATE checkpoints SET type = ?, checkpoint = ?, metadata = ? WHERE rowid = ?",
     "writes": "UPDATE writes SET type = ?, value = ?, channel = coalesce(?, channel) WHERE rowid = ?",
+    "checkpoint_blobs": "UPDATE checkpoint_blobs SET type = ?, value = ?, channel = coalesce(?, channel) WHERE id = ?",
 }
 _ROWS = {
     "checkpoints": "SELECT rowid FROM checkpoints WHERE thread_id IN (SELECT value FROM json_each(?))",
     "writes": "SELECT rowid FROM writes WHERE thread_id IN (SELECT value FROM json_each(?))",
+    "checkpoint_blobs": "SELECT DISTINCT json_each.value FROM checkpoints, json_each(checkpoints.blobs) "
+    "WHERE thread_id IN (SELECT value FROM json_each(?))",
 }
 _COMPRESSED = {
     "checkpoints": "SELECT type, checkpoint FROM checkpoints WHERE type LIKE '%+%'",
     "writes": "SELECT type, value FROM writes WHERE type LIKE '%+%'",
+    "checkpoint_blobs": "SELECT type, value FROM checkpoint_blobs WHERE type LIKE '%+%'",
 }
+_HAS_BLOBS = "SELECT 1 FROM sqlite_master WHERE name = 'checkpoint_blobs'"  # not in the file of AsyncSqliteSaver
+_DELETE_UNLISTED = (
+    "DELETE FROM checkpoint_blobs "
+    "WHERE id NOT IN (SELECT json_each.value FROM checkpoints, json_each(checkpoints.blobs))"
+)
 _FORGETTING = "CREATE TABLE IF NOT EXISTS forgetting (thread_id TEXT, user TEXT, campaign TEXT, words TEXT)"
 _LEAVE = "INSERT INTO forgetting VALUES (?, ?, ?, ?)"
 _LEFT = "SELECT user, campaign, words FROM forgetting WHERE thread_id = ?"
@@ -64,7 +76,7 @@ class Row(NamedTuple):
 
     Attributes:
         id: Its row id.
-        channel: Name of the channel, if it is a pending write; else "".
+        channel: Name of the channel, if it is a channel's value or a pending write; else "".
         type: Name of the value's encoding.
         value: The encoded value.
         metadata: JSON, if it is a checkpoint.
@@ -171,6 +183,8 @@ class Erasure:
         connection = self._saver.conn
         await self._saver.setup()
         async with self._saver.lock, self._explained():
+            if list(await connection.execute_fetchall(_HAS_BLOBS)):
+                await connection.execute_fetchall(_DELETE_UNLISTED)  # an older version has deleted the thread
             await connection.commit()
             await connection.execute_fetchall(
                 "PRAGMA secure_delete = ON"
@@ -187,7 +201,9 @@ class Erasure:
         await self._saver.setup()
         count = 0
         thread_list = json.dumps(sorted(set(threads)))
-        for table in _TABLES:
+        async with self._saver.lock, self._explained():
+            tables = _TABLES if list(await self._saver.conn.execute_fetchall(_HAS_BLOBS)) else _TABLES[:-1]
+        for table in tables:
             async with self._saver.lock, self._explained():
                 ids = [row[0] for row in await self._saver.conn.execute_fetchall(_ROWS[table], (thread_list,))]
             for start in range(0, len(ids), _ROWS_AT_ONCE):
@@ -206,9 +222,13 @@ class Erasure:
         for row in rows:
             kind, value, metadata = row.type, row.value, row.metadata
             if value is not None and kind is not None and _holds(kind, value, phrase.may_be_in):
-                decoded = self._saver.serde.loads_typed((kind, value))
-                if (cut := phrase.cut(decoded, row.channel)) is not decoded:
-                    kind, value = self._saver.serde.dumps_typed(cut)
+                decoded = self._saver.serde.loads_typed((kind_of_rest(kind), value))
+                # Under its channel's name, as in a whole checkpoint: some channels hold technical names alone.
+                named = {row.channel: decoded} if row.channel else decoded
+                if (cut := phrase.cut(named)) is not named:
+                    in_parts = kind != kind_of_rest(kind)
+                    kind, value = self._saver.serde.dumps_typed(cut[row.channel] if row.channel else cut)
+                    kind = kind_in_parts(kind) if in_parts else kind
             if metadata is not None:
                 fields = json.loads(metadata)
                 if (cut := phrase.cut(fields)) is not fields and cut != fields:
