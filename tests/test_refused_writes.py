@@ -79,11 +79,20 @@ async def test_a_command_that_does_not_fit_keeps_the_thread_readable_and_the_nex
 async def test_an_edit_that_does_not_fit_is_refused_before_it_is_saved(game, write):
     await game.begin()
     before = game.checkpointed
-    for node in game.app.builder.nodes:
-        with pytest.raises(ValueError):
-            await game.app.aupdate_state(game.config, write, as_node=node)
+    with pytest.raises(ValueError):
+        await game.app.aupdate_state(game.config, write, as_node="remember")
     assert game.checkpointed == before
     assert game.app.get_state(game.config).tasks == ()
+
+
+async def test_in_the_name_of_whatever_node(game):
+    await game.begin()
+    before = game.checkpointed
+    for node in game.app.builder.nodes:
+        for write in ({"quest": {"gold": "x"}}, {"rolls": 5}):
+            with pytest.raises(ValueError):
+                await game.app.aupdate_state(game.config, write, as_node=node)
+    assert game.checkpointed == before
 
 
 async def test_pages_of_the_companion_and_of_an_agent_are_as_safe(companion):
