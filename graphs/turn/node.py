@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 ContextT = TypeVar("ContextT", bound=Settings)
+ResultT = TypeVar("ResultT")
 
 SPEAKS = "speaks"
 """Key of a node's metadata, in its stream as well: the node speaks to the person."""
@@ -62,20 +63,25 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         return await self.function(input, runtime.override(context=context))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
-        """Run the node in one event loop kept for sync callers, and wait for it.
+        """Run the node for a sync caller, and wait for it."""
+        return run_sync(self.ainvoke(input, config, **kwargs))
 
-        One loop for all of them, because HTTP clients stay bound to the loop that opened their connections.
-        """
-        context = contextvars.copy_context()
 
-        async def run() -> Any:
-            return await asyncio.create_task(self.ainvoke(input, config, **kwargs), context=context)
+def run_sync(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Do asynchronous work for a sync caller, in one event loop kept for all of them, and wait for it.
 
-        future = asyncio.run_coroutine_threadsafe(run(), _sync_loop())
-        try:
-            return future.result()
-        finally:
-            future.cancel()  # the caller was interrupted: so is the node
+    One loop, because HTTP clients stay bound to the loop that opened their connections.
+    """
+    context = contextvars.copy_context()
+
+    async def run() -> ResultT:
+        return await asyncio.create_task(work, context=context)
+
+    future = asyncio.run_coroutine_threadsafe(run(), _sync_loop())
+    try:
+        return future.result()
+    finally:
+        future.cancel()  # the caller was interrupted: so is the work
 
 
 def context_or_none() -> Any:

@@ -1,0 +1,73 @@
+"""The channels that the middleware adds to the agent's state: what the checkpoint decides by.
+
+They are private: a caller neither sends nor receives them. Pages are in the agent's output. An agent that is a node of a
+parent graph keeps no state of its own from run to run, so there the parent's state has to hold all of it: with `shared`
+the channels are in the agent's input and output, and the parent declares them too, with `MemoryState`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, get_type_hints
+
+from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
+from langgraph.channels import UntrackedValue
+from typing_extensions import TypedDict
+
+from questbook.graphs.turn.channels import Checked, Last
+from questbook.graphs.turn.state import keep_notices, patches
+from questbook.notebooks import Notebook
+from questbook.types import JSON
+
+
+def _append(current: list[JSON], new: list[JSON]) -> list[JSON]:
+    return [*current, *new]
+
+
+class MemoryState(TypedDict, total=False):
+    """State of a parent graph whose agents share one memory: derive yours from it and from MessagesState.
+
+    Attributes:
+        timeline: Branches that this checkpoint descends from: [branch, last visible turn], oldest first.
+        turn: Number of the current turn, from 1.
+        opened_by: Id of the person's message that opened it.
+        due: Turns that are not in the store yet, and the current one: {"turn", "opened_by", "player", "reply"}.
+        remembered_through: Last turn that is in the store.
+        noted: Last turn that each page takes account of, by channel.
+        staged: What tools changed in memory in the middle of a turn; it reaches the store with the turn's place.
+        notices: The last 10 things that a person should know of: {"turn", "node", "text"}.
+        summary: The turns that the buffer policy took out of `messages`, in short.
+        summarised_through: Last turn that `summary` covers.
+    """
+
+    timeline: Annotated[list[tuple[str, int]], Last]
+    turn: Annotated[int, Last]
+    opened_by: Annotated[str, Last]
+    due: Annotated[list[JSON], Last]
+    remembered_through: Annotated[int, Last]
+    noted: Annotated[dict[str, int], Last]
+    staged: Annotated[list[JSON], Checked(list[JSON], _append, list)]
+    notices: Annotated[list[JSON], keep_notices()]
+    summary: Annotated[str, Last]
+    summarised_through: Annotated[int, Last]
+
+
+CHANNELS = tuple(MemoryState.__annotations__)
+
+
+def state_schema(pages: Sequence[type[Notebook]], *, shared: bool) -> type[Any]:
+    """Make the schema of the middleware's channels.
+
+    Args:
+        pages: The notebooks; each has a channel of its own.
+        shared: Whether all channels are in the agent's input and output, for a parent graph that holds them.
+    """
+    hints: dict[str, Any] = get_type_hints(MemoryState, include_extras=True)
+    hints |= {page.channel(): Annotated[JSON, patches(page)] for page in pages}
+    if not shared:
+        own = {name: Annotated[hint, PrivateStateAttr] for name, hint in hints.items() if name in CHANNELS}
+        hints = {name: Annotated[hint, OmitFromInput] for name, hint in hints.items()} | own
+    # What was recalled is for this run only: no checkpoint holds it.
+    hints["recalled"] = Annotated[list[JSON] | None, UntrackedValue, PrivateStateAttr]
+    schema: Any = TypedDict("TimelineMemoryState", hints, total=False)  # type: ignore[operator, misc]
+    return schema  # type: ignore[no-any-return]

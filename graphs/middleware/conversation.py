@@ -1,0 +1,103 @@
+"""The agent's messages as turns, whatever other middleware has done to them.
+
+`SummarizationMiddleware` takes all messages out and puts a summary and the last few back, in the middle of a turn too.
+So the words of each turn that is not in the store yet are kept beside the messages (channel `due`), from before the
+first model call on. `read_turns` puts both together again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+
+from questbook.memory.buffer.turns import split_turns, turn_text
+from questbook.types import JSON
+
+_SYNTHETIC = "lc_source"  # what LangChain's middleware puts into the messages that it writes in a person's name
+
+
+class OpenTurns(NamedTuple):
+    """Turns of a conversation, up to the current one.
+
+    Attributes:
+        turn: Number of the current turn, from 1; 0: the person has said nothing yet.
+        opened_by: Id of the message that opened it.
+        due: Turns that are not remembered yet, and the current one: {"turn", "opened_by", "player", "reply"}.
+    """
+
+    turn: int
+    opened_by: str
+    due: list[JSON]
+
+
+def is_synthetic(message: BaseMessage) -> bool:
+    """Return whether a message in a person's name was written by middleware, such as a summary."""
+    return isinstance(message, HumanMessage) and _SYNTHETIC in message.additional_kwargs
+
+
+def open_turns(messages: Sequence[AnyMessage], turn: int, opened_by: str, due: Sequence[JSON]) -> OpenTurns:
+    """Number the turns that have come since the last run.
+
+    Args:
+        messages: The agent's messages, the person's newest among them.
+        turn: Number of the last turn that was opened; 0 if none was. Then all turns in the messages are new: a thread
+            that is older than its memory.
+        opened_by: Id of the message that opened it.
+        due: Turns that are not remembered yet.
+    """
+    groups = _split(messages).turns
+    openers = [_opener(group) for group in groups]
+    if opened_by and opened_by in openers:
+        new = openers[openers.index(opened_by) + 1 :]
+    else:  # that message has left; what was said since came in one run, so that it is one turn
+        new = openers[-1:] if turn else openers
+    numbered = [*enumerate(new, turn + 1)]
+    if turn and not new and all(entry["turn"] != turn for entry in due):
+        numbered = [(turn, opened_by)]  # the last turn is run again
+    entries = [*due, *({"turn": n, "opened_by": opener, "player": "", "reply": ""} for n, opener in numbered)]
+    said = {_opener(group): turn_text(group)._asdict() for group in _split(read_turns(messages, entries)).turns}
+    return OpenTurns(
+        turn + len(new),
+        new[-1] if new else opened_by,
+        [entry | said.get(entry["opened_by"], {}) for entry in entries],
+    )
+
+
+def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyMessage]:
+    """Return the conversation in whole turns: without what middleware wrote, with what is due and has left.
+
+    Args:
+        messages: The agent's messages.
+        due: Turns that are not remembered yet.
+    """
+    head, groups = _split(messages)
+    openers = {_opener(group) for group in groups}
+    lost: list[AnyMessage] = []
+    missing = [entry for entry in due if entry["opened_by"] not in openers and entry["player"]]
+    for entry in missing:
+        lost.append(HumanMessage(entry["player"], id=entry["opened_by"]))
+        if entry is missing[-1] and head:
+            lost += head
+        elif entry["reply"]:
+            lost.append(AIMessage(entry["reply"], id=f"{entry['opened_by']}-reply"))
+    return [*lost, *(message for group in groups for message in group)]
+
+
+class _Split(NamedTuple):
+    """Messages in turns; `head` is the rest of a turn whose beginning has left."""
+
+    head: list[AnyMessage]
+    turns: list[list[AnyMessage]]
+
+
+def _split(messages: Sequence[AnyMessage]) -> _Split:
+    own = [message for message in messages if not is_synthetic(message)]
+    first = next((n for n, message in enumerate(own) if isinstance(message, HumanMessage)), len(own))
+    return _Split(own[:first], [turn.messages for turn in split_turns(own[first:], 0)])
+
+
+def _opener(group: Iterable[AnyMessage]) -> str:
+    return next((message.id or "" for message in group if isinstance(message, HumanMessage)), "")
+

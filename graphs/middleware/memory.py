@@ -1,0 +1,198 @@
+"""TimelineMemoryMiddleware: long-term memory for an agent of LangChain's, which goes back with the agent's checkpoint.
+
+Before the model it puts into the system message what this checkpoint may see; after the agent it writes the turn to the
+store, on the turn's own place of the timeline. Its steps are those of `questbook.graphs.agent`, which it gives the
+agent's state as they know it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain_core.language_models import BaseChatModel
+from langgraph.runtime import Runtime
+from langgraph.types import Command, Overwrite
+
+from questbook.graphs.agent.context import Context, context_of
+from questbook.graphs.agent.description import Agent
+from questbook.graphs.agent.nodes import update_pages
+from questbook.graphs.agent.prompts import CONDENSE
+from questbook.graphs.agent.state import AgentState, state_of
+from questbook.graphs.middleware.channels import CHANNELS, state_schema
+from questbook.graphs.middleware.conversation import open_turns, read_turns
+from questbook.graphs.middleware.recollection import memories_for, with_memory
+from questbook.graphs.turn.buffer import condense, conversation
+from questbook.graphs.turn.exchanges import Recall, recall_or_notice, remember
+from questbook.graphs.turn.node import run_sync
+from questbook.graphs.turn.turn import notice, open_turn
+from questbook.memory.buffer.policies import BufferPolicy
+from questbook.notebooks import DeclarationError, Notebook
+from questbook.types import JSON
+
+User = str | Callable[[Runtime[Any]], str]
+"""Whose memory it is: a name, or a function of the run that returns one."""
+
+_INSIDE = (
+    "This agent runs inside another graph, whose checkpoints do not hold its memory: nothing is recalled or remembered "
+    "here. The outer agent remembers the exchange; for agents that are nodes of one graph see `shared`."
+)
+_log = logging.getLogger(__name__)
+
+
+class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Long-term memory that follows the checkpoint: rewind, retry, edit or fork a thread, and its memory is as it was.
+
+        agent = create_agent(
+            model, tools, middleware=[TimelineMemoryMiddleware(user="ann")], checkpointer=…, store=…
+        )
+
+    Args:
+        user: Whose memory it is: a name, or a function of the run (`lambda runtime: runtime.context.user_id`).
+        agent_name: Keeps what this agent remembers apart from the user's other agents; no colon.
+        recall: How much of what was said comes back into the prompt, and how it is chosen; None: as the settings say.
+        notebooks: Typed pages in the agent's state. Each is in the prompt, and is written after replies or by a tool,
+            as its `UPDATE` says.
+        buffer: Which turns are in the prompt word for word, such as `LastTurns(6)`; None: all that `messages` holds,
+            which `SummarizationMiddleware` may shorten.
+        model: Takes the notes after a reply: a chat model or its name; None: the agent's own.
+        shared: Whether a parent graph holds the memory of its agents, in a state derived from `MemoryState`.
+
+    Raises:
+        DeclarationError: An argument makes no sense; the message says which, and what is allowed.
+    """
+
+    def __init__(
+        self,
+        *,
+        user: User,
+        agent_name: str = "agent",
+        recall: Recall | None = None,
+        notebooks: Sequence[type[Notebook]] = (),
+        buffer: BufferPolicy | None = None,
+        model: str | BaseChatModel | None = None,
+        shared: bool = False,
+    ) -> None:
+        super().__init__()
+        agent = Agent(name=agent_name, notebooks=tuple(notebooks), recall=recall, buffer=buffer)
+        agent.check([*CHANNELS, "messages", "recalled"])
+        if agent.interviewed:
+            page = next(iter(agent.interviewed.values())).__name__
+            raise DeclarationError(
+                f"{page}.UPDATE: got once; an agent of LangChain's holds no interview. Take every_turn, every(n) or "
+                "on_demand, or build the agent with build_agent."
+            )
+        self.user, self.recall, self.model, self.shared = user, recall, model, shared
+        self.state_schema = state_schema(agent.notebooks, shared=shared)
+        self.tools = []
+        self._agent, self._state_class = agent, state_of(agent)
+        self._contexts: dict[Any, Context] = {}
+        self._agents_model: BaseChatModel | None = None
+
+    def before_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
+        """Open the turn: number it, and keep the person's words until it is in the store."""
+        run = self._run(runtime)
+        if self._is_inside(runtime):
+            return None if state.get("notices") else {"notices": [notice(0, "memory", _INSIDE)]}
+        opened = open_turns(state["messages"], state.get("turn", 0), state.get("opened_by", ""), state.get("due", []))
+        now = self._read(state | opened._asdict())
+        if not opened.turn or not now.messages:
+            return None
+        update = open_turn(now, run)
+        return opened._asdict() | {name: update[name] for name in ("timeline", "notices") if update[name]}
+
+    async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
+        """As `before_agent`."""
+        return self.before_agent(state, runtime)
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ExtendedModelResponse[Any]:
+        """Put what this checkpoint remembers into the system message."""
+        request, command = run_sync(self._remind(request))
+        return ExtendedModelResponse(handler(request), command)
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ExtendedModelResponse[Any]:
+        """As `wrap_model_call`."""
+        request, command = await self._remind(request)
+        return ExtendedModelResponse(await handler(request), command)
+
+    def after_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
+        """Remember the turn, and do what else comes after a reply."""
+        return run_sync(self.aafter_agent(state, runtime))
+
+    async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
+        """As `after_agent`. A failure costs nothing: a notice says so, and the next turn makes up for it."""
+        if self._is_inside(runtime) or not state.get("turn"):
+            return None
+        run, now = self._run(runtime), self._read(state)
+        first = min((entry["turn"] for entry in state.get("due", [])), default=now.turn)
+        now = now.model_copy(update={"remembered_through": min(now.remembered_through, first - 1)})
+        update, notices = dict[str, Any](), list[JSON]()
+        for step in self._upkeep():
+            channels = await step(now, run)
+            notices += channels.pop("notices", [])
+            update |= channels
+            now = now.model_copy(update={name: channels[name] for name in CHANNELS if name in channels})
+        if now.remembered_through >= now.turn:
+            update["due"] = []
+        if removals := update.pop("messages", []):
+            ids = {message.id for message in state["messages"]}
+            update["messages"] = [removal for removal in removals if removal.id in ids]
+        return update | ({"notices": notices} if notices else {})
+
+    def _upkeep(self) -> list[Callable[[AgentState, Runtime[Context]], Awaitable[JSON]]]:
+        """Return what is done after a reply, in this order."""
+        return [
+            remember,
+            *([self._note] if self._agent.kept else []),
+            *([condense(CONDENSE)] if self._agent.buffer else []),
+        ]
+
+    async def _note(self, state: AgentState, runtime: Runtime[Context]) -> JSON:
+        if self.model is None and self._agents_model is None:
+            return {}  # the run was resumed here after its last model call; the next turn notes this one, too
+        return await update_pages(state, runtime)
+
+    async def _remind(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], Command[Any] | None]:
+        """Return the request with what is remembered, and the command that keeps it for the turn's further calls."""
+        values, runtime = request.state, request.runtime
+        self._agents_model = request.model
+        if self._is_inside(runtime) or not values.get("turn"):
+            return request, None
+        run, now = self._run(runtime), self._read(values)
+        recalled, command = now.recalled, None
+        if recalled is None:
+            options = self.recall or Recall.of(run.context)
+            shown = read_turns(request.messages, [])
+            found = await recall_or_notice(now.turn, memories_for(now, run, shown, options, facts=False))
+            recalled = found["recalled"]
+            command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
+        if self._agent.buffer:
+            request = request.override(messages=conversation(now, run.context))
+        return request.override(system_message=with_memory(request.system_message, now, recalled or [])), command
+
+    def _read(self, values: Mapping[str, Any]) -> AgentState:
+        """Return the agent's state as Questbook's own agents have it."""
+        own = {name: values[name] for name in (*CHANNELS, "recalled") if values.get(name) is not None}
+        pages = {channel: page.load(values.get(channel)) for channel, page in self._agent.pages.items()}
+        messages = read_turns(values["messages"], values.get("due", []))
+        return self._state_class.model_construct(**own, **pages, messages=messages)
+
+    def _run(self, runtime: Runtime[Any]) -> Runtime[Context]:
+        """Return the run with its settings: whose memory it is, and the model that takes notes."""
+        user = self.user(runtime) if callable(self.user) else self.user
+        model = self.model or self._agents_model
+        key = (user, model if isinstance(model, str) else id(model))
+        if key not in self._contexts:
+            self._contexts[key] = context_of(self._agent.name, model).of({"user": user})
+        return runtime.override(context=self._contexts[key])
+
+    def _is_inside(self, runtime: Runtime[Any]) -> bool:
+        """Whether the agent runs inside another graph that does not hold its memory: as a subagent, or as a node."""
+        info = runtime.execution_info
+        return not self.shared and info is not None and "|" in (info.checkpoint_ns or "")
