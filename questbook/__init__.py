@@ -20,6 +20,7 @@ costs nothing. The names in groups:
   `Number`, `Count`, `merge_patch`, `diff_patch`, `patches`
 * notebooks of this project: `CharacterNotebook`, `StateNotebook`, `CoreNotebook`, `Section`, `CORE_TOOLS`,
   `edit_core`
+* memory for LangChain's agents: `TimelineMemoryMiddleware`, `FactNotes`, `MemoryState`
 * agents: `build_agent`, `Mode`, `Recall`, `TeamState`, `as_node`, `read_stream`
 * going back, and forgetting: `History`, `forget`, `Forgetting`, `retract`, `why`; and for a checkpointer of your own,
   `keep_ids_after`
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from questbook.graphs.events import read_stream
     from questbook.graphs.forgetting.forget import Forgetting, forget
     from questbook.graphs.history.history import History
+    from questbook.graphs.middleware.channels import MemoryState
+    from questbook.graphs.middleware.memory import FactNotes, TimelineMemoryMiddleware
     from questbook.graphs.turn.clock import keep_ids_after
     from questbook.graphs.turn.exchanges import Recall
     from questbook.graphs.turn.state import patches
@@ -158,6 +161,8 @@ _HOMES = {
     ),
     "questbook.graphs.events": ("read_stream",),
     "questbook.graphs.history.history": ("History",),
+    "questbook.graphs.middleware.channels": ("MemoryState",),
+    "questbook.graphs.middleware.memory": ("FactNotes", "TimelineMemoryMiddleware"),
     "questbook.graphs.turn.exchanges": ("Recall",),
     "questbook.graphs.turn.clock": ("keep_ids_after",),
     "questbook.graphs.turn.state": ("patches",),
@@ -256,6 +261,7 @@ __all__ = [
     "ExtractiveSummarizer",
     "Fact",
     "FactChanges",
+    "FactNotes",
     "FactPeriod",
     "FaissStore",
     "FatalModelError",
@@ -270,6 +276,7 @@ __all__ = [
     "LastTurns",
     "LtmConfig",
     "LtmConfigError",
+    "MemoryState",
     "MiniLMEmbeddings",
     "Mode",
     "ModelError",
@@ -301,6 +308,7 @@ __all__ = [
     "StoreUnavailableError",
     "Summarizer",
     "TeamState",
+    "TimelineMemoryMiddleware",
     "TokenBudget",
     "Unbounded",
     "UnknownLoreError",

@@ -1,8 +1,8 @@
 """The channels that the middleware adds to the agent's state: what the checkpoint decides by.
 
-They are private: a caller neither sends nor receives them. Pages are in the agent's output. An agent that is a node of a
-parent graph keeps no state of its own from run to run, so there the parent's state has to hold all of it: with `shared`
-the channels are in the agent's input and output, and the parent declares them too, with `MemoryState`.
+They are private: a caller neither sends nor receives them. Pages are in the agent's output. An agent that is a node of
+a parent graph keeps no state of its own from run to run, so there the parent's state has to hold all of it: with
+`shared` the channels are in the agent's input and output, and the parent declares them too, with `MemoryState`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ class MemoryState(TypedDict, total=False):
         noted: Last turn that each page takes account of, by channel.
         staged: What tools changed in memory in the middle of a turn; it reaches the store with the turn's place.
         notices: The last 10 things that a person should know of: {"turn", "node", "text"}.
+        facts_through: Last turn whose facts are in the store, or that taught none.
+        unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
+        reflection_told: Id of the last reflection in the background whose notices this thread has shown; "": none.
         summary: The turns that the buffer policy took out of `messages`, in short.
         summarised_through: Last turn that `summary` covers.
     """
@@ -48,6 +51,9 @@ class MemoryState(TypedDict, total=False):
     noted: Annotated[dict[str, int], Last]
     staged: Annotated[list[JSON], Checked(list[JSON], _append, list)]
     notices: Annotated[list[JSON], keep_notices()]
+    facts_through: Annotated[int, Last]
+    unreflected: Annotated[int, Last]
+    reflection_told: Annotated[str, Last]
     summary: Annotated[str, Last]
     summarised_through: Annotated[int, Last]
 
@@ -69,5 +75,6 @@ def state_schema(pages: Sequence[type[Notebook]], *, shared: bool) -> type[Any]:
         hints = {name: Annotated[hint, OmitFromInput] for name, hint in hints.items()} | own
     # What was recalled is for this run only: no checkpoint holds it.
     hints["recalled"] = Annotated[list[JSON] | None, UntrackedValue, PrivateStateAttr]
-    schema: Any = TypedDict("TimelineMemoryState", hints, total=False)  # type: ignore[operator, misc]
-    return schema  # type: ignore[no-any-return]
+    make: Any = TypedDict  # mypy reads only a literal
+    schema: type[Any] = make("TimelineMemoryState", hints, total=False)
+    return schema

@@ -57,12 +57,13 @@ def open_turns(messages: Sequence[AnyMessage], turn: int, opened_by: str, due: S
     if turn and not new and all(entry["turn"] != turn for entry in due):
         numbered = [(turn, opened_by)]  # the last turn is run again
     entries = [*due, *({"turn": n, "opened_by": opener, "player": "", "reply": ""} for n, opener in numbered)]
-    said = {_opener(group): turn_text(group)._asdict() for group in _split(read_turns(messages, entries)).turns}
-    return OpenTurns(
-        turn + len(new),
-        new[-1] if new else opened_by,
-        [entry | said.get(entry["opened_by"], {}) for entry in entries],
-    )
+    return OpenTurns(turn + len(new), new[-1] if new else opened_by, with_words(messages, entries))
+
+
+def with_words(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[JSON]:
+    """Return the due turns with what has been said in them, as far as the messages still tell."""
+    said = {_opener(group): turn_text(group)._asdict() for group in _split(read_turns(messages, due)).turns}
+    return [entry | said.get(entry["opened_by"], {}) for entry in due]
 
 
 def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyMessage]:
@@ -80,7 +81,7 @@ def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyM
         lost.append(HumanMessage(entry["player"], id=entry["opened_by"]))
         if entry is missing[-1] and head:
             lost += head
-        elif entry["reply"]:
+        else:  # an empty reply, too: two messages of a person in a row would be one turn
             lost.append(AIMessage(entry["reply"], id=f"{entry['opened_by']}-reply"))
     return [*lost, *(message for group in groups for message in group)]
 
@@ -100,4 +101,3 @@ def _split(messages: Sequence[AnyMessage]) -> _Split:
 
 def _opener(group: Iterable[AnyMessage]) -> str:
     return next((message.id or "" for message in group if isinstance(message, HumanMessage)), "")
-

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Overwrite
+from pydantic import Field, create_model
 
 from questbook.graphs.agent.context import Context, context_of
 from questbook.graphs.agent.description import Agent
@@ -22,10 +24,15 @@ from questbook.graphs.agent.nodes import update_pages
 from questbook.graphs.agent.prompts import CONDENSE
 from questbook.graphs.agent.state import AgentState, state_of
 from questbook.graphs.middleware.channels import CHANNELS, state_schema
-from questbook.graphs.middleware.conversation import open_turns, read_turns
+from questbook.graphs.middleware.conversation import open_turns, read_turns, with_words
 from questbook.graphs.middleware.recollection import memories_for, with_memory
+from questbook.graphs.middleware.staging import write_staged
+from questbook.graphs.middleware.tools import memory_tools, page_tool
+from questbook.graphs.reflect.context import MachineContext
+from questbook.graphs.reflect.trigger import reflect, reflection_due
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.exchanges import Recall, recall_or_notice, remember
+from questbook.graphs.turn.facts import FactState, learn
 from questbook.graphs.turn.node import run_sync
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.memory.buffer.policies import BufferPolicy
@@ -40,6 +47,22 @@ _INSIDE = (
     "here. The outer agent remembers the exchange; for agents that are nodes of one graph see `shared`."
 )
 _log = logging.getLogger(__name__)
+Step = Callable[[Any, Runtime[Any]], Awaitable[JSON]]
+"""Something that is done after a reply: returns the channels to write."""
+
+
+@dataclass(frozen=True)
+class FactNotes:
+    """Facts are noted after each reply, by one call of the model; a later fact of a slot ends the earlier one.
+
+    Attributes:
+        reflection: When to look back on them and draw conclusions: at the end of a turn, in the background (on
+            LangGraph Server, by its graph `reflect`), or never.
+        reflection_importance: Importance of new facts, each 1 to 10, at whose sum there is a reflection.
+    """
+
+    reflection: Literal["inline", "background", "off"] = "off"
+    reflection_importance: int = 150
 
 
 class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -55,6 +78,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         recall: How much of what was said comes back into the prompt, and how it is chosen; None: as the settings say.
         notebooks: Typed pages in the agent's state. Each is in the prompt, and is written after replies or by a tool,
             as its `UPDATE` says.
+        facts: Whether facts are noted after replies, and reflected on; None: they are not.
+        tools: Whether the model has the tools `search_memory` and `manage_memory`.
         buffer: Which turns are in the prompt word for word, such as `LastTurns(6)`; None: all that `messages` holds,
             which `SummarizationMiddleware` may shorten.
         model: Takes the notes after a reply: a chat model or its name; None: the agent's own.
@@ -71,6 +96,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         agent_name: str = "agent",
         recall: Recall | None = None,
         notebooks: Sequence[type[Notebook]] = (),
+        facts: FactNotes | None = None,
+        tools: bool = False,
         buffer: BufferPolicy | None = None,
         model: str | BaseChatModel | None = None,
         shared: bool = False,
@@ -84,10 +111,17 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
                 f"{page}.UPDATE: got once; an agent of LangChain's holds no interview. Take every_turn, every(n) or "
                 "on_demand, or build the agent with build_agent."
             )
-        self.user, self.recall, self.model, self.shared = user, recall, model, shared
+        self.user, self.recall, self.facts, self.model, self.shared = user, recall, facts, model, shared
         self.state_schema = state_schema(agent.notebooks, shared=shared)
-        self.tools = []
-        self._agent, self._state_class = agent, state_of(agent)
+        self.tools = [
+            *(memory_tools(self._tool_view, recall) if tools else []),
+            *(page_tool(page, self._tool_view) for page in agent.on_demand.values()),
+        ]
+        self._agent = agent
+        self._has_facts = tools or facts is not None
+        self._state_class: Any = create_model(
+            "MemoryAgentState", __base__=(state_of(agent), FactState), staged=(list[JSON], Field(default_factory=list))
+        )
         self._contexts: dict[Any, Context] = {}
         self._agents_model: BaseChatModel | None = None
 
@@ -138,25 +172,31 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             notices += channels.pop("notices", [])
             update |= channels
             now = now.model_copy(update={name: channels[name] for name in CHANNELS if name in channels})
-        if now.remembered_through >= now.turn:
-            update["due"] = []
+        update["due"] = [] if now.remembered_through >= now.turn else with_words(
+            state["messages"], state.get("due", [])
+        )
         if removals := update.pop("messages", []):
             ids = {message.id for message in state["messages"]}
             update["messages"] = [removal for removal in removals if removal.id in ids]
         return update | ({"notices": notices} if notices else {})
 
-    def _upkeep(self) -> list[Callable[[AgentState, Runtime[Context]], Awaitable[JSON]]]:
+    def _upkeep(self) -> list[Step]:
         """Return what is done after a reply, in this order."""
         return [
             remember,
-            *([self._note] if self._agent.kept else []),
+            _write_staged,
+            *([self._noting(learn), self._noting(_reflect)] if self.facts else []),
+            *([self._noting(update_pages)] if self._agent.kept else []),
             *([condense(CONDENSE)] if self._agent.buffer else []),
         ]
 
-    async def _note(self, state: AgentState, runtime: Runtime[Context]) -> JSON:
-        if self.model is None and self._agents_model is None:
-            return {}  # the run was resumed here after its last model call; the next turn notes this one, too
-        return await update_pages(state, runtime)
+    def _noting(self, step: Step) -> Step:
+        """Make a step that asks the model: none is known if the run was resumed here after its last model call."""
+
+        async def note(state: Any, runtime: Runtime[Any]) -> JSON:
+            return await step(state, runtime) if self.model or self._agents_model else {}
+
+        return note
 
     async def _remind(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], Command[Any] | None]:
         """Return the request with what is remembered, and the command that keeps it for the turn's further calls."""
@@ -165,11 +205,12 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if self._is_inside(runtime) or not values.get("turn"):
             return request, None
         run, now = self._run(runtime), self._read(values)
-        recalled, command = now.recalled, None
+        recalled: list[JSON] | None = now.recalled
+        command: Command[Any] | None = None
         if recalled is None:
             options = self.recall or Recall.of(run.context)
             shown = read_turns(request.messages, [])
-            found = await recall_or_notice(now.turn, memories_for(now, run, shown, options, facts=False))
+            found = await recall_or_notice(now.turn, memories_for(now, run, shown, options, facts=self._has_facts))
             recalled = found["recalled"]
             command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
         if self._agent.buffer:
@@ -181,7 +222,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         own = {name: values[name] for name in (*CHANNELS, "recalled") if values.get(name) is not None}
         pages = {channel: page.load(values.get(channel)) for channel, page in self._agent.pages.items()}
         messages = read_turns(values["messages"], values.get("due", []))
-        return self._state_class.model_construct(**own, **pages, messages=messages)
+        state: AgentState = self._state_class.model_construct(**own, **pages, messages=messages)
+        return state
 
     def _run(self, runtime: Runtime[Any]) -> Runtime[Context]:
         """Return the run with its settings: whose memory it is, and the model that takes notes."""
@@ -189,10 +231,32 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         model = self.model or self._agents_model
         key = (user, model if isinstance(model, str) else id(model))
         if key not in self._contexts:
-            self._contexts[key] = context_of(self._agent.name, model).of({"user": user})
+            bases: Any = (context_of(self._agent.name, model), MachineContext)
+            reflection = asdict(self.facts) if self.facts else {"reflection": "off"}
+            self._contexts[key] = create_model("Context", __base__=bases).of({"user": user, **reflection})
         return runtime.override(context=self._contexts[key])
+
+    def _tool_view(self, values: Any, runtime: Runtime[Any]) -> tuple[AgentState, Runtime[Context]]:
+        return self._read(values), self._run(runtime)
 
     def _is_inside(self, runtime: Runtime[Any]) -> bool:
         """Whether the agent runs inside another graph that does not hold its memory: as a subagent, or as a node."""
         info = runtime.execution_info
         return not self.shared and info is not None and "|" in (info.checkpoint_ns or "")
+
+
+async def _write_staged(state: Any, runtime: Runtime[Context]) -> JSON:
+    """Write what tools changed, once the turns have their places; a failure leaves it for the next turn."""
+    if not state.staged or runtime.store is None or state.remembered_through < state.turn:
+        return {}
+    try:
+        await write_staged(state, state.staged, runtime)
+    except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
+        _log.warning("Turn %d: what tools changed in memory was not written: %s", state.turn, error, exc_info=True)
+        text = f"What was to be kept of this turn was not written to memory; the next turn will write it. {error}"
+        return {"notices": [notice(state.turn, "manage_memory", text)]}
+    return {"staged": Overwrite([])}
+
+
+async def _reflect(state: Any, runtime: Runtime[Any]) -> JSON:
+    return await reflect(state, runtime) if reflection_due(state, runtime.context) else {}

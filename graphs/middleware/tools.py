@@ -1,0 +1,137 @@
+"""What the model may call: `search_memory`, `manage_memory`, and a tool for each page that is written on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
+
+from langchain.tools import ToolRuntime
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+
+from questbook.graphs.agent.context import Context
+from questbook.graphs.agent.state import AgentState
+from questbook.graphs.middleware.recollection import memory_line, search
+from questbook.graphs.middleware.staging import Action, read_staged
+from questbook.graphs.turn.exchanges import Recall
+from questbook.graphs.turn.node import run_sync
+from questbook.graphs.turn.reply import Call, edit_page
+from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
+from questbook.memory.facts.fact import MAX_TEXT
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.timeline import is_visible
+from questbook.notebooks import Notebook, render_value
+from questbook.types import JSON
+
+Read = Callable[[Any, Runtime[Any]], tuple[AgentState, Runtime[Context]]]
+"""Reads the agent's state and its run as Questbook's own agents have them."""
+
+_SEARCH = (
+    "Search long-term memory for what was said or noted in earlier conversations, and in this one. Returns one memory "
+    "a line, each with the id that manage_memory takes."
+)
+_MANAGE = (
+    "Change long-term memory. action 'create' keeps `content`, one sentence that can be understood by itself; 'update' "
+    "puts `content` in the place of the memory `id`; 'delete' ends the memory `id`. Ids come from search_memory."
+)
+_NOTHING = "Nothing in memory fits."
+_MOST = 20  # memories that a search returns at most
+
+
+def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
+    """Make `search_memory` and `manage_memory`.
+
+    What `manage_memory` changes is staged in state, where a later search of the turn finds it, and reaches the store
+    with the turn's place on the timeline.
+    """
+
+    async def search_memory(query: str, runtime: ToolRuntime, limit: int = 10) -> str:
+        state, run = read(runtime.state, _run_of(runtime))
+        if run.store is None:
+            return "There is no memory: the agent has no store."
+        now = read_staged([change for change in runtime.state.get("staged", []) if change["turn"] == state.turn])
+        own = [render_value({"id": id_, "text": text}) for id_, text in now.texts.items()]
+        options = recall or Recall.of(run.context)
+        options = Recall(options.tokens or 800, max(1, min(limit, _MOST)), options.max_cosine_distance, options.weights)
+        memories = await search(state, run, query, options, facts=True, before=state.remembered_through + 1)
+        lines = [f"{memory['key']}: {memory_line(memory)}" for memory in memories if memory["key"] not in now.ended]
+        return "\n".join([*lines, *own]) or _NOTHING
+
+    async def manage_memory(
+        runtime: ToolRuntime,
+        action: Action,
+        content: str = "",
+        id: str = "",  # noqa: A002 (the model's word for it)
+    ) -> Any:
+        state, run = read(runtime.state, _run_of(runtime))
+        call = runtime.tool_call_id or ""
+        problem = (
+            PRIVATE_REFUSAL if is_private(state) else await _problem(state, run, runtime.state, action, content, id)
+        )
+        if problem:
+            return ToolMessage(problem, tool_call_id=call, status="error")
+        name = f"note-{call[-8:]}"
+        change = {"turn": state.turn, "id": name, "action": action, "text": content.strip(), "of": id}
+        done = f"Kept as {name}." if action != "delete" else f"{id} holds no more."
+        return Command(update={"staged": [change], "messages": [ToolMessage(done, tool_call_id=call)]})
+
+    return [_tool(search_memory, _SEARCH, "search_memory"), _tool(manage_memory, _MANAGE, "manage_memory")]
+
+
+def page_tool(page: type[Notebook], read: Read) -> BaseTool:
+    """Make the tool by which the model patches a page when it answers; what does not fit comes back with the reason."""
+    described = page.tool()["function"]
+
+    async def write_page(runtime: ToolRuntime, **patch: Any) -> Any:
+        state, _ = read(runtime.state, _run_of(runtime))
+        call = Call(runtime.tool_call_id or "", page.__name__, patch)
+        if is_private(state):
+            return ToolMessage(PRIVATE_REFUSAL, tool_call_id=call.id, status="error")
+        before: Notebook = getattr(state, page.channel())
+        edit = edit_page(before, call)
+        change = edit.page.patch_from(before)
+        return Command(update={"messages": [edit.result], **({page.channel(): change} if change else {})})
+
+    return _tool(write_page, described["description"], page.__name__, described["parameters"])
+
+
+async def _problem(state: AgentState, run: Runtime[Context], values: Any, action: str, content: str, about: str) -> str:
+    """Say why a change cannot be made; "" if it can."""
+    if action != "delete" and not content.strip():
+        return f"{action}: `content` is empty. Send the sentence to keep."
+    if action != "delete" and len(content) > MAX_TEXT:
+        return f"`content` has {len(content):,} characters; at most {MAX_TEXT:,} can be kept. Send it in parts."
+    if action == "create":
+        return f"create takes no `id`, got {about!r}. Use 'update' to change a memory." if about else ""
+    if about in read_staged([change for change in values.get("staged", []) if change["turn"] == state.turn]).texts:
+        return ""
+    facts = campaign_namespace(run.context.user, run.context.campaign, "facts")
+    item = await run.store.aget(facts, about) if run.store is not None and about else None
+    if item is None or not is_visible(state.timeline, item.value, before=state.turn):
+        return f"There is no memory with the id {about!r} that can be changed. Take an id from search_memory."
+    return ""
+
+
+def _run_of(runtime: ToolRuntime) -> Runtime[Any]:
+    return Runtime(
+        context=runtime.context,
+        store=runtime.store,
+        stream_writer=runtime.stream_writer,
+        execution_info=runtime.execution_info,
+        server_info=runtime.server_info,
+    )
+
+
+def _tool(
+    function: Callable[..., Coroutine[Any, Any, Any]], description: str, name: str, schema: JSON | None = None
+) -> BaseTool:
+    """Make a tool for sync and async agents of an async function."""
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return run_sync(function(*args, **kwargs))
+
+    return StructuredTool.from_function(run, coroutine=function, name=name, description=description, args_schema=schema)
