@@ -125,8 +125,8 @@ async def test_random_games_of_turns_retries_forks_and_edits_see_their_own_past_
     pasts = []  # each checkpoint at the end of a turn, and what it has heard
     for move in range(40):
         words = f"Word {move} of the long tale is {dice.getrandbits(64):x}."
-        config, heard = dice.choice(pasts[-1:] or [(THREAD, [])]) if dice.random() < 0.5 else dice.choice(
-            pasts or [(THREAD, [])]
+        config, heard = (
+            dice.choice(pasts[-1:] or [(THREAD, [])]) if dice.random() < 0.5 else dice.choice(pasts or [(THREAD, [])])
         )
         if heard and dice.random() < 0.3:
             config = talk.agent.update_state(config, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]})
@@ -265,6 +265,14 @@ async def test_a_buffer_policy_decides_what_is_in_the_prompt_and_what_leaves_the
     assert len(await talk.sees()) == 4
 
 
+async def test_a_turn_that_is_not_in_the_prompt_is_recalled_though_the_thread_still_has_it():
+    talk = Talk(buffer=LastTurns(0))
+    await talk.say("My lamp is red.")
+    await talk.say("Which colour has my lamp?")
+    assert [message.text for message in talk.model.prompts[-1][1:]] == ["Which colour has my lamp?"]
+    assert "My lamp is red." in talk.model.remembered
+
+
 async def test_without_a_store_the_agent_answers_and_says_that_nothing_is_kept():
     agent = create_agent(
         Answering(), [], middleware=[TimelineMemoryMiddleware(user="ann")], checkpointer=InMemorySaver()
@@ -273,5 +281,3 @@ async def test_without_a_store_the_agent_answers_and_says_that_nothing_is_kept()
     assert isinstance(result["messages"][-1], AIMessage)
     assert "No store" in agent.get_state(THREAD).values["notices"][0]["text"]
     assert set(result) == {"messages"}, "its channels are private"
-
-

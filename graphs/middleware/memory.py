@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Overwrite
 from pydantic import Field, create_model
@@ -35,6 +37,7 @@ from questbook.graphs.turn.exchanges import Recall, recall_or_notice, remember
 from questbook.graphs.turn.facts import FactState, learn
 from questbook.graphs.turn.node import run_sync
 from questbook.graphs.turn.turn import notice, open_turn
+from questbook.graphs.turn.whose import user_of
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook
 from questbook.types import JSON
@@ -73,7 +76,9 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         )
 
     Args:
-        user: Whose memory it is: a name, or a function of the run (`lambda runtime: runtime.context.user_id`).
+        user: Whose memory it is: a name, or a function of the run (`lambda runtime: runtime.context.user_id`); None:
+            whoever logged in to LangGraph Server, or `user` of the context or of `configurable`. A run for which these
+            name nobody, or two that differ, is refused.
         agent_name: Keeps what this agent remembers apart from the user's other agents; no colon.
         recall: How much of what was said comes back into the prompt, and how it is chosen; None: as the settings say.
         notebooks: Typed pages in the agent's state. Each is in the prompt, and is written after replies or by a tool,
@@ -92,7 +97,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def __init__(
         self,
         *,
-        user: User,
+        user: User | None = None,
         agent_name: str = "agent",
         recall: Recall | None = None,
         notebooks: Sequence[type[Notebook]] = (),
@@ -122,7 +127,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._state_class: Any = create_model(
             "MemoryAgentState", __base__=(state_of(agent), FactState), staged=(list[JSON], Field(default_factory=list))
         )
-        self._contexts: dict[Any, Context] = {}
+        self._settings: dict[Any, Context] = {}
         self._agents_model: BaseChatModel | None = None
 
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
@@ -172,8 +177,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             notices += channels.pop("notices", [])
             update |= channels
             now = now.model_copy(update={name: channels[name] for name in CHANNELS if name in channels})
-        update["due"] = [] if now.remembered_through >= now.turn else with_words(
-            state["messages"], state.get("due", [])
+        update["due"] = (
+            [] if now.remembered_through >= now.turn else with_words(state["messages"], state.get("due", []))
         )
         if removals := update.pop("messages", []):
             ids = {message.id for message in state["messages"]}
@@ -205,16 +210,16 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if self._is_inside(runtime) or not values.get("turn"):
             return request, None
         run, now = self._run(runtime), self._read(values)
+        if self._agent.buffer:
+            request = request.override(messages=conversation(now, run.context))
         recalled: list[JSON] | None = now.recalled
         command: Command[Any] | None = None
         if recalled is None:
             options = self.recall or Recall.of(run.context)
-            shown = read_turns(request.messages, [])
+            shown = read_turns(request.messages, [])  # `SummarizationMiddleware` may have shortened it
             found = await recall_or_notice(now.turn, memories_for(now, run, shown, options, facts=self._has_facts))
             recalled = found["recalled"]
             command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
-        if self._agent.buffer:
-            request = request.override(messages=conversation(now, run.context))
         return request.override(system_message=with_memory(request.system_message, now, recalled or [])), command
 
     def _read(self, values: Mapping[str, Any]) -> AgentState:
@@ -225,19 +230,30 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         state: AgentState = self._state_class.model_construct(**own, **pages, messages=messages)
         return state
 
-    def _run(self, runtime: Runtime[Any]) -> Runtime[Context]:
-        """Return the run with its settings: whose memory it is, and the model that takes notes."""
-        user = self.user(runtime) if callable(self.user) else self.user
+    def _run(self, runtime: Runtime[Any], config: RunnableConfig | None = None) -> Runtime[Context]:
+        """Return the run with its settings: whose memory it is, and the model that takes notes.
+
+        Raises:
+            SettingsError: Nobody is named as the user, or two that differ are.
+        """
         model = self.model or self._agents_model
-        key = (user, model if isinstance(model, str) else id(model))
-        if key not in self._contexts:
+        key = model if isinstance(model, str) else id(model)
+        if key not in self._settings:
             bases: Any = (context_of(self._agent.name, model), MachineContext)
             reflection = asdict(self.facts) if self.facts else {"reflection": "off"}
-            self._contexts[key] = create_model("Context", __base__=bases).of({"user": user, **reflection})
-        return runtime.override(context=self._contexts[key])
+            self._settings = {key: create_model("Context", __base__=bases).of(reflection)}
+        settings, context = self._settings[key], runtime.context
+        if self.user is not None:
+            said: Any = self.user(runtime) if callable(self.user) else self.user
+        else:
+            said = context.get("user") if isinstance(context, Mapping) else getattr(context, "user", None)
+        user = user_of((config or get_config()).get("configurable", {}), said, settings.user)
+        return runtime.override(context=settings.model_copy(update={"user": user}))
 
-    def _tool_view(self, values: Any, runtime: Runtime[Any]) -> tuple[AgentState, Runtime[Context]]:
-        return self._read(values), self._run(runtime)
+    def _tool_view(
+        self, values: Any, runtime: Runtime[Any], config: RunnableConfig
+    ) -> tuple[AgentState, Runtime[Context]]:
+        return self._read(values), self._run(runtime, config)
 
     def _is_inside(self, runtime: Runtime[Any]) -> bool:
         """Whether the agent runs inside another graph that does not hold its memory: as a subagent, or as a node."""

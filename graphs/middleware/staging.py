@@ -12,11 +12,12 @@ from typing import Literal, NamedTuple
 
 from langgraph.runtime import Runtime
 
-from questbook.graphs.turn.exchanges import SettingsT, origin_of
+from questbook.graphs.agent.context import Context
+from questbook.graphs.middleware.recollection import facts_namespace
+from questbook.graphs.turn.exchanges import origin_of
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.facts.marks import turn_position, write_judgements
 from questbook.memory.facts.writing import note_facts
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import branch_of, record_key
 from questbook.types import JSON
@@ -53,7 +54,7 @@ def read_staged(changes: Sequence[Mapping[str, str]]) -> Staged:
     return Staged(texts, ended)
 
 
-async def write_staged(state: TurnState, staged: Sequence[JSON], runtime: Runtime[SettingsT]) -> None:
+async def write_staged(state: TurnState, staged: Sequence[JSON], runtime: Runtime[Context]) -> None:
     """Write what the tools changed in turns that have their place now; writing twice is writing once.
 
     Args:
@@ -62,7 +63,7 @@ async def write_staged(state: TurnState, staged: Sequence[JSON], runtime: Runtim
         runtime: The run's, with a store.
     """
     assert runtime.store is not None  # noqa: S101 (the turn has been remembered)
-    facts = campaign_namespace(runtime.context.user, runtime.context.campaign, "facts")
+    facts = facts_namespace(runtime.context)
     for turn in sorted({change["turn"] for change in staged}):
         changes = read_staged([change for change in staged if change["turn"] == turn])
         branch, origin = branch_of(state.timeline, turn), origin_of(runtime)

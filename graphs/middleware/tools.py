@@ -8,25 +8,25 @@ from typing import Any
 
 from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.state import AgentState
-from questbook.graphs.middleware.recollection import memory_line, search
+from questbook.graphs.middleware.recollection import facts_namespace, search
 from questbook.graphs.middleware.staging import Action, read_staged
-from questbook.graphs.turn.exchanges import Recall
+from questbook.graphs.turn.exchanges import Recall, memory_line
 from questbook.graphs.turn.node import run_sync
 from questbook.graphs.turn.reply import Call, edit_page
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.memory.facts.fact import MAX_TEXT
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import is_visible
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
-Read = Callable[[Any, Runtime[Any]], tuple[AgentState, Runtime[Context]]]
+Read = Callable[[Any, Runtime[Any], RunnableConfig], tuple[AgentState, Runtime[Context]]]
 """Reads the agent's state and its run as Questbook's own agents have them."""
 
 _SEARCH = (
@@ -49,14 +49,14 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
     """
 
     async def search_memory(query: str, runtime: ToolRuntime, limit: int = 10) -> str:
-        state, run = read(runtime.state, _run_of(runtime))
+        state, run = read(runtime.state, _run_of(runtime), runtime.config)
         if run.store is None:
             return "There is no memory: the agent has no store."
         now = read_staged([change for change in runtime.state.get("staged", []) if change["turn"] == state.turn])
         own = [render_value({"id": id_, "text": text}) for id_, text in now.texts.items()]
         options = recall or Recall.of(run.context)
         options = Recall(options.tokens or 800, max(1, min(limit, _MOST)), options.max_cosine_distance, options.weights)
-        memories = await search(state, run, query, options, facts=True, before=state.remembered_through + 1)
+        memories = await search(state, run, query, options)
         lines = [f"{memory['key']}: {memory_line(memory)}" for memory in memories if memory["key"] not in now.ended]
         return "\n".join([*lines, *own]) or _NOTHING
 
@@ -66,7 +66,7 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
         content: str = "",
         id: str = "",  # noqa: A002 (the model's word for it)
     ) -> Any:
-        state, run = read(runtime.state, _run_of(runtime))
+        state, run = read(runtime.state, _run_of(runtime), runtime.config)
         call = runtime.tool_call_id or ""
         problem = (
             PRIVATE_REFUSAL if is_private(state) else await _problem(state, run, runtime.state, action, content, id)
@@ -86,7 +86,7 @@ def page_tool(page: type[Notebook], read: Read) -> BaseTool:
     described = page.tool()["function"]
 
     async def write_page(runtime: ToolRuntime, **patch: Any) -> Any:
-        state, _ = read(runtime.state, _run_of(runtime))
+        state, _ = read(runtime.state, _run_of(runtime), runtime.config)
         call = Call(runtime.tool_call_id or "", page.__name__, patch)
         if is_private(state):
             return ToolMessage(PRIVATE_REFUSAL, tool_call_id=call.id, status="error")
@@ -108,8 +108,7 @@ async def _problem(state: AgentState, run: Runtime[Context], values: Any, action
         return f"create takes no `id`, got {about!r}. Use 'update' to change a memory." if about else ""
     if about in read_staged([change for change in values.get("staged", []) if change["turn"] == state.turn]).texts:
         return ""
-    facts = campaign_namespace(run.context.user, run.context.campaign, "facts")
-    item = await run.store.aget(facts, about) if run.store is not None and about else None
+    item = await run.store.aget(facts_namespace(run.context), about) if run.store is not None and about else None
     if item is None or not is_visible(state.timeline, item.value, before=state.turn):
         return f"There is no memory with the id {about!r} that can be changed. Take an id from search_memory."
     return ""
