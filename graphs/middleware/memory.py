@@ -140,7 +140,10 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if not opened.turn or not now.messages:
             return None
         update = open_turn(now, run)
-        return opened._asdict() | {name: update[name] for name in ("timeline", "notices") if update[name]}
+        pages = (
+            {} if state.get("turn") else {channel: dict[str, Any]() for channel in self._agent.pages}
+        )  # JSON from now on
+        return pages | opened._asdict() | {name: update[name] for name in ("timeline", "notices") if update[name]}
 
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """As `before_agent`."""
