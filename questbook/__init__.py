@@ -11,8 +11,8 @@ costs nothing. The names in groups:
 * writing memories: `remember`, `off_record`, `Record`, `Exchange`, `Stamp`
 * finding memories: `recall`, `Query`, `WeightedText`, `Present`, `Weights`, `Recalled`, `Reason`
 * facts, and which of them hold: `Fact`, `note_facts`, `FactChanges`, `keep_valid`, `slot_history`, `FactPeriod`
-* the timeline of a checkpoint: `Segment`, `claim`, `branch_of`, `record_key`, `extend`, `sees`, `visible_filters`,
-  `as_of`, `fork`
+* the timeline of a checkpoint: `Segment`, `UserTimeline`, `claim`, `branch_of`, `record_key`, `extend`, `sees`,
+  `visible_filters`, `as_of`, `fork`
 * documents: `add_lore`, `list_lore`, `remove_lore`, `import_langchain_faiss`, `read_langchain_vectors`
 * the message buffer: `BufferPolicy`, `TokenBudget`, `LastTurns`, `RunningSummary`, `Unbounded`, `Summarizer`,
   `ExtractiveSummarizer`
@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     from questbook.memory.timeline.remember import remember
     from questbook.memory.timeline.timeline import (
         Segment,
+        UserTimeline,
         as_of,
         branch_of,
         claim,
@@ -213,6 +214,7 @@ _HOMES = {
     "questbook.memory.timeline.remember": ("remember",),
     "questbook.memory.timeline.timeline": (
         "Segment",
+        "UserTimeline",
         "as_of",
         "branch_of",
         "claim",
@@ -316,6 +318,7 @@ __all__ = [
     "UnreadableError",
     "UnstorableValueError",
     "Update",
+    "UserTimeline",
     "VersionError",
     "WeightedText",
     "Weights",

@@ -21,7 +21,7 @@ from questbook.graphs.terminal.screen import one_line
 from questbook.memory.archive.archival_memory import add_entry
 from questbook.memory.facts.by_hand import add_fact
 from questbook.memory.facts.fact import Fact, is_secret_record
-from questbook.memory.facts.validity import FactGroups, group_facts
+from questbook.memory.facts.groups import FactGroups, group_facts
 from questbook.memory.ltm import curation
 from questbook.memory.ltm.extension_files import write_csv
 from questbook.memory.ltm.memories import EVERYONE, MEMORIES

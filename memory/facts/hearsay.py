@@ -14,10 +14,10 @@ from langgraph.store.base import BaseStore, PutOp, SearchOp
 
 from questbook.memory.facts.fact import slot_of
 from questbook.memory.facts.likeness import is_same_fact
-from questbook.memory.facts.marks import Namespace, StoredFact, position_of, settling_mark_op, write_judgements
+from questbook.memory.facts.marks import OF_USER, Namespace, StoredFact, position_of, settling_mark_op, write_judgements
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import AnyItem, search_all
-from questbook.memory.timeline.timeline import Segment, is_visible
+from questbook.memory.timeline.timeline import Segment, is_visible, read_heads
 from questbook.types import JSON
 
 _SHOWN = frozenset({"event", "trait", "promise"})
@@ -58,7 +58,9 @@ async def find_settled(
         for subject in subjects
         for kind in ("rumour", "secret")
     ]
-    about = [item for items in await search_all(store, searches) for item in items if is_visible(timeline, item.value)]
+    about = [item for items in await search_all(store, searches) for item in items]
+    await read_heads(store, timeline, (item.value for item in about))
+    about = [item for item in about if is_visible(timeline, item.value)]
     near = [item for fact, items in zip(facts, similar, strict=True) if _is_shown(fact) for item in items]
     # Of one slot only the latest can hold, so the others need not be looked at.
     latest: dict[str, AnyItem] = {}
@@ -96,7 +98,15 @@ async def settle(
         if slot := str(earlier.value.get("slot") or ""):
             marks.append(settling_mark_op(namespace, slot, key, record))
         elif "branch" in record:
-            stamp: JSON = {name: record[name] for name in ("branch", "turn", "order", "at", "turns") if name in record}
+            fields = (
+                "branch",
+                "turn",
+                "order",
+                "at",
+                "turns",
+                *(("thread",) if record.get("scope") == OF_USER else ()),
+            )
+            stamp: JSON = {name: record[name] for name in fields if name in record}
             await write_judgements(store, namespace, [(earlier.key, key)], stamp)
     return marks
 

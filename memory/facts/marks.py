@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 
 from questbook.memory.store.any_store import AnyItem, get_all, put_all, search_all
-from questbook.memory.timeline.timeline import Segment, is_visible
+from questbook.memory.timeline.timeline import Segment, UserTimeline, is_visible, read_heads
 from questbook.types import JSON
 
 Namespace = tuple[str, ...]
@@ -33,6 +33,8 @@ MARKS = "marks"
 """Last but one label of the namespaces, beside those of facts, that hold marks."""
 JUDGEMENTS = "settled"
 """Last label of the namespaces, beside those of facts, that hold judgements. The word is that of the first stores."""
+OF_USER = "user"
+"""The `scope` of facts that all threads of a user share (`UserTimeline`); they are ordered by time, not by turn."""
 HOLDS, AGAIN = "holds", "again"
 FIRST_MARKS = 64
 """Marks of one slot that are read at first, before each branch is asked for its own."""
@@ -70,6 +72,11 @@ def turn_position(turn: int, ordinal: int) -> str:
 def time_position(moment: datetime, turn: int, ordinal: int) -> str:
     """Return the field `at` of a fact that does not rewind, of which turns say nothing: the second, then the turn."""
     return f"{max(0, int(moment.timestamp())):011}.{turn % 100:02}{min(ordinal, 999):03}"
+
+
+def lasting_position(seconds: float) -> str:
+    """Return the field `at` of a fact that is ordered by time alone, to the microsecond; `seconds` since 1970."""
+    return f"{max(0.0, seconds):018.6f}"
 
 
 def position_of(record: Mapping[str, Any]) -> str:
@@ -189,6 +196,7 @@ async def find_judgements(
         _all_judgements(store, turns) if timeline is None else _timeline_judgements(store, turns, timeline)
     )
     judged: dict[RecordId, int] = {}
+    await read_heads(store, timeline, (judgement for _, judgement in judgements))
     for place, judgement in judgements:
         if place in turns and is_visible(timeline, judgement, before):
             turn = int(judgement["turn"])
@@ -202,6 +210,13 @@ async def _timeline_judgements(
     flags = await get_all(
         store, [GetOp(_flag_namespace(facts), text_digest(key), refresh_ttl=False) for facts, key in turns]
     )
+    if isinstance(timeline, UserTimeline):  # another thread's judgement has a branch that this one does not know
+        flagged = [place for place, flag in zip(turns, flags, strict=True) if flag is not None]
+        results = await search_all(
+            store,
+            [SearchOp(_judgement_namespace(facts), filter={"ended": key}, limit=ALL_MARKS) for facts, key in flagged],
+        )
+        return [(place, item.value) for place, items in zip(flagged, results, strict=True) for item in items]
     gets = [
         (place, GetOp(_judgement_namespace(place[0]), _judgement_key(place[1], branch), refresh_ttl=False))
         for (place, turn), flag in zip(turns.items(), flags, strict=True)
@@ -226,7 +241,8 @@ async def _all_judgements(store: BaseStore, turns: Mapping[RecordId, int]) -> li
 
 def _mark_op(facts: Namespace, what: str, about: str, key: str, record: Mapping[str, Any], name: str = "") -> PutOp:
     # What does not rewind has no branch; there, the messages say where the mark comes from.
-    fields = ("branch", "turn", "order", "at", "turns") if "branch" in record else ("turn", "at", "messages")
+    fields = ["branch", "turn", "order", "at", "turns"] if "branch" in record else ["turn", "at", "messages"]
+    fields += ["thread"] if record.get("scope") == OF_USER else []
     digest = text_digest(about)
     value = {"what": what, "about": digest, "fact": key} | {name: record[name] for name in fields if name in record}
     return PutOp(_mark_namespace(facts, digest), f"{name or key}-{what}", value, index=False)

@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore, Item, PutOp, SearchOp
 
 from questbook.memory.facts.marks import ALL_MARKS, Namespace
 from questbook.memory.store.any_store import AnyItem, search_all
-from questbook.memory.timeline.timeline import Segment, is_visible
+from questbook.memory.timeline.timeline import Segment, is_visible, read_heads
 from questbook.types import JSON
 
 SOURCES = "sources"
@@ -67,6 +67,7 @@ async def find_sources(
     namespace = (*facts[:-1], SOURCES)
     searches = [SearchOp(namespace, filter={_SAME_AS: insight.key}, limit=ALL_MARKS) for insight in asked]
     results = await search_all(store, searches)
+    await read_heads(store, timeline, (item.value for items in results for item in items))
     sources: dict[str, list[str]] = {}
     for insight, items in zip(asked, results, strict=True):
         drawings = [item.value for item in items if is_visible(timeline, item.value, before)]

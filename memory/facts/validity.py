@@ -9,13 +9,13 @@ question with an earlier `before`. What holds is read from the marks and judgeme
 * `replace_superseded` puts what holds now in their place.
 * `find_holders` says which fact holds a slot, `slot_history` which facts held it and when.
 * `count_repetitions` says how often a fact was said again.
-* `group_facts` lists all facts for a person who looks through them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from langgraph.store.base import BaseStore, GetOp, SearchItem, SearchOp
@@ -30,16 +30,25 @@ from questbook.memory.facts.marks import (
     RecordId,
     StoredFact,
     find_judgements,
+    lasting_position,
     mark_search,
     position_of,
     turn_position,
 )
 from questbook.memory.recall.query import Recalled
-from questbook.memory.store.any_store import AnyItem, AnyItemT, get_all, items_under, search_all
-from questbook.memory.timeline.timeline import Segment, is_visible, record_key, visible_filters
+from questbook.memory.store.any_store import AnyItem, AnyItemT, get_all, search_all
+from questbook.memory.timeline.timeline import (
+    Segment,
+    UserTimeline,
+    is_visible,
+    read_heads,
+    record_key,
+    visible_filters,
+)
 from questbook.types import JSON
 
 _FIRST_SPAN = 64  # turns back in which the holder of a slot that changes often is looked for first
+_FIRST_SECONDS = 7 * 86_400  # the same for facts that threads share, which are ordered by time
 _SPAN_GROWTH = 8
 _RECORDS = 24  # recalled records, best first, whose successors are looked for; more are seldom shown
 _EXCHANGES = 8  # exchanges among them whose facts are looked up
@@ -79,22 +88,6 @@ class FactPeriod(NamedTuple):
     def record(self) -> FactRecord:
         """The record as a type."""
         return FactRecord.from_json(self.value)
-
-
-class FactGroups(NamedTuple):
-    """The facts of a campaign or player, each group the latest first.
-
-    Attributes:
-        facts: Facts that hold.
-        insights: Insights that hold.
-        ended: Facts and insights that hold no more: superseded, or judged to be contradicted.
-        elsewhere: What only other branches know.
-    """
-
-    facts: list[SearchItem]
-    insights: list[SearchItem]
-    ended: list[SearchItem]
-    elsewhere: list[SearchItem]
 
 
 class _SlotId(NamedTuple):
@@ -194,6 +187,7 @@ async def slot_history(
         before: Only facts from before this turn.
     """
     [items] = await search_all(store, [mark_search(namespace, slot_of(subject, attribute), limit=ALL_MARKS)])
+    await read_heads(store, timeline, (item.value for item in items))
     marks = [item.value for item in items if item.value["what"] == HOLDS and is_visible(timeline, item.value, before)]
     holders = [_holder(mark) for mark in sorted(marks, key=position_of)]
     records = await read_records(store, namespace, [holder.key for holder in holders])
@@ -230,6 +224,7 @@ async def count_repetitions(
     """
     unique = list(dict.fromkeys(keys))
     results = await search_all(store, [mark_search(namespace, key, limit=ALL_MARKS) for key in unique])
+    await read_heads(store, timeline, (item.value for items in results for item in items))
     return {
         key: sum(item.value["what"] == AGAIN and is_visible(timeline, item.value, before) for item in items)
         for key, items in zip(unique, results, strict=True)
@@ -269,43 +264,26 @@ async def find_holders(
 
     open_slots = list(slots)
     results = await search_all(store, [mark_search(namespace, slot) for slot in open_slots])
+    await read_heads(store, timeline, (item.value for items in results for item in items))
     holders = {
         slot: newest_holder(items) for slot, items in zip(open_slots, results, strict=True) if len(items) < FIRST_MARKS
     }
-    last = int(position.partition(".")[0]) if position else timeline[-1][1] if timeline else 0
-    span = _FIRST_SPAN if timeline is not None else last
+    of_user = isinstance(timeline, UserTimeline)
+    now = int(datetime.now(UTC).timestamp()) if of_user else timeline[-1][1] if timeline else 0
+    last = int(position.partition(".")[0]) if position else now
+    span = _FIRST_SECONDS if of_user else _FIRST_SPAN if timeline is not None else last
     while open_slots := [slot for slot in open_slots if slot not in holders]:
         complete = span >= last
-        since = {} if complete else {"at": {"$gt": turn_position(last - span, 0)}}
+        earliest = lasting_position(last - span) if of_user else turn_position(last - span, 0)
+        since = {} if complete else {"at": {"$gt": earliest}}
         results = await search_all(store, [mark_search(namespace, slot, since, ALL_MARKS) for slot in open_slots])
+        await read_heads(store, timeline, (item.value for items in results for item in items))
         for slot, items in zip(open_slots, results, strict=True):
             holder = newest_holder(items)
             if holder or complete:
                 holders[slot] = holder
         span *= _SPAN_GROWTH
     return {slot: holder for slot, holder in holders.items() if holder}
-
-
-async def group_facts(store: BaseStore, namespace: Namespace, timeline: Sequence[Segment] | None = None) -> FactGroups:
-    """Return all facts of a namespace, grouped by what they are and whether they hold.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the facts.
-        timeline: The timeline on which they hold or not; None: all branches together.
-    """
-    items = [item async for item in items_under(store, namespace) if item.namespace == namespace]
-    items.sort(key=lambda item: (str(item.value.get("said_at", "")), item.key), reverse=True)
-    here = [item for item in items if is_visible(timeline, item.value)]
-    here_keys = {item.key for item in here}
-    valid_keys = {item.key for item in await keep_valid(store, here, timeline=timeline)}
-    insight_keys = {item.key for item in here if item.value.get("cites")}
-    return FactGroups(
-        [item for item in here if item.key in valid_keys - insight_keys],
-        [item for item in here if item.key in valid_keys & insight_keys],
-        [item for item in here if item.key not in valid_keys],
-        [item for item in items if item.key not in here_keys],
-    )
 
 
 async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -> dict[str, JSON]:
@@ -325,16 +303,23 @@ async def _superseded_slots(
 
     superseded, crowded = set[_SlotId](), list[_SlotId]()
     results = await search_all(store, [search_newer(slot, {}, FIRST_MARKS) for slot in newest])
+    await read_heads(store, timeline, (item.value for items in results for item in items))
     for slot, items in zip(newest, results, strict=True):
         line, turn = (timeline, before) if slot.rewinds else (None, None)
         if any(is_visible(line, item.value, turn) for item in items):
             superseded.add(slot)
         elif line is not None and len(items) >= FIRST_MARKS:
             crowded.append(slot)
-    filters = visible_filters(timeline, before) if timeline is not None else []
-    searches = [(slot, search_newer(slot, only, 1)) for slot in crowded for only in filters]
+    of_user = isinstance(timeline, UserTimeline)
+    filters = [{}] if of_user else visible_filters(timeline, before) if timeline is not None else []
+    searches = [(slot, search_newer(slot, only, ALL_MARKS if of_user else 1)) for slot in crowded for only in filters]
     results = await search_all(store, [search for _, search in searches])
-    return superseded | {slot for (slot, _), items in zip(searches, results, strict=True) if items}
+    await read_heads(store, timeline, (item.value for items in results for item in items))
+    return superseded | {
+        slot
+        for (slot, _), items in zip(searches, results, strict=True)
+        if any(is_visible(timeline, item.value, before) for item in items)
+    }
 
 
 async def _facts_of_exchanges(

@@ -24,9 +24,11 @@ from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.hearsay import find_settled, settle, settles
 from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.marks import (
+    OF_USER,
     Namespace,
     StoredFact,
     find_judgements,
+    lasting_position,
     position_of,
     repetition_mark_op,
     slot_mark_op,
@@ -38,7 +40,7 @@ from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.text.wording import content_stems, is_negated, names_in, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp
-from questbook.memory.timeline.timeline import Segment, branch_of, record_key
+from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 from questbook.types import JSON
 
 _COMPARED = 32  # records that sound most like a fact, which it is compared with
@@ -124,11 +126,13 @@ async def note_facts(
         store: Any store that indexes the field `text`, or makes no vectors.
         namespace: Where the facts go: `(…, "facts")`. Marks go beside it, under `(…, "marks")`.
         facts: Facts in the order in which they were said: `Fact`, its fields as a JSON object, or a sentence.
-        timeline: The checkpoint's timeline: another fork does not see the facts. None: the facts do not rewind; that
-            suits what is known of a person.
+        timeline: The checkpoint's timeline: another fork does not see the facts. With a `UserTimeline` the user's other
+            threads see them, until the thread that noted them goes back. None: the facts do not rewind; that suits what
+            is known of a person whatever is taken back.
         turn: The turn that taught them; None: the last one of the timeline. Calling again with the same facts of a turn
             writes nothing.
-        noted_at: Without a timeline, when they were said, with an offset; None: now. The later fact of a slot holds.
+        noted_at: Without a timeline, or with a `UserTimeline`, when they were said, with an offset; None: now. The
+            later fact of a slot holds.
         provenance: Further fields of every record, such as `said_at` (ISO 8601), `thread` or `messages`.
 
     Returns:
@@ -139,14 +143,17 @@ async def note_facts(
     """
     checked = [_checked(fact) for fact in facts]
     common: JSON = {"cites": []} | dict(provenance or {})
+    now = noted_at or datetime.now(UTC)
     if timeline is None:
-        now = noted_at or datetime.now(UTC)
         drafts = [
             _lasting_draft(fact, common | {"turn": turn or 0}, now + timedelta(microseconds=ordinal))
             for ordinal, fact in enumerate(checked)
         ]
     else:
         drafts = await _turn_drafts(store, namespace, checked, common, timeline, turn)
+    if isinstance(timeline, UserTimeline):
+        drafts = [_of_user(draft, timeline, now) for draft in drafts]
+        await put_all(store, [timeline.head_op()])
     return await write_facts(store, namespace, drafts, timeline=timeline)
 
 
@@ -231,8 +238,15 @@ def _checked(fact: Fact | Mapping[str, Any] | str) -> Fact:
 
 def _lasting_draft(fact: Fact, fields: JSON, moment: datetime) -> FactDraft:
     """Make the draft of a fact that does not rewind; its key has the time, so that a repetition has another key."""
-    at = f"{max(0.0, moment.timestamp()):018.6f}"
+    at = lasting_position(moment.timestamp())
     return FactDraft(f"{at}-{text_digest(normalize(fact.text))}", fact.record() | fields | {"at": at})
+
+
+def _of_user(draft: FactDraft, timeline: UserTimeline, now: datetime) -> FactDraft:
+    """Return the draft of a fact that threads share: their turns have no common order, but time has."""
+    ordinal = int(draft.key.rpartition("-")[2])
+    at = lasting_position(now.timestamp() + ordinal / 1_000_000)
+    return draft._replace(value=draft.value | {"scope": OF_USER, "thread": timeline.thread, "at": at})
 
 
 async def _turn_drafts(

@@ -15,9 +15,18 @@ from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
 from questbook.memory.recall.names import has_name
 from questbook.memory.recall.query import Namespace, WeightedText
-from questbook.memory.store.any_store import get_values, newest_items, search_all
+from questbook.memory.store.any_store import NEWEST_LIMIT, get_values, items_under, newest_items, search_all
 from questbook.memory.timeline.records import Record, Stamp
-from questbook.memory.timeline.timeline import Segment, branch_of, filter_through, record_key, sees, visible_filters
+from questbook.memory.timeline.timeline import (
+    Segment,
+    UserTimeline,
+    branch_of,
+    filter_through,
+    may_see,
+    read_heads,
+    record_key,
+    visible_filters,
+)
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -36,6 +45,7 @@ _WIDTH = 64  # candidates of a text: several times what is shown, so that the or
 _NARROW_WIDTH = 32  # further candidates of the time that the question names
 _EXPANDED = 16  # candidates of a text whose neighbours become candidates too
 _LEAST_SHARE = 0.25  # of both numbers, for a text that weighs little
+_WIDER, _WIDEST = 4, 4096  # where what forks took back crowds the rest out: so many times as many items, at the most
 
 
 class Scope(NamedTuple):
@@ -44,7 +54,7 @@ class Scope(NamedTuple):
     Attributes:
         namespace: Where the records are.
         timeline: Only what it sees; None: everything.
-        before: Only what was written before this turn.
+        before: Only what was written before this turn; by the timeline's own thread, of a `UserTimeline`.
         narrow: Further store filters; what meets one is proposed as well, so that it is not crowded out.
     """
 
@@ -54,17 +64,20 @@ class Scope(NamedTuple):
     narrow: Sequence[JSON] = ()
 
     @property
+    def of_user(self) -> bool:
+        """Whether heads of other threads decide, too, which no store filter says."""
+        return isinstance(self.timeline, UserTimeline)
+
+    @property
     def filters(self) -> list[JSON]:
-        """The store filters that together match what may be seen; none if nothing may be."""
+        """The store filters that together match what may be seen, of a user's thread its own; none if nothing may."""
         if self.timeline is None:
             return [{} if self.before is None else filter_through(self.before - 1)]
         return visible_filters(self.timeline, self.before)
 
     def sees(self, stamp: Stamp) -> bool:
-        """Return whether a record with this stamp may be seen."""
-        if self.timeline is not None and not sees(self.timeline, stamp.branch, stamp.turn):
-            return False
-        return self.before is None or stamp.turn < self.before
+        """Return whether a record with this stamp may be seen; the heads of its threads have been read."""
+        return may_see(self.timeline, stamp.branch, stamp.turn, stamp.thread, self.before)
 
     def latest(self, count: int) -> set[RecordId]:
         """Return the ids of the latest exchanges that may be seen; none without a timeline."""
@@ -79,7 +92,7 @@ class Candidates:
     """Records that may be seen, each once, numbered in the order in which they were added.
 
     Args:
-        timeline: The timeline of the recall. With one, the turn is enough to find the exchange of a turn.
+        timeline: The timeline of the recall. With one, thread and turn are enough to find the exchange of a turn.
         texts: How many texts are searched for.
     """
 
@@ -105,9 +118,16 @@ class Candidates:
             self.ids.append(record_id)
             self.records.append(record)
             if is_exchange(record_id, record):
-                branch = record.stamp.branch if self._timeline is None else ""
-                self._exchanges[record_id[0], branch, record.stamp.turn] = number
+                line = record.stamp.branch if self._timeline is None else self.thread(number)
+                self._exchanges[record_id[0], line, record.stamp.turn] = number
         return number
+
+    def thread(self, number: int) -> str:
+        """Return the other thread whose turns a candidate's turn is counted with; "" for those of the timeline."""
+        stamp = self.records[number].stamp
+        if not isinstance(self._timeline, UserTimeline):
+            return ""
+        return self._timeline.other_thread(stamp.thread, stamp.branch, stamp.turn)
 
     def number(self, record_id: RecordId) -> int | None:
         """Return the number of a record; None if it is no candidate."""
@@ -118,8 +138,8 @@ class Candidates:
         import numpy as np
 
         near = np.full((len(self.ids), len(OFFSETS)), NO_NEIGHBOUR, np.intp)
-        for (namespace, branch, turn), number in self._exchanges.items():
-            near[number] = [self._exchanges.get((namespace, branch, turn + offset), NO_NEIGHBOUR) for offset in OFFSETS]
+        for (namespace, line, turn), number in self._exchanges.items():
+            near[number] = [self._exchanges.get((namespace, line, turn + offset), NO_NEIGHBOUR) for offset in OFFSETS]
         return near
 
     def cosine_matrix(self) -> NDArray[np.float64]:
@@ -183,11 +203,14 @@ async def gather_candidates(
                 if rank < _EXPANDED * share:
                     wanted.update(_neighbours(record_id, record, timeline))
     missing = sorted(record_id for record_id in wanted if record_id not in candidates)
-    for record_id, value in (await get_values(store, missing)).items():
+    values = await get_values(store, missing)
+    await read_heads(store, timeline, values.values())
+    for record_id, value in values.items():
         record = Record.from_json(value)
-        # Neighbours and keys of accesses may be those of later turns.
-        written = record.stamp.turn > 0 and (before is None or record.stamp.turn < before)
-        if written and may_show(value):
+        stamp = record.stamp
+        # Neighbours and keys of accesses may be those of later turns; those of other threads, of their forks.
+        line = timeline if isinstance(timeline, UserTimeline) else None
+        if stamp.turn > 0 and may_see(line, stamp.branch, stamp.turn, stamp.thread, before) and may_show(value):
             candidates.add(record_id, record)
     return candidates
 
@@ -215,19 +238,22 @@ async def propose_candidates(
     searches = [_searches(scope, texts, widths, takes_or=takes_or) for scope in scopes]
     results = iter(await search_all(store, [op for ops in searches for op in ops]))
     proposed: list[list[list[SearchItem]]] = []
+    narrow: list[list[SearchItem]] = []
     short: list[tuple[int, int]] = []  # scopes and texts for which too few items may be seen
     for number, (scope, ops) in enumerate(zip(scopes, searches, strict=True)):
         read = [next(results) for _ in ops]
-        kept = read if takes_or or scope.timeline is None else [_visible(scope, items) for items in read]
+        kept = read if _is_exact(scope, takes_or=takes_or) else [await _visible(store, scope, items) for items in read]
         for text, width in enumerate(widths if ops else ()):
             if len(kept[text]) < width and len(read[text]) >= ops[text].limit:
                 short.append((number, text))
         best = [items[:width] for items, width in zip(kept, widths, strict=False)] or [[] for _ in texts]
-        for items in kept[len(texts) :]:
-            keys = {item.key for item in best[0]}
-            best[0] += [item for item in items if item.key not in keys]
         proposed.append(best)
+        narrow.append([item for items in kept[len(texts) :] for item in items])
+    short = await _search_wider(store, scopes, texts, widths, short, proposed)
     await _search_segments(store, scopes, texts, widths, short, proposed)
+    for best, items in zip(proposed, narrow, strict=True):
+        keys = {item.key for item in best[0]}
+        best[0] += list({item.key: item for item in items if item.key not in keys}.values())
     return [await _rankable(store, scope, best) for scope, best in zip(scopes, proposed, strict=True)]
 
 
@@ -241,6 +267,9 @@ def _neighbours(record_id: RecordId, record: Record, timeline: Sequence[Segment]
     """Return the ids of a record's neighbours on the timeline; without one, those on its own branch."""
     if not is_exchange(record_id, record):
         return []
+    stamp = record.stamp
+    if isinstance(timeline, UserTimeline) and (other := timeline.other_thread(stamp.thread, stamp.branch, stamp.turn)):
+        timeline = timeline.head_of(other)
     last = timeline[-1][1] if timeline else math.inf
     turns = [turn for offset in OFFSETS if 1 <= (turn := record.stamp.turn + offset) <= last]
     branches = [branch_of(timeline, turn) if timeline else record.stamp.branch for turn in turns]
@@ -249,11 +278,13 @@ def _neighbours(record_id: RecordId, record: Record, timeline: Sequence[Segment]
 
 def _searches(scope: Scope, texts: Sequence[str], widths: Sequence[int], *, takes_or: bool) -> list[SearchOp]:
     """Make a scope's searches: one for each text, then those that its further filters add to the first text."""
-    filters, namespace = scope.filters, scope.namespace
+    filters, namespace = [{}] if scope.of_user else scope.filters, scope.namespace
     if not filters:
         return []
-    exact = takes_or or scope.timeline is None  # whether the filter leaves out all that may not be seen
-    if exact:
+    exact = _is_exact(scope, takes_or=takes_or)
+    if scope.of_user:
+        whole: JSON = {}
+    elif exact:
         whole = filters[0] if len(filters) == 1 else {"$or": filters}
     else:
         whole = {"branch": filters[0]["branch"]} if len(filters) == 1 else {}
@@ -270,6 +301,35 @@ def _searches(scope: Scope, texts: Sequence[str], widths: Sequence[int], *, take
     return searches
 
 
+def _is_exact(scope: Scope, *, takes_or: bool) -> bool:
+    """Return whether the filter of a search leaves out all that may not be seen."""
+    return scope.timeline is None or (takes_or and not scope.of_user)
+
+
+async def _search_wider(
+    store: BaseStore,
+    scopes: Sequence[Scope],
+    texts: Sequence[str],
+    widths: Sequence[int],
+    short: list[tuple[int, int]],
+    proposed: list[list[list[SearchItem]]],
+) -> list[tuple[int, int]]:
+    """Ask for more where what forks of a user's threads took back has crowded the rest out; return what stays short."""
+    limits = {place: 2 * widths[place[1]] for place in short if scopes[place[0]].of_user}
+    others = [place for place in short if place not in limits]
+    while wider := [place for place, limit in limits.items() if limit < _WIDEST]:
+        limits |= {place: min(_WIDER * limits[place], _WIDEST) for place in wider}
+        searches = [
+            SearchOp(scopes[scope].namespace, limit=limits[scope, text], query=texts[text]) for scope, text in wider
+        ]
+        for (scope, text), items in zip(wider, await search_all(store, searches), strict=True):
+            kept = await _visible(store, scopes[scope], items)
+            proposed[scope][text] = kept[: widths[text]]
+            if len(kept) >= widths[text] or len(items) < limits[scope, text]:
+                del limits[scope, text]
+    return [*others, *limits]
+
+
 async def _search_segments(
     store: BaseStore,
     scopes: Sequence[Scope],
@@ -278,7 +338,10 @@ async def _search_segments(
     short: Sequence[tuple[int, int]],
     proposed: list[list[list[SearchItem]]],
 ) -> None:
-    """Search each segment by itself where abandoned futures have crowded the visible one out."""
+    """Search each segment by itself where abandoned futures have crowded the visible one out.
+
+    What other threads of the user know, and a wider search has found, stays.
+    """
     searches = [
         SearchOp(scopes[scope].namespace, filter=segment, limit=widths[text], query=texts[text])
         for scope, text in short
@@ -287,12 +350,15 @@ async def _search_segments(
     results = iter(await search_all(store, searches))
     for scope, text in short:
         items = [item for _ in scopes[scope].filters for item in next(results)]
+        if scopes[scope].of_user:
+            items = list({item.key: item for item in [*proposed[scope][text], *items]}.values())
         items.sort(key=lambda item: -(item.score if item.score is not None else -1.0))
         proposed[scope][text] = items[: widths[text]]
 
 
-def _visible(scope: Scope, items: Sequence[SearchItem]) -> list[SearchItem]:
+async def _visible(store: BaseStore, scope: Scope, items: Sequence[SearchItem]) -> list[SearchItem]:
     """Return those that may be seen of what no filter has gone through."""
+    await read_heads(store, scope.timeline, (item.value for item in items))
     return [item for item in items if scope.sees(Stamp.from_json(item.value))]
 
 
@@ -301,5 +367,10 @@ async def _rankable(store: BaseStore, scope: Scope, best: list[list[SearchItem]]
     scored = any(item.score is not None for items in best for item in items)
     if scored or getattr(store, "ranks_words", False) or not any(best):
         return best
-    newest = await newest_items(store, scope.namespace, scope.filters)
+    if scope.of_user:  # turns of several threads have no order
+        every = [item async for item in items_under(store, scope.namespace, refresh_ttl=False)]
+        every.sort(key=lambda item: item.created_at)
+        newest = (await _visible(store, scope, every))[-NEWEST_LIMIT:]
+    else:
+        newest = await newest_items(store, scope.namespace, scope.filters)
     return [newest if items else items for items in best]

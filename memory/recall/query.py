@@ -125,8 +125,10 @@ class Query:
         hints: Further texts that help to find what is meant, such as the scene. If the question is blank, the heaviest
             of them is the question.
         lasting: Namespaces whose records belong to no timeline, such as lore and what is known of the player.
-        timeline: Recall only what it may see; None: everything.
-        before: Recall only what was written before this turn; what was known as of turn n is recalled with n + 1.
+        timeline: Recall only what it may see; None: everything. With a `UserTimeline`, what the user's other threads
+            know as well.
+        before: Recall only what was written before this turn; what was known as of turn n is recalled with n + 1. With
+            a `UserTimeline` this counts the turns of its own thread.
         limit: Records to return at the most.
         budget: Tokens that they may cost; what does not fit is passed over, and smaller records that fit follow.
         cost: Returns the tokens of a record; None: those of its text, four characters each.

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langchain_core.messages.utils import count_tokens_approximately
@@ -47,6 +48,7 @@ from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.privacy import WITHHELD, may_know
 from questbook.memory.timeline.records import utc_date
+from questbook.memory.timeline.timeline import UserTimeline
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -126,7 +128,8 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     """Put in order all that the store proposes and the viewer may know."""
     question = _Question.of(query)
     timeline, before = query.timeline, query.before
-    if question is None or (timeline is not None and not timeline and not query.lasting):
+    sees_nothing = timeline is not None and not timeline and not isinstance(timeline, UserTimeline)
+    if question is None or (sees_nothing and not query.lasting):
         return _Ranking([], None)
     rewinding = [Scope(space, timeline, before, _narrow_filters(question.time)) for space in spaces]
 
@@ -175,13 +178,16 @@ async def _weigh(candidates: Candidates, question: _Question, query: Query, cosi
     table, spellings = await asyncio.to_thread(_word_table, texts, searched, names, near, shares)
     words = table.scores()
     time, count = question.time, len(question.texts)
-    anchor_turn = None
+    anchor = None
     if time.anchor:
-        anchor_turn, count = _anchor_turn(words[-1], candidates, time), count - 1
+        anchor, count = _anchor(words[-1], candidates, time), count - 1
     nothing = np.zeros(len(records))
     cosines = candidates.cosine_matrix()
     phrases = np.array([float(has_name(text, question.names)) for text in texts]) if question.names else nothing
-    times = np.array([score_time(time, record, anchor_turn) for record in records]) if time.is_named else nothing
+    times = nothing
+    if time.is_named:
+        turns = [_anchor_turn(candidates, number, anchor) for number in range(len(records))]
+        times = np.array(list(map(partial(score_time, time), records, turns)))
     names = [spellings.get(name, name) for name in names]
     named = Named(names, bool(speakers or subjects), time.is_named, is_latin(question.text))
     knows_meaning = cosine_worth >= 1.0 and not np.isnan(cosines).all()
@@ -272,8 +278,15 @@ def _narrow_filters(time: AskedTime) -> list[JSON]:
     return filters
 
 
-def _anchor_turn(scores: NDArray[np.float64], candidates: Candidates, time: AskedTime) -> int | None:
-    """Return the turn of the record that best tells of the event that a question names.
+def _anchor_turn(candidates: Candidates, number: int, anchor: int | None) -> int | None:
+    """Return the anchor's turn, if a candidate's turn can be compared with it: another thread counts its own turns."""
+    if anchor is None or candidates.thread(anchor) != candidates.thread(number):
+        return None
+    return candidates.records[anchor].stamp.turn
+
+
+def _anchor(scores: NDArray[np.float64], candidates: Candidates, time: AskedTime) -> int | None:
+    """Return the number of the record that best tells of the event that a question names.
 
     None if no record tells half of it, or if one itself says "before the snow": then the question asks for that record,
     not for what came before it.
@@ -292,7 +305,7 @@ def _anchor_turn(scores: NDArray[np.float64], candidates: Candidates, time: Aske
     for number, words in zip(best, split, strict=True):
         turn = records[number].stamp.turn
         if turn and asked and 2 * _count_shared(asked, words) >= len(asked):
-            return turn
+            return number
     return None
 
 

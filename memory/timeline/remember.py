@@ -13,7 +13,15 @@ from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import Exchange, Stamp, utc_date
-from questbook.memory.timeline.timeline import Segment, branch_of, claim, extend, record_key
+from questbook.memory.timeline.timeline import (
+    Segment,
+    UserTimeline,
+    branch_name,
+    branch_of,
+    claim,
+    extend,
+    record_key,
+)
 from questbook.types import JSON, storable
 
 Said = str | Mapping[str, Any] | Exchange
@@ -48,7 +56,8 @@ async def remember(
             of the turn: a text that differs wherever that does).
         turn: Number of the first one, from 1; None: the turn after the timeline's last one.
         timeline: The timeline of the checkpoint that writes; it is extended to the last turn that is written. None or
-            empty: a new one.
+            empty: a new one. With a `UserTimeline` the user's other threads see what this thread's head sees, and the
+            head is moved here.
         claims: Where turns are claimed; a turn that another future has claimed goes on a branch of its own.
         provenance: Fields of every record that tell where and when it was written: `thread`, `checkpoint`, `said_at`.
         also: Returns further writes of the same batch, given the timeline after the claims.
@@ -66,8 +75,9 @@ async def remember(
     through = segments[-1][1] if segments else 0
     turn = through + 1 if turn is None else turn
     last = turn + len(contents) - 1
-    if not segments or turn - 1 <= through < last:
-        segments = extend(segments, last)
+    of_user = timeline if isinstance(timeline, UserTimeline) else None
+    if not segments or turn - 1 <= through < last:  # threads that share a namespace do not begin on one branch
+        segments = extend(segments, last, branch_name(of_user.thread) if of_user is not None else "main")
     writes: list[PutOp] = []
     past: Stamp | None = None  # of the turn before
     for number, content in enumerate(contents, turn):
@@ -84,11 +94,13 @@ async def remember(
         if past is None and after is not None and "session" not in content:
             before = await store.aget(namespace, record_key(after, number - 1, "exchange"))
             past = Stamp.from_json(before.value) if before else None
-        record = Exchange.from_json({**content, "after": after, **(provenance or {})})
+        origin = {**(provenance or {}), **({"thread": of_user.thread} if of_user is not None else {})}
+        record = Exchange.from_json({**content, "after": after, **origin})
         stamp = replace(record.stamp, branch=branch, turn=number)
         past = replace(stamp, session=stamp.session or session_number(past, stamp))
         writes.append(PutOp(namespace, key, replace(record, stamp=past).to_json() | _digits(past.time)))
-    await put_all(store, [*writes, *also(segments)])
+    moves = [of_user.with_segments(segments).head_op()] if of_user is not None else []
+    await put_all(store, [*writes, *also(segments), *moves])
     return segments
 
 

@@ -9,6 +9,8 @@ A turn claims its place before it writes (`claim`): two runs that start from one
 side, must not write as one. `BaseStore` has no compare-and-swap. So a run leaves a note and then looks for other notes;
 a run that finds another's note goes on a new branch. Two runs may both give way, which costs a name. Two can never both
 stay: of any two notes the later one is followed by a look that finds the earlier one.
+
+A `UserTimeline` sees what the user's other threads know as well.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
-from langgraph.store.base import BaseStore, Item
+from langgraph.store.base import BaseStore, Item, PutOp
 
-from questbook.memory.store.any_store import items_under
+from questbook.memory.store.any_store import get_values, items_under
 from questbook.memory.timeline.records import order_of
 from questbook.types import JSON
 
@@ -30,6 +32,69 @@ Segment = tuple[str, int]
 """A branch and the last turn of it that can be seen."""
 
 _CLAIMS_IN_A_NAMESPACE = 64  # turns: one namespace for each turn would be too many, one for all would grow for ever
+
+
+class UserTimeline(list[Segment]):
+    """A thread's timeline that also sees what the user's other threads know: for records of scope "user".
+
+    Pass it wherever a timeline goes (`remember`, `Query`, `note_facts`, `keep_valid`). The thread's own records are
+    seen as by any timeline. Another thread's are seen if that thread's *head* sees them: the timeline with which it
+    last wrote, kept beside the records under the thread's id. So threads see what others learn later, and nobody sees
+    what a fork took back. Make a new one for each turn: heads that it has read stay as they were.
+
+        timeline = UserTimeline(state["timeline"], thread=thread_id, heads=("ann", "chat", "heads"))
+
+    Args:
+        segments: The checkpoint's timeline.
+        thread: Id of its thread.
+        heads: Namespace of the heads of the user's threads.
+    """
+
+    def __init__(self, segments: Iterable[Segment] = (), *, thread: str, heads: tuple[str, ...]) -> None:
+        super().__init__((branch, turn) for branch, turn in segments)
+        self.thread, self.heads = thread, heads
+        self._head_of: dict[str, list[Segment]] = {}
+
+    def with_segments(self, segments: Iterable[Segment]) -> Self:
+        """Return the same view of other threads, from another place of this one."""
+        other = type(self)(segments, thread=self.thread, heads=self.heads)
+        other._head_of = self._head_of
+        return other
+
+    def other_thread(self, thread: str, branch: str, turn: int) -> str:
+        """Return the id of another thread whose head decides about a record; "" if this thread's timeline decides."""
+        return "" if thread in ("", self.thread) or sees(self, branch, turn) else thread
+
+    def head_of(self, thread: str) -> list[Segment]:
+        """Return the timeline of another thread's head, as `read_heads` read it; [] if it has none."""
+        return self._head_of.get(thread, [])
+
+    def head_op(self) -> PutOp:
+        """Make the write that moves this thread's head here."""
+        value = {"timeline": [list(segment) for segment in self]}
+        return PutOp(self.heads, self.thread, value, index=False)
+
+    async def read_heads(self, store: BaseStore, threads: Iterable[str]) -> None:
+        """Read the heads of other threads that are not read yet, in one batch."""
+        missing = sorted({thread for thread in threads if thread not in ("", self.thread)} - self._head_of.keys())
+        values = await get_values(store, [(self.heads, thread) for thread in missing])
+        for thread in missing:
+            head = values.get((self.heads, thread), {})
+            self._head_of[thread] = [(str(branch), int(turn)) for branch, turn in head.get("timeline", ())]
+
+
+async def read_heads(
+    store: BaseStore, timeline: Sequence[Segment] | None, records: Iterable[Mapping[str, Any]]
+) -> None:
+    """Read what a `UserTimeline` has to know before it is asked whether it sees records; else do nothing.
+
+    Args:
+        store: Where the records are.
+        timeline: The timeline that will be asked.
+        records: The records, with their stamps.
+    """
+    if isinstance(timeline, UserTimeline):
+        await timeline.read_heads(store, {str(record.get("thread") or "") for record in records})
 
 
 def branch_name(origin: str) -> str:
@@ -80,7 +145,7 @@ def visible_filters(timeline: Sequence[Segment], before: int | None = None) -> l
     """Return one store filter for each segment; together they match exactly the records that can be seen.
 
     Args:
-        timeline: The checkpoint's timeline.
+        timeline: The checkpoint's timeline; of a `UserTimeline`, what its own thread sees.
         before: Leave out records of this turn and later ones.
     """
     filters: list[JSON] = []
@@ -101,9 +166,14 @@ async def list_visible(
     Args:
         store: Any store; its records carry the fields of `questbook.memory.timeline.records.Stamp`.
         namespace: Where the records are.
-        timeline: The checkpoint's timeline.
-        before: Leave out records of this turn and later ones.
+        timeline: The checkpoint's timeline. What a `UserTimeline` sees comes in the order in which it was said.
+        before: Leave out records of this turn and later ones, of the timeline's own thread.
     """
+    if isinstance(timeline, UserTimeline):
+        every = [item async for item in items_under(store, namespace)]
+        await read_heads(store, timeline, (item.value for item in every))
+        visible = [item for item in every if is_visible(timeline, item.value, before)]
+        return sorted(visible, key=lambda item: (str(item.value.get("said_at", "")), item.value["turn"], item.key))
     filters = visible_filters(timeline, before)
     items = {item.key: item for one in filters async for item in items_under(store, namespace, one)}
     return sorted(items.values(), key=lambda item: (item.value["turn"], _ordinal(item.key), item.key))
@@ -118,25 +188,36 @@ def is_visible(timeline: Sequence[Segment] | None, record: Mapping[str, Any], be
     """Whether a timeline may see a record. A record without a branch belongs to every timeline.
 
     Args:
-        timeline: The checkpoint's timeline; None: everything is visible.
+        timeline: The checkpoint's timeline; None: everything is visible. Of a `UserTimeline`, `read_heads` comes first.
         record: The record, with its stamp.
-        before: Hide records of this turn and later ones.
+        before: Hide records of this turn and later ones; of a `UserTimeline`, those of its own thread.
     """
     turn = int(record.get("turn", 0))
+    if "branch" not in record:
+        return before is None or turn < before
+    return may_see(timeline, record["branch"], turn, str(record.get("thread") or ""), before)
+
+
+def may_see(
+    timeline: Sequence[Segment] | None, branch: str, turn: int, thread: str = "", before: int | None = None
+) -> bool:
+    """Whether a timeline may see what a thread wrote in a turn of a branch, as `is_visible` says it of a record."""
+    if isinstance(timeline, UserTimeline) and (other := timeline.other_thread(thread, branch, turn)):
+        return sees(timeline.head_of(other), branch, turn)
     if before is not None and turn >= before:
         return False
-    return timeline is None or "branch" not in record or sees(timeline, record["branch"], turn)
+    return timeline is None or sees(timeline, branch, turn)
 
 
 def as_of(timeline: Sequence[Segment], turn: int) -> list[Segment]:
-    """Return the timeline as far as a turn: with it, nothing can be seen of later ones."""
+    """Return the timeline as far as a turn: with it, nothing can be seen of later ones of its thread."""
     segments: list[Segment] = []
     reached = 0
     for branch, through in timeline:
         if (last := min(through, turn)) > reached:
             segments.append((branch, last))
             reached = last
-    return segments
+    return timeline.with_segments(segments) if isinstance(timeline, UserTimeline) else segments
 
 
 def fork(timeline: Sequence[Segment], turn: int, branch: str) -> list[Segment]:
