@@ -10,7 +10,9 @@ has further names.
 import json
 import os
 import re
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from starlette.applications import Starlette
@@ -20,9 +22,13 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from questbook.graphs.embedded.databases import open_checkpointer, open_store
+from questbook.graphs.embedded import databases
+from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 from questbook.types import JSON
+
+if TYPE_CHECKING:
+    from questbook.memory.store.faiss_store import FaissStore
 
 __all__ = ["app", "open_checkpointer", "open_store"]
 
@@ -113,6 +119,12 @@ def _is_id(assistant: str) -> bool:
         return bool(UUID(assistant))
     except ValueError:
         return False
+
+
+def open_store() -> "AbstractAsyncContextManager[FaissStore]":
+    """Open the semantic store as `index` and `ttl` of `store` in `langgraph.json` say, else as the terminal does."""
+    settings: JSON = import_module("langgraph_api.config").STORE_CONFIG or {}
+    return databases.open_store(index=settings.get("index"), ttl=settings.get("ttl"))
 
 
 app = Starlette(middleware=[Middleware(refuse_strangers), Middleware(refuse_other_graphs)])

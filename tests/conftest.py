@@ -95,8 +95,8 @@ def make_store(request, tmp_path):
     """Make stores of LangGraph's kind and of ours, with vectors by letters or without."""
     opened = []
 
-    def make(fields=None, *, vectors=True):
-        index = {"embed": Letters(), "dims": Letters.dims} | ({"fields": fields} if fields else {})
+    def make(fields=None, *, vectors=True, embed=None):
+        index = {"embed": embed or Letters(), "dims": Letters.dims} | ({"fields": fields} if fields else {})
         if request.param is InMemoryStore:
             return InMemoryStore(index=index if vectors else None)
         opened.append(FaissStore.open(tmp_path / f"{len(opened)}.db", index=index if vectors else None))

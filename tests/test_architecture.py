@@ -192,3 +192,11 @@ def test_a_modules_name_is_a_noun_that_says_something(path):
 
 def test_tests_are_flat():
     assert list((ROOT / "tests").rglob("__init__.py")) == []
+
+
+def test_every_write_to_a_store_goes_through_put_all():
+    """`put_all` leaves out what PostgreSQL refuses, indexes the text of records alone, and lets nothing expire."""
+    write = re.compile(r"store(?:\(\))?\.a?(?:put\(|batch\((?!.*GetOp))")
+    others = [path for path in SOURCES if path.parent.name != "store"]
+    lines = [(name_of(path), line.strip()) for path in others for line in path.read_text("utf-8").splitlines()]
+    assert [(name, line) for name, line in lines if write.search(line)] == []

@@ -108,7 +108,7 @@ async def test_writing_facts_asks_for_vectors_of_the_facts_alone():
     home = {"text": "Goran lives at the mill.", "subject": "Goran", "attribute": "home", "value": "the mill"}
     await note_facts(store, FACTS, [home, "The lamp is lit.", "The lamp is lit!"], timeline=[("a", 1)])
     assert [(op.namespace[2], op.index) for op in store.puts] == [
-        ("marks", False), ("marks", False), ("facts", None), ("facts", None),
+        ("marks", False), ("marks", False), ("facts", ["text"]), ("facts", ["text"]),
     ]  # fmt: skip
 
 

@@ -10,7 +10,10 @@ from langgraph.store.base import (
     PutOp,
     SearchOp,
 )
+from letters import Letters
 from stores import keys
+
+from questbook import StoreError
 
 
 @pytest.fixture
@@ -121,3 +124,24 @@ async def test_everything_concurrent_and_asynchronous(make_store):
     assert [len(items) for items in found] == [10, 10, 10]
     assert all(item.value["color"] == "red" for item in found[0])
     assert (await store.alist_namespaces()) == [("test",)]
+
+
+async def test_synchronous_calls_inside_a_running_loop_work(make_store):
+    store = make_store(["text"])
+    store.put(("a",), "k", {"text": "hello"})
+    await store.aput(("a",), "l", {"text": "world"})
+    assert store.get(("a",), "l").value == {"text": "world"}
+    assert store.search(("a",), query="hello")[0].key == "k"
+    assert await asyncio.to_thread(store.list_namespaces) == store.list_namespaces() == [("a",)]
+    assert (await store.aget(("a",), "k")).value == {"text": "hello"}
+
+
+async def test_inside_a_loop_an_asynchronous_embedder_needs_asynchronous_calls(make_store):
+    async def embed(texts):
+        return Letters().embed_documents(texts)
+
+    store = make_store(["text"], embed=embed)
+    with pytest.raises((ValueError, StoreError), match="async"):
+        store.put(("a",), "k", {"text": "hello"})
+    await store.aput(("a",), "k", {"text": "hello"})
+    assert [item.key for item in await store.asearch(("a",), query="hello")] == ["k"]

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 import blockbuster
 import pytest
 
-from questbook import FaissStore, StoreClosedError
+from questbook import FaissStore, HashEmbeddings, StoreClosedError
 from questbook.memory.store import writes
+
+TEXT = {"embed": HashEmbeddings(), "fields": ["text"]}
 
 
 def test_what_was_put_is_there_after_reopening(path):
@@ -81,7 +83,7 @@ def test_several_event_loops_share_one_store(path):
 
 
 def test_two_stores_on_one_file_see_each_other(path):
-    with FaissStore.open(path) as one, FaissStore.open(path) as two:
+    with FaissStore.open(path, TEXT) as one, FaissStore.open(path, TEXT) as two:
         one.put(("a",), "k1", {"text": "dragon"})
         assert two.search(("a",), query="dragon")[0].key == "k1"
         two.put(("a",), "k2", {"text": "dragon egg"})
@@ -94,7 +96,7 @@ def test_two_stores_on_one_file_see_each_other(path):
 
 def test_many_updates_do_not_pile_up(path, monkeypatch):
     monkeypatch.setattr(writes, "_MANY_REMOVALS", 150)
-    with FaissStore.open(path, synchronous="normal") as one, FaissStore.open(path) as two:
+    with FaissStore.open(path, TEXT, synchronous="normal") as one, FaissStore.open(path, TEXT) as two:
         one.put(("a",), "still", {"text": "calm water"})
         for n in range(240):
             one.put(("a",), "k", {"text": f"version {n}"})

@@ -14,10 +14,10 @@ def test_a_directory_holds_the_file(tmp_path):
     assert (tmp_path / "store.sqlite3").exists()
 
 
-def test_missing_directories_are_made(tmp_path):
-    with FaissStore.open(tmp_path / "deep" / "down" / "x.db") as store:
-        store.put(("a",), "k", {})
-    assert stat.S_IMODE((tmp_path / "deep" / "down").stat().st_mode) == 0o700
+def test_a_mistyped_path_makes_no_directory(tmp_path):
+    with pytest.raises(StoreUnavailableError, match=r"dta/x\.db.*No such file or directory.*make the directory"):
+        FaissStore.open(tmp_path / "dta" / "x.db")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_files_are_private(path):

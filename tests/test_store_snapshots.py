@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from langgraph.store.base import PutOp
 
-from questbook import FaissStore
+from questbook import FaissStore, HashEmbeddings
 from questbook.memory.store import vectors
 from questbook.memory.store.snapshots import snapshot_path
 
@@ -67,11 +67,12 @@ def test_a_damaged_snapshot_costs_time_only(snapshotted, suffix, damage, monkeyp
 
 def test_a_snapshot_of_another_database_is_not_used(snapshotted, tmp_path):
     other = tmp_path / "other.db"
-    with FaissStore.open(other) as store:
+    index = {"embed": HashEmbeddings(), "fields": ["text"]}
+    with FaissStore.open(other, index) as store:
         for n in range(30):
             store.put(("a",), str(n), {"text": f"something else {n}"})
     snapshot_path(snapshotted, 1).parent.rename(snapshot_path(other, 1).parent)
-    with FaissStore.open(other) as store:
+    with FaissStore.open(other, index) as store:
         assert store.search(("a",), query="something else 7")[0].score == pytest.approx(1.0)
 
 

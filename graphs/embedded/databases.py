@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import aiosqlite
 
@@ -19,7 +19,10 @@ from questbook.graphs.embedded.home import Home, HomeError
 from questbook.types import JSON
 
 if TYPE_CHECKING:
+    from langgraph.store.base import IndexConfig, TTLConfig
+
     from questbook.memory.store.faiss_store import FaissStore
+    from questbook.memory.store.index_config import StoreIndex
 
 _LOCK_SECONDS = 30.0
 _SQLITE_HEADER = b"SQLite format 3\x00"
@@ -50,6 +53,8 @@ async def open_store(
     embeddings: str | None = None,
     *,
     known: Mapping[str, list[float]] | None = None,
+    index: StoreIndex | IndexConfig | None = None,
+    ttl: TTLConfig | None = None,
 ) -> AsyncIterator[FaissStore]:
     """Open the semantic store.
 
@@ -58,6 +63,8 @@ async def open_store(
         embeddings: The embedder's name; None: the one of the settings. If the file was written with another embedder,
             its texts are embedded again.
         known: Vectors by text that this embedder has made before, so that it need not make them again.
+        index: What is embedded and indexed; None: `text`, with that embedder.
+        ttl: LangGraph's settings for items that expire; times in minutes.
 
     Raises:
         HomeError: The file cannot be used; it is not changed.
@@ -67,8 +74,10 @@ async def open_store(
     module = await asyncio.to_thread(import_module, "questbook.memory.store.faiss_store")
     file = Path(path) if path else (await asyncio.to_thread(Home.find)).memory
     await asyncio.to_thread(create_database, file)
-    index = await asyncio.to_thread(_index_config, embeddings, known)
-    async with module.FaissStore.open(file, index) as store:
+    index = index or cast("StoreIndex", await asyncio.to_thread(_index_config, embeddings, known))
+    async with module.FaissStore.open(file, index, ttl=ttl) as store:
+        if ttl and ttl.get("sweep_interval_minutes"):
+            store.start_ttl_sweeper()
         yield store
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.errors import HistoryError
@@ -21,6 +22,7 @@ from questbook.graphs.history.view import HistoryView
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import speaking_nodes
 from questbook.graphs.turn.sessions import head_of, move_head, past_of
+from questbook.memory.store.any_store import put_all
 from questbook.types import JSON
 
 _log = logging.getLogger(__name__)
@@ -177,7 +179,8 @@ class History(HistoryView):
         if name in used or name == state.values.get("line", "main"):
             raise HistoryError(f"There is a line named {name!r} already; /go {name} goes there.")
         branch, turn = state.values["timeline"][-1]
-        await self._store().aput(self._namespace("lines"), name, {"branch": branch, "turn": turn}, index=False)
+        line = PutOp(self._namespace("lines"), name, {"branch": branch, "turn": turn}, index=False)
+        await put_all(self._store(), [line])
         await self.write({"line": name})
 
     async def finished_state(self) -> StateSnapshot:

@@ -3,6 +3,7 @@
 `docs/embeddings.md` says which one to choose, `docs/figures.md` what each finds.
 """
 
+import importlib.util
 import math
 import re
 import unicodedata
@@ -10,10 +11,12 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from zlib import crc32
 
 from langchain_core.embeddings import Embeddings
+from langgraph.store.base.embed import EmbeddingsLambda, ensure_embeddings
 
 from questbook.memory.errors import EmbeddingError
 
@@ -105,6 +108,8 @@ def _hash(feature: str) -> int:
 
 def embedder_of(store: object) -> object:
     """Return the embedder of a store; None if the store does not say it."""
+    if (embeddings := getattr(store, "embeddings", None)) is not None:
+        return embeddings  # what the store has made of a name in its index
     index = getattr(store, "index_config", None)
     return index.get("embed") if isinstance(index, Mapping) else None
 
@@ -114,7 +119,8 @@ def load_embeddings(name: str, **options: Any) -> Embeddings:
 
     Args:
         name: `hash` or `hash:<dims>` for `HashEmbeddings`; `minilm` or `minilm:<directory>` for
-            `MiniLMEmbeddings`; otherwise `provider:model` as LangChain's
+            `MiniLMEmbeddings`; `<file>.py:<name>` for an embedder or an embedding function in a Python file, as in
+            `langgraph.json`; otherwise `provider:model` as LangChain's
             `init_embeddings` takes it, for example `openai:text-embedding-3-small`.
         **options: Passed to `init_embeddings`.
 
@@ -124,6 +130,8 @@ def load_embeddings(name: str, **options: Any) -> Embeddings:
     Raises:
         EmbeddingError: If the name is not understood, or the provider's package or key is missing.
     """
+    if ".py:" in name:
+        return _load_from_file(*name.rsplit(":", 1))
     provider, _, model = name.partition(":")
     if provider == "hash":
         if model and not model.isdecimal():
@@ -146,6 +154,24 @@ def load_embeddings(name: str, **options: Any) -> Embeddings:
     return loaded
 
 
+def _load_from_file(file: str, name: str) -> Embeddings:
+    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+    if spec is None or spec.loader is None:
+        raise EmbeddingError(f"cannot load the embedder {file}:{name}: {file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # it is the app's own program
+        reason = "there is no such file" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}: {error}"
+        raise EmbeddingError(f"cannot load the embedder {file}:{name}: {reason}") from error
+    embed = getattr(module, name, None)
+    if not isinstance(embed, Embeddings) and not callable(embed):
+        raise EmbeddingError(
+            f"{file} has no embedder and no embedding function {name!r}; it has {embed!r:.80} of that name"
+        )
+    return ensure_embeddings(embed)
+
+
 def identify(embed: "Embeddings | EmbeddingsFunc | AEmbeddingsFunc") -> str:
     """Return the name of an embedder; another model has another name.
 
@@ -158,6 +184,8 @@ def identify(embed: "Embeddings | EmbeddingsFunc | AEmbeddingsFunc") -> str:
     """
     if isinstance(embed, HasIdentity):
         return embed.identity
+    if isinstance(embed, EmbeddingsLambda):  # what LangGraph makes of a function
+        embed = getattr(embed, "func", None) or embed.afunc
     named = embed if callable(embed) and not isinstance(embed, Embeddings) else type(embed)
     home = getattr(named, "__qualname__", type(embed).__qualname__)
     model = next((m for m in (getattr(embed, a, None) for a in ("model", "model_name")) if isinstance(m, str)), None)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 
 from questbook.memory.ltm.memories import MEMORIES
 from questbook.memory.recall.age import phrase_age
-from questbook.memory.store.any_store import items_under
+from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import character_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible
 
@@ -59,7 +59,7 @@ async def note_session(
     known = await store.aget(place, session)
     value = dict(known.value) if known else {"began": at, "memory": None}
     value |= {"last": max(at, str(value.get("last", ""))), "memory": memory or value["memory"]}
-    await store.aput(place, session, value, index=False)
+    await put_all(store, [PutOp(place, session, value, index=False)])
 
 
 async def last_talk(

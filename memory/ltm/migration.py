@@ -152,7 +152,7 @@ async def _note_sessions(store: BaseStore, character: str, user: str | None, mes
     if known is None or str(known.value["last"]) < times[latest]:
         began = min(*times.values(), str(known.value["began"]) if known else times[latest])
         value = {"began": began, "last": times[latest], "memory": latest}
-        await store.aput(namespace, _SESSION, value, index=False)
+        await put_all(store, [PutOp(namespace, _SESSION, value, index=False)])
 
 
 def read_known_vectors(directory: Path) -> tuple[dict[str, list[float]], list[str]]:

@@ -63,12 +63,16 @@ async def get_values(
 async def put_all(store: BaseStore, puts: Sequence[PutOp]) -> None:
     """Write in this order and in one batch; begin another batch where a text comes a second time.
 
+    Where the store indexes whole values, as LangGraph's do by default, only the text of a record with one is indexed:
+    its ids and places would hide what it says.
     LangGraph's InMemoryStore refuses a batch that embeds one text twice (1.2: "does not match number of indices").
     `FaissStore` accepts it. What PostgreSQL refuses, NUL and lone surrogates, is left out of the values for all stores.
     """
     batches: list[list[PutOp]] = [[]]
-    texts = set[str]()
+    texts, whole = set[str](), _indexes_whole_values(store)
     for op in (put._replace(value=storable(put.value)) for put in puts):
+        if whole and op.index is None and isinstance((op.value or {}).get("text"), str):
+            op = op._replace(index=["text"])
         text = (op.value or {}).get("text")
         if isinstance(text, str) and op.index is not False and not getattr(store, "filters_any", False):
             if text in texts:
@@ -78,6 +82,12 @@ async def put_all(store: BaseStore, puts: Sequence[PutOp]) -> None:
         batches[-1].append(op)
     for batch in filter(None, batches):
         await store.abatch(batch)
+
+
+def _indexes_whole_values(store: BaseStore) -> bool:
+    fields = (getattr(store, "index_config", None) or {}).get("fields") or ["$"]
+    # LangGraph's SqliteStore 3.1 does whatever its `fields` say (langgraph#8808).
+    return "$" in fields or (list(fields) == ["text"] and not getattr(store, "filters_any", False))
 
 
 async def items_under(

@@ -108,14 +108,13 @@ class Database:
         if self.path.is_dir():
             self.path /= FILE_NAME
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Created before SQLite does it, so that it is private from its first byte; -wal and -shm inherit the mode.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise StoreUnavailableError(
                 f"cannot use {self.path} as a store: {error.strerror or error}; "
-                "expected a file in a directory that this user may write; "
-                "choose another path or mend its permissions"
+                "expected a file in a directory that is there and that this user may write; "
+                "choose another path, make the directory, or mend its permissions"
             ) from error
         self._check_header()
         with self.reading() as connection:

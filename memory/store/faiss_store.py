@@ -88,13 +88,13 @@ class FaissStore(BaseStore):
         it here would block the loop.
 
         Args:
-            path: The SQLite file, or an existing directory in which it is `store.sqlite3`. `":memory:"` gives
-                a private temporary file that is gone after `close()`.
+            path: The SQLite file, in a directory that exists, or an existing directory in which it is
+                `store.sqlite3`. `":memory:"` gives a private temporary file that is gone after `close()`.
             index: What is embedded and indexed, and how (`StoreIndex`). Left out: `HashEmbeddings` and words
-                of the field `text`. None: no search by query, as LangGraph's stores without an index.
+                of the whole value. None: no search by query, as LangGraph's stores without an index.
             ttl: LangGraph's settings for items that expire; times in minutes.
-            reembed: If the file was written with another embedder: True makes all vectors again from the texts (and
-                goes on where it stopped, if it is interrupted), False raises EmbedderChangedError.
+            reembed: If the file was written with another embedder or other fields: True makes all vectors again from
+                the texts (and goes on where it stopped, if it is interrupted), False raises EmbedderChangedError.
             progress: Called with (items done, all items) meanwhile; left out, it is logged.
             cache_bytes: How many bytes may stay in RAM between searches (vectors, words, values of filters); default
                 1 GiB. A namespace whose vectors are larger is read from disk at each search.

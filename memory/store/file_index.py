@@ -1,6 +1,7 @@
 """What a file is indexed with: keep the file's vectors and words in step with the store's settings.
 
-A file written with another embedder gets new vectors from its texts, a file with other word columns a new word index.
+A file written with another embedder, or of other fields, gets new vectors from its texts, a file with other word
+columns a new word index.
 """
 
 import json
@@ -18,7 +19,7 @@ from questbook.memory.embeddings.embedders import announced_dims, identify
 from questbook.memory.errors import EmbedderChangedError
 from questbook.memory.store.database import Database
 from questbook.memory.store.index_config import IndexSettings
-from questbook.memory.store.rows import SHIFT
+from questbook.memory.store.rows import SHIFT, Namespace
 from questbook.memory.store.word_index import WordColumns, texts_at, write_words
 
 Progress = Callable[[int, int], None]
@@ -58,6 +59,7 @@ class FileIndex:
         self._settings = settings
         self._reembed = reembed
         self._progress = progress
+        self._warned = False
         self._names: dict[str, str] = {}  # of the embedder and the columns, as the file keeps them
 
     def update(self) -> str:
@@ -72,17 +74,17 @@ class FileIndex:
         """
         if self._settings is not None and self._settings.embeddings is not None:
             self.embedder = self._measure(self._settings.embeddings, self._settings.dims)
-            self._names["embedder"] = _name(self.embedder)
+            self._names |= {"embedder": _name(self.embedder), "fields": json.dumps(self._settings.fields)}
         if self.word_columns is not None:
             self._names["lexical"] = json.dumps(list(self.word_columns.columns))
         old = self._register()
-        if self.embedder is not None and old.get("embedder") != self._names["embedder"]:
+        if self.embedder is not None and _vectors_of(old) != (target := _vectors_of(self._names)):
             if old.get("embedder") and not self._reembed:
                 raise EmbedderChangedError(
-                    f"{self._database.path} holds vectors of {old['embedder']}, but was opened with "
-                    f"{self._names['embedder']}: open it with the former, or allow reembed=True"
+                    f"{self._database.path} holds vectors of {_vectors_of(old)}, but was opened with {target}: open it "
+                    "with the former, or allow reembed=True"
                 )
-            self._embed_all(self.embedder, self._names["embedder"])
+            self._embed_all(self.embedder, target)
         if self.word_columns is not None and old.get("lexical") != self._names["lexical"]:
             self._index_all_words(self.word_columns, self._names["lexical"])
         return f"{old['store']} {self._names.get('embedder')}"
@@ -113,6 +115,9 @@ class FileIndex:
             connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?)", (uuid.uuid4().hex,))
             meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
             if connection.execute("SELECT 1 FROM items LIMIT 1").fetchone() is not None:
+                if "embedder" in meta and "fields" not in meta and "fields" in self._names:
+                    meta["fields"] = _fields_before(meta.get("lexical"), self._names["fields"])
+                    connection.execute("INSERT INTO meta (key, value) VALUES ('fields', ?)", (meta["fields"],))
                 return meta
             if self.word_columns is not None and meta.get("lexical") != self._names["lexical"]:
                 self.word_columns.create_table(connection)
@@ -157,15 +162,38 @@ class FileIndex:
         """
         return () if index is False or self.word_columns is None else self.word_columns.words(value, index)
 
+    def warn_unindexed(self, namespace: Namespace, key: str, value: Mapping[str, Any], index: Any) -> None:
+        """Warn, once for the store, that no search by query finds an item, because it has no indexed field.
+
+        Args:
+            namespace: The item's namespace.
+            key: Its key.
+            value: Its value.
+            index: `PutOp.index`, not False.
+        """
+        if self._settings is None or self._warned:
+            return
+        self._warned = True
+        indexed = list(dict.fromkeys([*self._settings.fields, *self._settings.columns])) if index is None else index
+        _log.warning(
+            "%r in %s cannot be found by a query: the store indexes %s, and its value has %s. Name its fields "
+            '(index={"fields": […]} of the store, index=[…] of the put), or put it with index=False. '
+            "This is said once.",
+            key,
+            namespace,
+            indexed,
+            sorted(value),
+        )
+
     def _embed_all(self, embedder: BatchEmbedder, target: str) -> None:
-        """Replace every vector by one of another embedder.
+        """Replace every vector by one of another embedder, or of other fields.
 
         The old vectors stay in use until all new ones are there; then one transaction exchanges them. Each batch is
         committed at once, so that an interrupted run goes on where it stopped, and two processes share the work.
 
         Args:
             embedder: The new embedder.
-            target: Its name, as the file will keep it.
+            target: Its name and its fields.
 
         Raises:
             EmbeddingError: If embedding fails; the file still has the old vectors, and the new ones made so far.
@@ -200,7 +228,7 @@ class FileIndex:
                         blobs = [vectors[text].astype("<f4").tobytes() for text in own]
                         _write_next_vectors(connection, item, updated, blobs)
                 elif connection.execute(_LEFT, (0, 1)).fetchone() is None:
-                    _exchange_vectors(connection, target)
+                    _exchange_vectors(connection, self._names)
                     return
                 else:
                     position = 0  # something was written meanwhile
@@ -230,6 +258,19 @@ def _name(embedder: BatchEmbedder) -> str:
     return f"{identify(embedder.embeddings)} with {embedder.dims} dimensions"
 
 
+def _vectors_of(names: Mapping[str, str]) -> str:
+    """Say which embedder made the vectors of a file, and of which fields."""
+    return f"{names.get('embedder')} of {names.get('fields')}"
+
+
+def _fields_before(words: str | None, fields: str) -> str:
+    """Return the fields of a file that does not name them, as version 0.2 wrote it.
+
+    The fields whose words it has, if none of them is among those that the store is opened with; else the latter.
+    """
+    return words if words and not {*json.loads(words)} & {*json.loads(fields)} else fields
+
+
 def _read_meta(connection: sqlite3.Connection, key: str) -> str | None:
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return row[0] if row else None
@@ -237,7 +278,7 @@ def _read_meta(connection: sqlite3.Connection, key: str) -> str | None:
 
 def _begin_reembedding(connection: sqlite3.Connection, target: str) -> bool:
     """Make room for the new vectors; return False if the file already has them."""
-    if _read_meta(connection, "embedder") == target:
+    if _vectors_of(dict(connection.execute("SELECT key, value FROM meta"))) == target:
         return False
     if _read_meta(connection, "reembedding") != target:
         connection.execute("DROP TABLE IF EXISTS next_vectors")
@@ -275,8 +316,8 @@ def _write_next_vectors(connection: sqlite3.Connection, item: int, updated: int,
     )
 
 
-def _exchange_vectors(connection: sqlite3.Connection, target: str) -> None:
-    """Put the new vectors in the place of the old ones."""
+def _exchange_vectors(connection: sqlite3.Connection, names: Mapping[str, str]) -> None:
+    """Put the new vectors in the place of the old ones; the file then has these names of embedder and fields."""
     connection.execute("DELETE FROM next_vectors WHERE item NOT IN (SELECT id FROM items)")
     connection.execute("DROP TABLE vectors")
     connection.execute("ALTER TABLE next_vectors RENAME TO vectors")
@@ -288,4 +329,5 @@ def _exchange_vectors(connection: sqlite3.Connection, target: str) -> None:
     connection.execute("DELETE FROM removed")
     connection.execute("UPDATE namespaces SET epoch = epoch + 1, version = version + 1")
     connection.execute("DELETE FROM meta WHERE key = 'reembedding'")
-    connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('embedder', ?)", (target,))
+    for key in ("embedder", "fields"):
+        connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, names[key]))

@@ -36,8 +36,8 @@ class StoreIndex(TypedDict, total=False):
     Default: 1.0 each; an embedder may give its cosine another weight by its attribute `fusion_weight`."""
 
 
-DEFAULT_INDEX: StoreIndex = {"embed": HashEmbeddings(), "fields": ["text"]}
-"""`HashEmbeddings` and the words of the field `text`."""
+DEFAULT_INDEX: StoreIndex = {"embed": HashEmbeddings()}
+"""`HashEmbeddings` and the words of the whole value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import (
     GetOp,
@@ -91,18 +91,19 @@ class Operations:
             vectors: Unit vectors of the documents, by text.
         """
         return [
-            Write(*place, None)
-            if put.value is None
-            else Write(
-                *place,
-                self._values[place],
-                put.ttl,
-                None if put.index is None else json.dumps(put.index),
-                [vectors[text].astype("<f4").tobytes() for text in self._texts[place]],
-                self._index.words(put.value, put.index),
-            )
+            Write(*place, None) if put.value is None else self._write(place, put.value, put, vectors)
             for place, put in self._puts.items()
         ]
+
+    def _write(
+        self, place: tuple[Namespace, str], value: Mapping[str, Any], put: PutOp, vectors: "Mapping[str, Vector]"
+    ) -> Write:
+        paths = None if put.index is None else json.dumps(put.index)
+        blobs = [vectors[text].astype("<f4").tobytes() for text in self._texts[place]]
+        words = self._index.words(value, put.index)
+        if not blobs and not words and put.index is not False:
+            self._index.warn_unindexed(*place, value, put.index)
+        return Write(*place, self._values[place], put.ttl, paths, blobs, words)
 
 
 class Reader:

@@ -24,7 +24,7 @@ from typing import Any, Self
 
 from langgraph.store.base import BaseStore, Item, PutOp
 
-from questbook.memory.store.any_store import get_values, items_under
+from questbook.memory.store.any_store import get_values, items_under, put_all
 from questbook.memory.timeline.records import order_of
 from questbook.types import JSON
 
@@ -246,11 +246,11 @@ async def claim(
     key, note = f"{turn}-{owner}", {"turn": turn, "owner": owner}
     mine = await store.aget(place, key)
     if mine is None or not mine.value["kept"]:
-        await store.aput(place, key, {**note, "kept": False}, index=False)
+        await put_all(store, [PutOp(place, key, {**note, "kept": False}, index=False)])
         notes = await store.asearch(place, filter={"turn": turn})
         if any(item.value["owner"] != owner for item in notes):
             return fork(timeline, turn, branch_name(f"{branch}/{turn}/{owner}"))
-        await store.aput(place, key, {**note, "kept": True}, index=False)
+        await put_all(store, [PutOp(place, key, {**note, "kept": True}, index=False)])
     return list(timeline)
 
 

@@ -1,0 +1,154 @@
+"""What of a value is indexed: the whole of it unless fields are named, and what becomes of a file when they change."""
+
+import logging
+import sqlite3
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+from letters import Letters
+from stores import keys
+
+from questbook import (
+    EmbedderChangedError,
+    EmbeddingError,
+    Exchange,
+    FaissStore,
+    HashEmbeddings,
+    Query,
+    recall,
+    remember,
+)
+from questbook.graphs.embedded.databases import open_store
+from questbook.memory.embeddings.embedders import identify, load_embeddings
+
+CAT = {"title": "Felines", "body": "Biscuit is a tabby.", "tags": ["home"]}
+
+
+def open_with(path, fields, **options):
+    return FaissStore.open(path, {"embed": Letters(), "fields": fields}, **options)
+
+
+def test_without_an_index_the_whole_value_is_found(path):
+    with FaissStore.open(path) as store:
+        store.put(("a",), "cat", CAT)
+        store.put(("a",), "dog", {"content": {"says": "Rex barks at night."}})
+        for query, key in (("Biscuit", "cat"), ("felines", "cat"), ("barks at night", "dog")):
+            [best] = store.search(("a",), query=query, limit=1)
+            assert (best.key, best.score > 0) == (key, True)
+
+
+def test_without_fields_it_scores_as_langgraphs_store_does(path):
+    theirs = InMemoryStore(index={"embed": Letters(), "dims": Letters.dims})
+    with FaissStore.open(path, {"embed": Letters(), "lexical": False}) as ours:
+        for store in (ours, theirs):
+            store.put(("a",), "cat", CAT)
+            store.put(("a",), "body", CAT, index=["body"])
+            store.put(("a",), "none", CAT, index=False)
+        found = [{item.key: item.score for item in store.search(("a",), query="tabby")} for store in (ours, theirs)]
+    assert found[0] == pytest.approx(found[1])
+
+
+def test_a_put_of_which_nothing_is_indexed_is_warned_of_once(path, caplog):
+    with open_with(path, ["text"]) as store:
+        store.put(("a",), "seen", {"text": "x"})
+        store.put(("a",), "flag", {"on": True}, index=False)
+        assert caplog.messages == []
+        store.put(("a",), "lost", {"content": "x", "id": 1})
+        store.put(("a",), "more", {"content": "x"})
+    [message] = caplog.messages
+    assert "'lost' in ('a',)" in message
+    assert "['text']" in message
+    assert "['content', 'id']" in message
+
+
+def test_without_any_index_nothing_is_warned_of(path, caplog):
+    caplog.set_level(logging.WARNING)
+    with FaissStore.open(path, None) as store:
+        store.put(("a",), "k", {"content": "x"})
+    assert caplog.messages == []
+
+
+def test_other_fields_make_words_and_vectors_anew(path):
+    with open_with(path, ["title"]) as store:
+        store.put(("a",), "cat", CAT)
+        store.put(("a",), "own", CAT, index=["tags[*]"])
+        assert store.search(("a",), query="Felines")[0].score == pytest.approx(1.0)
+    with open_with(path, ["body"]) as store:
+        [best] = store.search(("a",), query="Biscuit is a tabby.", limit=1)
+        assert (best.key, best.score) == ("cat", pytest.approx(1.0))
+        assert store.search(("a",), query="home", limit=1)[0].key == "own", "its own paths stay"
+    with FaissStore.open(path, {"embed": None, "fields": ["title"]}) as store:
+        assert keys(store.search(("a",), query="felines", limit=1)) == ["cat"]
+
+
+def test_other_fields_alone_make_vectors_anew_where_the_words_stay(path):
+    words = {"embed": Letters(), "lexical": {"body": 1.0}}
+    with FaissStore.open(path, {**words, "fields": ["title"]}) as store:
+        store.put(("a",), "cat", CAT)
+    with pytest.raises(EmbedderChangedError, match=r'of \["title"\].*of \["body"\].*reembed=True'):
+        FaissStore.open(path, {**words, "fields": ["body"]}, reembed=False)
+    with FaissStore.open(path, {**words, "fields": ["body"]}) as store:
+        assert store.search(("a",), query="Biscuit is a tabby.")[0].score == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("fields", "anew"), [(["text"], 0), (["text", "more"], 0), (None, 3)])
+def test_a_file_of_version_0_2_did_not_name_its_fields(path, fields, anew):
+    with open_with(path, ["text"]) as store:
+        for n in range(3):
+            store.put(("a",), str(n), {"text": f"thing {n}"})
+    raw = sqlite3.connect(path)
+    raw.execute("DELETE FROM meta WHERE key = 'fields'")
+    raw.commit()
+    raw.close()
+    done = []
+    with open_with(path, fields, progress=lambda n, _: done.append(n)) as store:
+        assert store.search(("a",), query="thing 1", limit=1)[0].key == "1"
+    assert max(done, default=0) == anew
+    with open_with(path, fields, reembed=False):
+        pass  # from now on the file knows
+
+
+@pytest.mark.parametrize("kind", ["faiss", "memory"])
+async def test_of_a_record_only_the_text_is_indexed_where_a_store_indexes_whole_values(kind, path):
+    store = FaissStore.open(path) if kind == "faiss" else InMemoryStore(index={"embed": HashEmbeddings(), "dims": 512})
+    timeline = await remember(store, ("a",), {"player": "My cat is Biscuit.", "reply": "Lovely."})
+    timeline = await remember(store, ("a",), Exchange(text="It rains."), timeline=timeline)
+    [cat, _] = await store.asearch(("a",), query="My cat is Biscuit.\nLovely.")
+    assert (cat.value["turn"], cat.score) == (1, pytest.approx(1.0))
+    [best, *_] = await recall(store, ("a",), Query("What is my cat called?", timeline=timeline))
+    assert best.key == cat.key
+
+
+def test_an_embedder_in_a_file_is_loaded_as_langgraph_json_names_it(tmp_path, monkeypatch):
+    (tmp_path / "vectors.py").write_text(
+        "from questbook import HashEmbeddings\n"
+        "model = HashEmbeddings(64)\n"
+        "def embed(texts):\n    return model.embed_documents(texts)\n"
+        "async def aembed(texts):\n    return model.embed_documents(texts)\n"
+        "number = 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for name in ("./vectors.py:model", "vectors.py:embed", f"{tmp_path}/vectors.py:aembed"):
+        with FaissStore.open(tmp_path / "store.db", {"embed": name, "dims": 64}) as store:
+            store.put(("a",), "k", {"text": name})
+            assert store.search(("a",), query=name)[0].score > 0.5
+    assert identify(load_embeddings("./vectors.py:embed")) == "embed"
+    assert identify(load_embeddings("./vectors.py:aembed")) == "aembed"
+    with pytest.raises(EmbeddingError, match=r"vectors\.py has no embedder and no embedding function 'number'.*3"):
+        load_embeddings("./vectors.py:number")
+    with pytest.raises(EmbeddingError, match=r"gone\.py:embed: there is no such file"):
+        load_embeddings("./gone.py:embed")
+    (tmp_path / "broken.py").write_text("1/0")
+    with pytest.raises(EmbeddingError, match=r"broken\.py:embed: ZeroDivisionError"):
+        load_embeddings("./broken.py:embed")
+
+
+async def test_the_games_store_takes_an_index_and_a_time_to_live(tmp_path):
+    index = {"embed": Letters(), "fields": ["content"]}
+    ttl = {"default_ttl": 0.0001, "omit_expired": True, "sweep_interval_minutes": 1}
+    async with open_store(tmp_path / "store.db", index=index, ttl=ttl) as store:
+        await store.aput(("a",), "lasting", {"content": "Felines"}, ttl=None)
+        await store.aput(("a",), "short", {"content": "x"})
+        assert store.index_config["fields"] == ["content"]
+        assert (await store.asearch(("a",), query="Felines"))[0].score == pytest.approx(1.0)
+        assert store.ttl_config == ttl
