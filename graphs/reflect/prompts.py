@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-from langchain_core.messages.utils import count_tokens_approximately
 
 from questbook.memory.facts.reflection import MAX_INSIGHTS, MAX_QUESTIONS, QUESTIONS, REFLECTION, Evidence
+from questbook.memory.text.words import count_tokens
 from questbook.notebooks import render_value
 from questbook.types import JSON
 
@@ -57,7 +57,7 @@ def fit_budget(evidence: Sequence[Evidence], budget: int) -> list[Evidence]:
     """Keep the first records that fit into a budget of tokens, at least one; skip those that do not fit."""
     kept: list[Evidence] = []
     for record in evidence:
-        cost = count_tokens_approximately([render_record(record.value)])
+        cost = count_tokens(render_record(record.value))
         if cost <= budget or not kept:
             kept.append(record)
             budget -= cost

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Self, TypeVar
 
 from langchain_core.messages import AnyMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
@@ -33,6 +32,7 @@ from questbook.memory.recall.query import Present, Query, Reason, Recalled
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from questbook.memory.store.any_store import newest_items
+from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.privacy import WITHHELD
 from questbook.memory.timeline.records import Stamp
@@ -210,7 +210,7 @@ async def recall_exchanges(
     message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
 
     def cost(record: Recalled) -> int:
-        return count_tokens_approximately([memory_line(memory_of(record, now))])
+        return count_tokens(memory_line(memory_of(record, now)))
 
     timeline = as_of(state.timeline, written)
     tokens = state.fitting(options.tokens, context.model)

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Annotated, NamedTuple, TypeVar
 
 from langchain_core.messages import HumanMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -33,6 +32,7 @@ from questbook.memory.facts.reading import classify_statement, read_facts
 from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import read_records
 from questbook.memory.facts.writing import Slot, find_slots, note_facts, subjects_in
+from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment
 from questbook.notebooks import Notebook, render_fields, render_value
@@ -221,8 +221,8 @@ def attribute_lines(slots: Iterable[Slot]) -> list[str]:
         if known.attribute in attributes:  # as a secret or a claim, too
             continue
         line = render_value({"subject": subject, "attributes": [*attributes, known.attribute]})
-        before = count_tokens_approximately([lines[name]]) if name in lines else 0
-        cost = count_tokens_approximately([line]) - before
+        before = count_tokens(lines[name]) if name in lines else 0
+        cost = count_tokens(line) - before
         if cost <= left:
             left -= cost
             by_subject[name] = (subject, [*attributes, known.attribute])

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.constants import TAG_NOSTREAM
 
 from questbook.graphs.errors import ModelError, QuestbookError
@@ -16,6 +15,7 @@ from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.reply import Call, calls_of, edit_pages
+from questbook.memory.text.words import count_tokens
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
@@ -136,7 +136,7 @@ def oldest_within(turns: Sequence[JSON], budget: int) -> list[JSON]:
     """Return the oldest turns that fit in so many tokens, at least one: after a failure, notes catch up in portions."""
     portion: list[JSON] = []
     for turn in turns:
-        budget -= count_tokens_approximately([render_value(turn)])
+        budget -= count_tokens(render_value(turn))
         if portion and budget < 0:
             break
         portion.append(turn)

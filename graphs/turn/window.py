@@ -26,6 +26,7 @@ from questbook.graphs.turn.prompt import Prompt, Section, escaped
 from questbook.graphs.turn.turn import notice
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.buffer.turns import latest_messages, split_turns, turn_text
+from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.privacy import off_record
 from questbook.types import JSON
 
@@ -154,7 +155,7 @@ def _tokens_after_refusal(prompt: Prompt) -> int:
 
 def _tokens_of_the_past(prompt: Prompt) -> int:
     parts = [*prompt.sections, *prompt.behind]
-    return count_tokens_approximately([section.text for section in parts if section.name in _OF_THE_PAST])
+    return sum(count_tokens(section.text) for section in parts if section.name in _OF_THE_PAST)
 
 
 def _tokens_that_fit(prompt: Prompt, profile: Any, tools: Sequence[JSON], settings: Settings) -> int | None:

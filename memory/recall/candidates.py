@@ -191,12 +191,13 @@ async def gather_candidates(
     for scope, lists in zip(scopes, proposed, strict=True):
         for text, cosines, share, items in zip(texts, candidates.cosines, shares, lists, strict=True):
             for rank, item in enumerate(items):
-                if not may_show(item.value):
+                record_id = (scope.namespace, item.key)
+                known = candidates.number(record_id)
+                if known is None and not may_show(item.value):
                     continue
-                record = Record.from_json(item.value)
+                record = Record.from_json(item.value) if known is None else candidates.records[known]
                 if not text.weight and not has_name(record.text, [text.text]):
                     continue
-                record_id = (scope.namespace, item.key)
                 number = candidates.add(record_id, record)
                 if item.score is not None:
                     cosines[number] = item.score

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from questbook.memory.recall.names import name_words
 from questbook.memory.recall.times import TIME_WORDS
 from questbook.memory.text.bm25 import WordTable
+from questbook.memory.text.stems import TextWords
 from questbook.memory.text.wording import fold_case
-from questbook.memory.text.words import is_latin, query_words, split_words
+from questbook.memory.text.words import is_latin, query_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,24 +79,25 @@ def covers(
     return enough
 
 
-def find_spellings(words: Iterable[str], names: Sequence[str], texts: Sequence[str]) -> dict[str, str]:
+def find_spellings(
+    words: Iterable[str], names: Sequence[str], texts: Sequence[str], text_words: TextWords
+) -> dict[str, str]:
     """Return how texts spell words that none of them has: "greta" for "gretta", "книгу" for "книга".
 
     Args:
         words: The words, in small letters.
         names: Words that are written as names; a text must write the other spelling as one, too.
         texts: The texts.
+        text_words: Their words.
     """
     missing = [word for word in words if len(word) > _SHORT]
     if not missing:
         return {}
-    whole, initials = "\n".join(texts), {word[0] for word in missing}
-    all_words = {word for word in split_words(whole) if word[0] in initials}
-    capitalised = _CAPITALISED.findall(whole) if set(missing) & set(names) else []
+    capitalised = set(_CAPITALISED.findall("\n".join(texts))) if set(missing) & set(names) else set[str]()
     written_as_names = {fold_case(word) for word in capitalised if word[0].isupper()}
     spellings: dict[str, str] = {}
     for word in missing:
-        candidates = written_as_names if word in names else all_words
+        candidates = written_as_names if word in names else text_words.spelled_like(word, _LONGER)
         others = [each for each in candidates if each[0] == word[0] and abs(len(each) - len(word)) <= _LONGER]
         letters = set(word)
         alike = get_close_matches(word, [each for each in others if len(letters ^ set(each)) <= _OTHER], 1, _ALIKE)
@@ -109,14 +111,37 @@ def fits(question: str, texts: Sequence[str]) -> list[bool]:
     """Return which texts cover enough of a question, by their words alone."""
     if not texts:
         return []
-    words = query_words(question)
-    table = WordTable(texts, [words])
-    names = name_words(question)
-    if spellings := find_spellings((word for word in words if not table.has(word)), names, texts):
-        table = WordTable(texts, [[spellings.get(word, word) for word in words]])
+    words, names = query_words(question), name_words(question)
+    table, spellings = count_words(texts, [words], names)
     named = Named([spellings.get(name, name) for name in names], known=False, time=False, latin=is_latin(question))
     enough: list[bool] = covers(table, [1.0], texts, named, knows_meaning=False).tolist()
     return enough
+
+
+def count_words(
+    texts: Sequence[str],
+    searched: Sequence[Sequence[str]],
+    names: Sequence[str],
+    near: NDArray[np.intp] | None = None,
+    shares: Sequence[float] = (),
+) -> tuple[WordTable, dict[str, str]]:
+    """Count words in texts, those that none of them has as the texts spell them; return the spellings.
+
+    Args:
+        texts: The texts.
+        searched: The words of each query, in small letters.
+        names: Words that are written as names.
+        near: As `neighbours` of `WordTable`.
+        shares: As in `WordTable`.
+    """
+    text_words = TextWords(texts)
+    table = WordTable(text_words, searched, near, shares)
+    missing = {word: None for words in searched for word in words if not table.has(word)}
+    spellings = find_spellings(missing, names, texts, text_words)
+    if not spellings:
+        return table, {}
+    respelt = [[spellings.get(word, word) for word in words] for words in searched]
+    return WordTable(text_words, respelt, near, shares), spellings
 
 
 def _required_coverage(named: Named, table: WordTable) -> float:

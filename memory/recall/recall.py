@@ -17,7 +17,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.store.base import BaseStore
 
 from questbook.memory.embeddings.embedders import embedder_of
@@ -30,7 +29,7 @@ from questbook.memory.recall.candidates import (
     Scope,
     gather_candidates,
 )
-from questbook.memory.recall.coverage import Named, covers, find_spellings
+from questbook.memory.recall.coverage import Named, count_words, covers
 from questbook.memory.recall.names import (
     content_words,
     find_aliases,
@@ -44,8 +43,7 @@ from questbook.memory.recall.names import (
 from questbook.memory.recall.order import Evidence, Order
 from questbook.memory.recall.query import Namespace, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time
-from questbook.memory.text.bm25 import WordTable
-from questbook.memory.text.words import is_latin, query_words, split_words
+from questbook.memory.text.words import count_tokens, is_latin, query_words, split_words
 from questbook.memory.timeline.privacy import WITHHELD, may_know
 from questbook.memory.timeline.records import utc_date
 from questbook.memory.timeline.timeline import UserTimeline
@@ -175,7 +173,7 @@ async def _weigh(candidates: Candidates, question: _Question, query: Query, cosi
     naming = frozenset(word for words in speakers.values() for word in words)
     searched = [content_words(text.text, naming) for text in question.texts]
     names, shares = name_words(question.text), query.weights.neighbours
-    table, spellings = await asyncio.to_thread(_word_table, texts, searched, names, near, shares)
+    table, spellings = await asyncio.to_thread(count_words, texts, searched, names, near, shares)
     words = table.scores()
     time, count = question.time, len(question.texts)
     anchor = None
@@ -210,23 +208,6 @@ async def _weigh(candidates: Candidates, question: _Question, query: Query, cosi
         asks_when=_ASKS_WHEN.search(question.text) is not None,
         cosine_worth=cosine_worth,
     )
-
-
-def _word_table(
-    texts: Sequence[str],
-    searched: Sequence[Sequence[str]],
-    names: Sequence[str],
-    near: NDArray[np.intp],
-    shares: Sequence[float],
-) -> tuple[WordTable, dict[str, str]]:
-    """Count words in the candidates, those that none of them has as the candidates spell them; return the spellings."""
-    table = WordTable(texts, searched, near, shares)
-    missing = {word: None for words in searched for word in words if not table.has(word)}
-    spellings = find_spellings(missing, names, texts)
-    if not spellings:
-        return table, {}
-    respelt = [[spellings.get(word, word) for word in words] for words in searched]
-    return WordTable(texts, respelt, near, shares), spellings
 
 
 def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recalled]:
@@ -327,20 +308,15 @@ def _count_shared(asked: Iterable[str], words: Sequence[str]) -> int:
 def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
     """Fold records of one speaker that say the same into the best of them; return at most twice `limit` records."""
     kept: list[Recalled] = []
-    compared: list[tuple[frozenset[str], frozenset[str], object]] = []
+    compared: list[tuple[int, object]] = []
+    bits: dict[str, int] = {}  # of each word its own, so that a text's words are one number: these are compared at once
     for record in records:
-        words = frozenset(str(record.value.get("text", "")).casefold().split())
-        # Of two texts that share nine tenths of their words, the first tenths in any one order share a word, too
-        # (prefix filtering: Chaudhuri et al., "A Primitive Operator for Similarity Joins", 2006). Few pairs are left.
-        first = frozenset(sorted(words, key=_longest_first)[: len(words) - int(_SAME * len(words)) + 1])
+        words = 0
+        for word in set(str(record.value.get("text", "")).casefold().split()):
+            words |= bits.setdefault(word, 1 << len(bits))
         speaker = record.value.get("speaker")
         same = next(
-            (
-                n
-                for n, (other, other_first, by) in enumerate(compared)
-                if by == speaker and not first.isdisjoint(other_first) and _say_the_same(words, other)
-            ),
-            None,
+            (n for n, (other, by) in enumerate(compared) if by == speaker and _say_the_same(words, other)), None
         )
         if same is not None:
             kept[same] = kept[same]._replace(folded=(*kept[same].folded, record.key))
@@ -348,20 +324,13 @@ def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
             break
         else:
             kept.append(record)
-            compared.append((words, first, speaker))
+            compared.append((words, speaker))
     return kept
 
 
-def _say_the_same(words: frozenset[str], other: frozenset[str]) -> bool:
-    if min(len(words), len(other)) < _SAME * max(len(words), len(other)):
-        return False  # whatever they are, too few of them can be shared
-    both = len(words & other)
-    return both > 0 and both >= _SAME * (len(words) + len(other) - both)
-
-
-def _longest_first(word: str) -> tuple[int, str]:
-    """Sort key of an order in which two texts seldom share their first words: long words are rare."""
-    return -len(word), word
+def _say_the_same(words: int, other: int) -> bool:
+    both = (words & other).bit_count()
+    return both > 0 and both >= _SAME * (words | other).bit_count()
 
 
 def _fit_budget(
@@ -394,4 +363,4 @@ def _add_questions(records: Sequence[Recalled], evidence: Evidence) -> list[Reca
 
 
 def _count_tokens(record: Recalled) -> int:
-    return count_tokens_approximately([record.text])
+    return count_tokens(record.text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from questbook.memory.text.stems import count_stems, stem_words
+from questbook.memory.text.stems import TextWords, stem_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +70,7 @@ class WordTable:
     A neighbour's words are counted as if they were in the text, each as a share of a word (BM25F with one length).
 
     Args:
-        texts: The texts.
+        texts: The texts, or their words.
         queries: The words of each query, as `questbook.memory.text.words.query_words` gives them.
         neighbours: The numbers of each text's neighbours, shape (texts, shares); -1 where there is none.
         shares: What a word is worth in each of the neighbours; in the text itself it is worth 1.
@@ -78,7 +78,7 @@ class WordTable:
 
     def __init__(
         self,
-        texts: Sequence[str],
+        texts: Sequence[str] | TextWords,
         queries: Sequence[Sequence[str]],
         neighbours: NDArray[np.intp] | None = None,
         shares: Sequence[float] = (),
@@ -87,9 +87,10 @@ class WordTable:
 
         self._stems = [[stem for stem in dict.fromkeys(stem_words(words)) if stem] for words in queries]
         self._rows = {stem: n for n, stem in enumerate(dict.fromkeys(stem for stems in self._stems for stem in stems))}
-        self._counts, self._sizes = count_stems(texts, list(self._rows))
+        words = texts if isinstance(texts, TextWords) else TextWords(texts)
+        self._counts, self._sizes = words.count(list(self._rows)), words.sizes.copy()
         self._having = np.count_nonzero(self._counts, axis=1)
-        if neighbours is not None and texts:
+        if neighbours is not None and len(self._sizes):
             counts, sizes = np.pad(self._counts, ((0, 0), (0, 1))), np.pad(self._sizes, (0, 1))  # an empty text for -1
             for column, share in enumerate(shares):
                 if share:

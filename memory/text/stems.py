@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from questbook.memory.errors import StoreConfigError
 from questbook.memory.text.words import spaced
@@ -48,35 +48,65 @@ def stem_words(words: Sequence[str]) -> list[str]:
     return [_stem_of.get(word) or _stem_again(word) for word in words]
 
 
-class StemCounts(NamedTuple):
-    """How often texts have stems.
-
-    Attributes:
-        counts: Shape (stems, texts).
-        sizes: How many words, of all kinds, each text has.
-    """
-
-    counts: NDArray[np.float64]
-    sizes: NDArray[np.float64]
-
-
-def count_stems(texts: Sequence[str], stems: Sequence[str]) -> StemCounts:
-    """Count stems in many texts at once; only words that can have one of the stems are stemmed.
+class TextWords:
+    """The words of many texts, ready to be looked through for stems; only words that can have a stem are stemmed.
 
     Args:
         texts: Any texts.
-        stems: Different stems, as `stem_words` gives them.
-    """
-    import numpy as np
 
-    words, places, sizes = _find_words(texts, heads_of(stems))
-    row_of_stem = {stem: row for row, stem in enumerate(stems)}
-    different = list(dict.fromkeys(words))
-    row_of = {word: row_of_stem.get(stem, -1) for word, stem in zip(different, stem_words(different), strict=True)}
-    rows = np.array([row_of[word] for word in words], np.intp)
-    cells = (rows * len(texts) + places)[rows >= 0]
-    counts = np.bincount(cells, minlength=len(stems) * len(texts)).reshape(len(stems), len(texts))
-    return StemCounts(counts.astype(np.float64), sizes.astype(np.float64))
+    Attributes:
+        sizes: How many words each text has, shape (texts).
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        import numpy as np
+
+        parts = [spaced(text).encode() for text in texts]
+        self._joined = b" ".join([b"", *parts, b" " * _LONGEST_HEAD])
+        data = np.frombuffer(self._joined, np.uint8)
+        blank = data == _BLANK
+        self._begins = np.flatnonzero(blank[:-1] & ~blank[1:]) + 1
+        self._stops = np.flatnonzero(~blank[:-1] & blank[1:]) + 1
+        self._ends = np.cumsum([len(part) + 1 for part in parts])  # of the texts
+        sizes = np.diff(np.searchsorted(self._begins, self._ends, side="right"), prepend=0)
+        self.sizes: NDArray[np.float64] = sizes.astype(np.float64)
+        # Array operations compare the first four bytes of all words; strings are made only of the words that match.
+        firsts = data[self._begins[:, None] + np.arange(_LONGEST_HEAD)]
+        self._firsts = firsts.view(">u4").ravel().astype(np.uint32)
+
+    def spelled_like(self, word: str, longer: int) -> set[str]:
+        """Return the words with a word's first letter and, but for so many more or fewer, as many letters."""
+        import numpy as np
+
+        likely = self._firsts >> 24 == word.encode()[0]
+        if self._joined.isascii():  # else a letter may have several bytes
+            likely &= np.abs(self._stops - self._begins - len(word)) <= longer
+        words = {word.decode() for word in self._select(likely)}
+        return {each for each in words if each[0] == word[0] and abs(len(each) - len(word)) <= longer}
+
+    def count(self, stems: Sequence[str]) -> NDArray[np.float64]:
+        """Return how often the texts have stems, shape (stems, texts).
+
+        Args:
+            stems: Different stems, as `stem_words` gives them.
+        """
+        import numpy as np
+
+        chosen = _begin_so(self._firsts, heads_of(stems))
+        words = self._select(chosen)
+        different = list(dict.fromkeys(words))
+        row_of_stem = {stem: row for row, stem in enumerate(stems)}
+        their_stems = stem_words([word.decode() for word in different])
+        row_of = {word: row_of_stem.get(stem, -1) for word, stem in zip(different, their_stems, strict=True)}
+        rows = np.fromiter(map(row_of.__getitem__, words), np.intp, len(words))
+        texts = len(self.sizes)
+        cells = (rows * texts + np.searchsorted(self._ends, self._begins[chosen]))[rows >= 0]
+        counts = np.bincount(cells, minlength=len(stems) * texts).reshape(len(stems), texts)
+        return counts.astype(np.float64)
+
+    def _select(self, chosen: NDArray[np.bool_]) -> list[bytes]:
+        places = zip(self._begins[chosen].tolist(), self._stops[chosen].tolist(), strict=True)
+        return [self._joined[begin:stop] for begin, stop in places]
 
 
 def heads_of(stems: Iterable[str]) -> set[str]:
@@ -129,43 +159,17 @@ def _connection() -> sqlite3.Connection:
     return connection
 
 
-def _find_words(texts: Sequence[str], heads: Iterable[str]) -> tuple[list[str], NDArray[np.intp], NDArray[np.intp]]:
-    """Find the words that begin in certain ways, as often as they occur.
-
-    Array operations compare the first four bytes of all words; strings are made only of the words that match.
-
-    Args:
-        texts: Any texts.
-        heads: First letters, from one to four.
-
-    Returns:
-        The words, with those whose beginning is not ASCII; the number of the text of each; how many words, of all
-        kinds, each text has.
-    """
-    import numpy as np
-
-    parts = [spaced(text).encode() for text in texts]
-    joined = b" ".join([b"", *parts, b" " * _LONGEST_HEAD])
-    data = np.frombuffer(joined, np.uint8)
-    blank = data == _BLANK
-    begins = np.flatnonzero(blank[:-1] & ~blank[1:]) + 1
-    ends = np.cumsum([len(part) + 1 for part in parts])
-    sizes = np.diff(np.searchsorted(begins, ends, side="right"), prepend=0)
-    firsts = data[begins[:, None] + np.arange(_LONGEST_HEAD)].view(">u4").ravel().astype(np.uint32)
-    chosen = begins[_begin_so(firsts, heads)]
-    words = [joined[begin : joined.find(b" ", begin)].decode() for begin in chosen.tolist()]
-    return words, np.searchsorted(ends, chosen), sizes
-
-
 def _begin_so(firsts: NDArray[np.uint32], heads: Iterable[str]) -> NDArray[np.bool_]:
     """Return which words begin with a head or are not ASCII, by their first four bytes as a number."""
     import numpy as np
 
     matches: NDArray[np.bool_] = firsts & _FOREIGN != 0  # their accents come off in stems
+    likely = np.zeros(1 << 16, np.bool_)  # first two bytes; few words are left to be compared
     by_length: dict[int, list[int]] = {}
-    for head in heads:
-        if head.isascii():
-            by_length.setdefault(len(head), []).append(int.from_bytes(head.encode()))
+    for head in (head.encode() for head in heads if head.isascii()):
+        by_length.setdefault(len(head), []).append(int.from_bytes(head))
+        likely[int.from_bytes(head[:2].ljust(2, b"\0")) : int.from_bytes(head[:2].ljust(2, b"\xff")) + 1] = True
+    places = np.flatnonzero(likely[firsts >> 16])
     for length, numbers in by_length.items():
-        matches |= np.isin(firsts >> (32 - 8 * length), numbers)
+        matches[places] |= np.isin(firsts[places] >> (32 - 8 * length), numbers)
     return matches

@@ -1,5 +1,6 @@
 """Split texts into words, as the store's word index does, and pick the words of a query that are looked up."""
 
+import math
 import re
 
 _WORD = re.compile(r"[^\W_]+")
@@ -60,3 +61,8 @@ def query_words(query: str) -> list[str]:
 def is_latin(text: str) -> bool:
     """Return whether all letters of a text are Latin."""
     return text.isascii() or not any(letter > "\u024f" and letter.isalpha() for letter in text)
+
+
+def count_tokens(text: str) -> int:
+    """Return about how many tokens a text takes in a prompt, as a message: as LangChain counts, without the message."""
+    return math.ceil((len(text) + len("user")) / 4) + 3

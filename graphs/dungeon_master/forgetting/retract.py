@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.messages import RemoveMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
@@ -31,6 +30,7 @@ from questbook.memory.buffer.turns import ASIDE
 from questbook.memory.facts.marks import JUDGEMENTS, MARKS
 from questbook.memory.facts.sources import SOURCES, find_dependents
 from questbook.memory.store.any_store import items_under, put_all
+from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key
 from questbook.notebooks import StateNotebook, diff_patch, merge_patch, render_value
@@ -182,7 +182,7 @@ async def _summarise(records: Sequence[JSON], context: Settings) -> tuple[str, s
     room = context.buffer_tokens
     for record in public_turns(records):
         turn = {"turn": record["turn"], "player": record["player"], "reply": record["reply"]}
-        room -= (cost := count_tokens_approximately([render_value(turn)]))
+        room -= (cost := count_tokens(render_value(turn)))
         if room < 0 and portions[-1]:
             portions.append([])
             room = context.buffer_tokens - cost

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -26,6 +25,7 @@ from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.store.any_store import newest_items
+from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.privacy import WITHHELD, may_know
 from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key, visible_filters
@@ -232,4 +232,4 @@ def memory_of(record: Recalled, present: Present, character: str) -> JSON:
 
 
 def _cost(memory: JSON) -> int:
-    return count_tokens_approximately([memory_line(memory)])
+    return count_tokens(memory_line(memory))
