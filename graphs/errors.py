@@ -9,6 +9,7 @@ QuestbookError
 ├── UnreadableError      a saved campaign cannot be read
 ├── HistoryError         there is no such turn, branch or line
 ├── ForgettingError      something could not be forgotten, or not everywhere
+├── PruningError         checkpoints could not be pruned
 └── PastUnknownError     the store could not say whether the campaign has a past
 
 Errors that do not go away by trying again are also a RuntimeError or ValueError: LangGraph does not retry those, and
@@ -40,6 +41,10 @@ class HistoryError(QuestbookError):
 
 class ForgettingError(QuestbookError):
     """Something could not be forgotten, or not everywhere; the message says what was done and what was not."""
+
+
+class PruningError(QuestbookError):
+    """Checkpoints could not be pruned; the message says why. Threads that were pruned before stay so."""
 
 
 class PastUnknownError(QuestbookError):

@@ -24,6 +24,7 @@ costs nothing. The names in groups:
 * agents: `build_agent`, `Mode`, `Recall`, `TeamState`, `as_node`, `read_stream`
 * going back, and forgetting: `History`, `forget`, `Forgetting`, `retract`, `why`; and for a checkpointer of your own,
   `keep_ids_after`
+* checkpoints that do not grow for ever: `prune`, `prune_sync`, `Pruned`
 * memories of the LTM extension: `import_ltm`, `LtmConfig`, `recall_messages`, `remember_message`, `inject`,
   `greeting_line`, `last_talk`, `note_session`
 * errors of the store and of searches: `StoreError`, `StoreConfigError`, `EmbedderChangedError`, `LtmConfigError`,
@@ -32,7 +33,7 @@ costs nothing. The names in groups:
 * errors of notebooks: `NotebookError`, `DeclarationError`, `PatchError`, `PageFullError`, `SectionFullError`,
   `EditError`, `VersionError`
 * errors of graphs: `QuestbookError`, `SettingsError`, `InputError`, `UnreadableError`, `HistoryError`,
-  `ForgettingError`, `PastUnknownError`, `ModelError`, `FatalModelError`, `PromptTooLongError`
+  `ForgettingError`, `PruningError`, `PastUnknownError`, `ModelError`, `FatalModelError`, `PromptTooLongError`
 * JSON objects: `JSON`
 """
 
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         ModelError,
         PastUnknownError,
         PromptTooLongError,
+        PruningError,
         QuestbookError,
         SettingsError,
         UnreadableError,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from questbook.graphs.history.history import History
     from questbook.graphs.middleware.channels import MemoryState
     from questbook.graphs.middleware.memory import FactNotes, TimelineMemoryMiddleware
+    from questbook.graphs.pruning.prune import Pruned, prune, prune_sync
     from questbook.graphs.turn.clock import keep_ids_after
     from questbook.graphs.turn.exchanges import Recall
     from questbook.graphs.turn.state import patches
@@ -156,6 +159,7 @@ _HOMES = {
         "ModelError",
         "PastUnknownError",
         "PromptTooLongError",
+        "PruningError",
         "QuestbookError",
         "SettingsError",
         "UnreadableError",
@@ -164,6 +168,7 @@ _HOMES = {
     "questbook.graphs.history.history": ("History",),
     "questbook.graphs.middleware.channels": ("MemoryState",),
     "questbook.graphs.middleware.memory": ("FactNotes", "TimelineMemoryMiddleware"),
+    "questbook.graphs.pruning.prune": ("Pruned", "prune", "prune_sync"),
     "questbook.graphs.turn.exchanges": ("Recall",),
     "questbook.graphs.turn.clock": ("keep_ids_after",),
     "questbook.graphs.turn.state": ("patches",),
@@ -291,6 +296,8 @@ __all__ = [
     "PatchError",
     "Present",
     "PromptTooLongError",
+    "Pruned",
+    "PruningError",
     "Query",
     "QuestbookError",
     "Reason",
@@ -356,6 +363,8 @@ __all__ = [
     "once",
     "patches",
     "player_namespace",
+    "prune",
+    "prune_sync",
     "read_langchain_vectors",
     "read_stream",
     "recall",

@@ -41,6 +41,7 @@ GRAPHS = {
     "reflect": {"turn", "models"} | LOOSE,
     "embedded": {"turn", "history", "models", "events"} | LOOSE,
     "forgetting": {"turn", "history", "embedded"} | LOOSE,
+    "pruning": {"turn"} | LOOSE,
     "dungeon_master.forgetting": {"dungeon_master", "forgetting", "embedded", "turn", "history", "models"} | LOOSE,
     "dungeon_master": {"turn", "models", "reflect", "history"} | LOOSE,
     "companion": {"turn", "models", "reflect", "history"} | LOOSE,

@@ -108,17 +108,20 @@ class HistoryView:
             raise HistoryError(
                 f"There is no turn {number} on the way to here: this is turn {last}. /branches shows the rest."
             )
-        first = 0
-        # The record of the next turn names a checkpoint of it: the search can begin there.
-        following = await self._turns_on_this_line(number + 1)
-        async for state in self._ancestors(self.config_of(following[0]) if following else self._thread_config()):
-            if not self._waiting(state) and (first := state.values.get("turn", 0)) == number:
-                return state
+        passed: list[int] = []
+        async for state in self._ancestors(await self._config_after(number)):
+            if not self._waiting(state) and (turn := state.values.get("turn", 0)):
+                if turn == number:
+                    return state
+                passed.append(turn)
         if number == last:
             raise HistoryError(f"Turn {number} has no reply yet: /retry answers it, /undo takes it back.")
-        if played := await self._turns_on_this_line(number):  # on another thread, before this one joined the campaign
-            return await self.end_of(played[0])
-        reason = f"this thread begins with turn {first}" if first else "none is finished yet"
+        if played := await self._turns_on_this_line(number):
+            try:
+                return await self.end_of(played[0])  # on another thread, before this one joined the campaign
+            except HistoryError as error:
+                raise HistoryError(f"{error}{_nearest(number, passed)}") from error
+        reason = f"this thread begins with turn {min(passed)}" if passed else "none is finished yet"
         raise HistoryError(f"There is no turn {number} to go back to: {reason}.")
 
     async def end_of(self, played: PlayedTurn) -> StateSnapshot:
@@ -136,7 +139,10 @@ class HistoryView:
             state = after
         if not state.values or self._waiting(state):
             on = "" if played.thread == self._thread_id else f", which was played on thread {played.thread},"
-            raise HistoryError(f"The checkpoints of turn {played.turn} of {played.line!r}{on} are gone.")
+            raise HistoryError(
+                f"The checkpoints of turn {played.turn} of {played.line!r}{on} are gone: they were pruned, or deleted "
+                "with their thread."
+            )
         return state
 
     async def turns(self) -> list[PlayedTurn]:
@@ -200,6 +206,13 @@ class HistoryView:
     async def _turns_on_this_line(self, number: int) -> list[PlayedTurn]:
         state = await self.graph.aget_state(self._thread_config())
         return await self._turns_numbered(number, remembered_timeline(state.values))
+
+    async def _config_after(self, number: int) -> RunnableConfig:
+        """Return where to look back from for the end of a turn: in the next turn, unless its checkpoints are gone."""
+        for played in await self._turns_on_this_line(number + 1):  # its record names a checkpoint of it
+            if (await self.graph.aget_state(config := self.config_of(played))).created_at:
+                return config
+        return self._thread_config()
 
     async def _turns_numbered(self, number: int, timeline: Sequence[Segment]) -> list[PlayedTurn]:
         """Return the turns of that number that a timeline sees: one, or none."""
@@ -268,6 +281,14 @@ class HistoryView:
 
     def _namespace(self, name: str) -> tuple[str, ...]:
         return campaign_namespace(self.context.user, self.context.campaign, name)
+
+
+def _nearest(number: int, kept: Sequence[int]) -> str:
+    """Return a sentence on the turns next to one that are kept; "" if there are none."""
+    before = [turn for turn in kept if turn < number]
+    after = [turn for turn in kept if turn > number]
+    nearest = [*([max(before)] if before else []), *([min(after)] if after else [])]
+    return f" The nearest on the way to here: turn {' and turn '.join(map(str, nearest))}." if nearest else ""
 
 
 def _changes(page: str, kind: type[Notebook], before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Changed]:

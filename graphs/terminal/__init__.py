@@ -5,6 +5,7 @@
 - `sitting`: what slash commands work on. `commands` holds those that show something, `travel` those that go back and
   forth in the story, `forget` those about what is kept.
 - `lore`, `memories`, `campaigns`: commands of the shell on files, on memories, and the list and locks of campaigns.
-- `doctor`: the command that compares checkpoints and memories, and rebuilds what is missing.
+- `doctor`: the command that compares checkpoints and memories, and rebuilds what is missing. `prune`: the one that
+  deletes old checkpoints.
 - `screen`, `pages`, `input`: everything that is shown, pages as rows, and where the player's lines come from.
 """

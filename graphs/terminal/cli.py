@@ -119,6 +119,10 @@ def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool]
         from questbook.graphs.terminal.doctor import doctor
 
         return doctor(context, mend=flags.mend)
+    if flags.command == "prune":
+        from questbook.graphs.terminal.prune import prune
+
+        return prune(context, flags)
     if flags.command == "lore":
         from questbook.graphs.terminal.lore import lore
 
@@ -181,6 +185,7 @@ def parser() -> argparse.ArgumentParser:
     _add_games(commands, long)
     _add_forget(commands)
     _add_doctor(commands)
+    _add_prune(commands)
     _add_embeddings(commands)
     _add_lore(commands)
     _add_ltm(commands)
@@ -251,6 +256,22 @@ def _add_doctor(commands: _Commands) -> None:
     )
     doctor.add_argument("--mend", action="store_true", help="rebuild from checkpoints what memory lacks")
     doctor.add_argument("--user", metavar="NAME", help="whose campaigns")
+
+
+def _add_prune(commands: _Commands) -> None:
+    prune = commands.add_parser(
+        "prune",
+        help="delete old checkpoints, so that the games' file does not grow for ever",
+        description="Delete the checkpoints that nobody goes back to, of all games. Kept are the last turns of each "
+        "line, every end of a branch, and every turn after which branches part. Memories are not changed. First it is "
+        "shown, and you are asked.",
+    )
+    prune.add_argument("--keep-turns", metavar="N", type=int, default=50, help="of each line (default: %(default)s)")
+    prune.add_argument("--older-than", metavar="DAYS", type=float, help="also keep turns that are younger")
+    prune.add_argument("--campaign", metavar="NAME", help="only this campaign")
+    prune.add_argument("--user", metavar="NAME", help="whose campaign")
+    prune.add_argument("--dry-run", action="store_true", help="only say how much would be deleted")
+    prune.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def _add_embeddings(commands: _Commands) -> None:

@@ -67,10 +67,10 @@ async def forget(context: Context, words: str | None, *, campaign: str | None, p
     return result != _DECLINED
 
 
-async def ask(lines: Sequence[str]) -> bool:
-    """Show lines on what will be forgotten, and ask for a yes; return whether it came."""
+async def ask(lines: Sequence[str], question: str = "Forget it for ever?") -> bool:
+    """Show lines on what will be gone for ever, and ask for a yes; return whether it came."""
     print(*lines, sep="\n")  # noqa: T201
-    print("Forget it for ever? Type yes: ", end="", flush=True)  # noqa: T201
+    print(f"{question} Type yes: ", end="", flush=True)  # noqa: T201
     answer = await asyncio.to_thread(sys.stdin.readline)
     if not answer.endswith("\n"):
         print()  # noqa: T201

@@ -1,0 +1,8 @@
+"""Pruning: checkpoints that nobody goes back to are deleted, so that a thread does not grow for ever.
+
+- `prune`: `prune(checkpointer, ...)` for any app, and its synchronous twin. Read this first.
+- `retention`: the turns of a thread, and which of its checkpoints are kept: plain functions on a tree.
+- `delta`: what a `DeltaChannel` needs of the checkpoints before a kept one.
+- `tables`, `memory`: what is read and deleted where: SQLite and Postgres, `InMemorySaver`.
+- `steps`, `connections`: the same steps, run over synchronous and asynchronous connections.
+"""

@@ -1,0 +1,306 @@
+"""Deleting the checkpoints that nobody goes back to, with any graph and LangGraph's savers for SQLite and Postgres.
+
+What is kept, and what a turn is, `questbook.graphs.pruning.retention` says. Nothing of the store is changed: what was
+remembered is found as before, and `/branches` still shows every turn that was played.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from questbook.graphs.errors import PruningError, UnreadableError
+from questbook.graphs.pruning.connections import is_async, run, run_async
+from questbook.graphs.pruning.delta import with_writers
+from questbook.graphs.pruning.memory import Memory
+from questbook.graphs.pruning.retention import Node, Tree, kept_of_subgraph, kept_turns
+from questbook.graphs.pruning.steps import Atomic, Backend, Load, Plan, Steps, Volume
+from questbook.graphs.pruning.tables import POSTGRES, SQLITE, Tables
+
+KEEP_TURNS = 50
+"""How many turns of each line are kept unless told otherwise."""
+IDLE = timedelta(minutes=5)
+"""How long a turn may be without a step; one that has been so for longer was stopped."""
+
+_TRIES = 3  # if somebody goes on from an old checkpoint between the survey and the removal
+_TASKS, _LINE = "__pregel_tasks", "line"
+_STOPPED = ("__interrupt__", "__error__")  # channels of what LangGraph saves on a checkpoint at which a run stopped
+
+
+class Pruned(NamedTuple):
+    """What was deleted; with `dry_run`, what would be.
+
+    Attributes:
+        threads: How many threads were looked at.
+        checkpoints: How many checkpoints were deleted.
+        writes: How many pending writes that were saved on them.
+        blobs: How many values of channels that no other checkpoint needs, where they have rows of their own.
+        bytes: Bytes of all these rows, as they were stored.
+        kept: How many checkpoints are left in these threads.
+        skipped: Threads that were left as they are, each with the reason.
+        compacted: Whether the file was made smaller; False if another program holds it, so that its free space is only
+            used again; None where that is not done: in a dry run, if less than a tenth of it is free, and with other
+            databases than SQLite.
+    """
+
+    threads: int
+    checkpoints: int
+    writes: int
+    blobs: int
+    bytes: int
+    kept: int
+    skipped: dict[str, str]
+    compacted: bool | None = None
+
+
+async def prune(
+    checkpointer: BaseCheckpointSaver[Any],
+    *,
+    threads: Iterable[str] | None = None,
+    keep_turns: int = KEEP_TURNS,
+    older_than: timedelta | None = None,
+    dry_run: bool = False,
+    compact: bool = True,
+    idle: timedelta = IDLE,
+) -> Pruned:
+    """Delete the checkpoints that nobody goes back to, with their pending writes and values.
+
+    A turn is a run: a checkpoint with input, and all that follow until the next input. Kept are the last turns of each
+    line, every turn at which a branch ends or after which branches part, every turn that was copied to another thread,
+    interrupts, and runs that were stopped; each turn as a whole, with the state that it began from. What was deleted
+    cannot be brought back: take a copy of the database first if in doubt.
+
+        result = await prune(checkpointer, dry_run=True)           # how much would go
+        await prune(checkpointer, keep_turns=20)                   # of all threads
+        await prune(checkpointer, threads=["7f3a"], older_than=timedelta(days=30))
+
+    Others may play meanwhile, with one exception: nobody may begin a run at an old checkpoint in the very moment in
+    which it is deleted. A thread with a run in progress is skipped.
+
+    Args:
+        checkpointer: LangGraph's saver for SQLite or Postgres, synchronous or not, `InMemorySaver`, or the one that
+            `open_checkpointer` opens.
+        threads: Ids of threads; None: all that it keeps.
+        keep_turns: How many turns of each line are kept, from 1. A line is the thread as it stands now, and, if the
+            state has a channel `line`, each line that it names.
+        older_than: Turns younger than this are kept, too; None: age does not count.
+        dry_run: Only count what would be deleted.
+        compact: Make SQLite's file smaller at the end, if a tenth of it is free. It is written again for that, which
+            needs as much space on the disk.
+        idle: How long a run may be without a step before it is taken for one that was stopped.
+
+    Raises:
+        PruningError: The checkpointer is of another kind, an argument cannot be used, or the database cannot be read
+            or written. Threads that were done before stay done.
+    """
+    steps = _steps(checkpointer, threads, keep_turns, older_than, idle, dry_run=dry_run, compact=compact)
+    if is_async(checkpointer):
+        with _explained():
+            return await run_async(steps, checkpointer)
+    if isinstance(checkpointer, InMemorySaver):  # its dictionaries belong to the event loop
+        return run(steps, checkpointer)
+    with _explained():
+        return await asyncio.to_thread(run, steps, checkpointer)
+
+
+def prune_sync(
+    checkpointer: BaseCheckpointSaver[Any],
+    *,
+    threads: Iterable[str] | None = None,
+    keep_turns: int = KEEP_TURNS,
+    older_than: timedelta | None = None,
+    dry_run: bool = False,
+    compact: bool = True,
+    idle: timedelta = IDLE,
+) -> Pruned:
+    """Do what `prune` does, for apps without an event loop: with `SqliteSaver`, `PostgresSaver` or `InMemorySaver`.
+
+    Raises:
+        PruningError: As `prune`; also for an asynchronous checkpointer.
+    """
+    steps = _steps(checkpointer, threads, keep_turns, older_than, idle, dry_run=dry_run, compact=compact)
+    if is_async(checkpointer):
+        raise PruningError(f"{type(checkpointer).__name__} is asynchronous: use `await prune(...)`.")
+    with _explained():
+        return run(steps, checkpointer)
+
+
+class _Limits(NamedTuple):
+    keep_turns: int
+    since: datetime | None
+    still_since: datetime
+    dry_run: bool
+
+
+def _steps(
+    checkpointer: BaseCheckpointSaver[Any],
+    threads: Iterable[str] | None,
+    keep_turns: int,
+    older_than: timedelta | None,
+    idle: timedelta,
+    *,
+    dry_run: bool,
+    compact: bool,
+) -> Steps[Pruned]:
+    """Check the arguments; return the steps that prune.
+
+    Raises:
+        PruningError: One of them cannot be used.
+    """
+    if isinstance(threads, str):
+        raise PruningError(f"Threads are a list of ids, got the text {threads!r:.60}.")
+    if keep_turns < 1:
+        raise PruningError(f"The number of turns to keep is from 1, got {keep_turns}.")
+    now, names = datetime.now(UTC), None if threads is None else list(dict.fromkeys(map(str, threads)))
+    limits = _Limits(keep_turns, None if older_than is None else now - older_than, now - idle, dry_run)
+    return _prune(_backend(checkpointer), names, limits, compact=compact and not dry_run)
+
+
+def _backend(checkpointer: BaseCheckpointSaver[Any]) -> Backend:
+    if isinstance(checkpointer, InMemorySaver):
+        return Memory(checkpointer)
+    if isinstance(checkpointer, (SqliteSaver, AsyncSqliteSaver)):
+        return Tables(SQLITE)
+    postgres = sys.modules.get("langgraph.checkpoint.postgres")  # loaded, if there is a saver of it
+    if postgres and isinstance(checkpointer, postgres.BasePostgresSaver) and _is_whole(checkpointer):
+        return Tables(POSTGRES)
+    raise PruningError(
+        f"{type(checkpointer).__name__} cannot be pruned: only LangGraph's savers for SQLite and Postgres, "
+        "InMemorySaver, and what open_checkpointer opens. Nothing was changed."
+    )
+
+
+def _is_whole(checkpointer: BaseCheckpointSaver[Any]) -> bool:
+    return "Shallow" not in type(checkpointer).__name__  # that keeps one checkpoint of each thread, so none can go
+
+
+def _prune(backend: Backend, threads: Sequence[str] | None, limits: _Limits, *, compact: bool) -> Steps[Pruned]:
+    yield from backend.open()
+    if threads is None:
+        threads = yield from backend.threads()
+    origins = yield from backend.origins()
+    volume, kept, skipped = Volume(), 0, dict[str, str]()
+    for thread in threads:
+        copied = {checkpoint for of_thread, checkpoint in origins if of_thread == thread}
+        try:
+            removed, left = yield from _prune_thread(backend, thread, copied, limits)
+        except _SkippedError as reason:
+            skipped[thread] = str(reason)
+        else:
+            volume, kept = volume.plus(removed), kept + left
+    compacted = None
+    if compact:
+        try:
+            compacted = yield from backend.compact()
+        except sqlite3.OperationalError:  # locked, or no space left for the new file; the free space is used again
+            compacted = False
+    return Pruned(len(threads), *volume, kept, skipped, compacted)
+
+
+def _prune_thread(backend: Backend, thread: str, copied: set[str], limits: _Limits) -> Steps[tuple[Volume, int]]:
+    """Prune one thread; return how much was deleted, and how many checkpoints are left.
+
+    Raises:
+        _SkippedError: It was left as it is.
+    """
+    try:
+        newest = yield Load(thread)
+        if newest is None:
+            raise _SkippedError("It has no checkpoints.")
+        if _is_running(newest, limits.still_since):
+            raise _SkippedError("A run is in progress: prune it again when that has ended.")
+        for _ in range(_TRIES):
+            nodes = yield from backend.survey(thread)
+            plans = yield from _plans(backend, thread, nodes, newest, copied, limits)
+            left = sum(len(plan.surveyed) - len(plan.removed) for plan in plans.values())
+            changed = {name: plan for name, plan in plans.items() if plan.removed}
+            if not changed:
+                return Volume(), left
+            removal = backend.remove(thread, plans, dry_run=limits.dry_run)
+            volume = (yield from removal) if limits.dry_run else (yield Atomic(removal))
+            if volume is not None:
+                return volume, left
+    except UnreadableError as error:
+        raise _SkippedError(str(error)) from error
+    raise _SkippedError("Runs begin at old checkpoints of it at this moment: prune it again later.")
+
+
+def _plans(
+    backend: Backend,
+    thread: str,
+    nodes: Mapping[str, Mapping[str, Node]],
+    newest: CheckpointTuple,
+    copied: set[str],
+    limits: _Limits,
+) -> Steps[dict[str, Plan]]:
+    """Return what is to be done in each namespace of a thread."""
+    trees = {namespace: Tree(checkpoints) for namespace, checkpoints in nodes.items()}
+    roots, plans = trees.get("", Tree({})), dict[str, Plan]()
+    tips = yield from _tips(thread, roots, newest)
+    kept_roots = kept_turns(roots, tips, copied, limits.keep_turns, limits.since)
+    kept_roots = yield from with_writers(backend, thread, "", roots, roots.with_forks(kept_roots))
+    for namespace, tree in trees.items():
+        kept = kept_roots
+        if namespace:
+            kept = kept_of_subgraph(namespace, tree, roots, kept_roots)
+            kept = yield from with_writers(backend, thread, namespace, tree, tree.with_forks(kept))
+        plans[namespace] = Plan(tree.nodes.keys(), tree.nodes.keys() - kept, tree.new_parents(kept))
+    return plans
+
+
+def _tips(thread: str, tree: Tree, newest: CheckpointTuple) -> Steps[set[str]]:
+    """Return the last checkpoint of each line: of the thread as it stands now, and of each that a channel names."""
+    tips = {max(tree.nodes)} if tree.nodes else set[str]()
+    if _LINE not in newest.checkpoint["channel_values"]:
+        return tips
+    ends, lines, last = set(tree.leaves()), dict[str, str](), dict[str, str]()
+    for checkpoint in tree.order:
+        node, parent = tree.nodes[checkpoint], tree.parent(checkpoint)
+        if parent is None or node.source == "update" or checkpoint in ends:  # a run does not change it
+            saved = yield Load(thread, "", checkpoint)
+            lines[checkpoint] = str(saved.checkpoint["channel_values"].get(_LINE, "")) if saved else ""
+        else:
+            lines[checkpoint] = lines[parent]
+        if node.source != "fork":  # going back makes copies, but a line ends where it was played last
+            last[lines[checkpoint]] = max(checkpoint, last.get(lines[checkpoint], ""))
+    return tips | set(last.values())
+
+
+def _is_running(saved: CheckpointTuple, still_since: datetime) -> bool:
+    """Whether a run seems to be in progress on a thread, as its newest checkpoint says."""
+    values = saved.checkpoint["channel_values"]
+    unfinished = values.get(_TASKS) or any(name == "__start__" or name.startswith("branch:to:") for name in values)
+    if not unfinished or any(channel in _STOPPED for _, channel, _ in saved.pending_writes or ()):
+        return False
+    return datetime.fromisoformat(saved.checkpoint["ts"]) > still_since
+
+
+class _SkippedError(Exception):
+    """A thread is left as it is; the message says why."""
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, _database_errors()):
+            raise
+        raise PruningError(
+            f"The checkpoints cannot be read or written: {error} Threads that were pruned before stay so."
+        ) from error
+
+
+def _database_errors() -> tuple[type[Exception], ...]:
+    psycopg = sys.modules.get("psycopg")  # loaded, if there is a saver for Postgres
+    return (sqlite3.Error, *((psycopg.Error,) if psycopg else ()))

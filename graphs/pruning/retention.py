@@ -1,0 +1,186 @@
+"""Which checkpoints of a thread are kept: whole turns, and what leads from one to the next.
+
+A **turn** is a run: a checkpoint with input, and all that follow until the next input. An interrupt and its resume, an
+edit and a retry belong to their turn. A turn is kept whole or not at all. Kept are
+
+- every turn at which a branch ends, which includes each interrupt and each run that was stopped,
+- every turn after which branches part, and every turn that was copied to another thread,
+- the last turns of each line: of the thread as it stands now, and of every line that the channel `line` names,
+- turns younger than a given age,
+
+each with the state that it began from. A kept checkpoint's parent is then its nearest kept ancestor.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from questbook.graphs.turn.clock import time_of
+
+_CALL = ":"  # in the namespace of a subgraph's single call; without it, its state outlives the calls
+
+
+class Node(NamedTuple):
+    """A checkpoint without its values.
+
+    Attributes:
+        id: Its id.
+        parent: The checkpoint that it was made from; None: none.
+        source: "input", "loop", "update" or "fork", as its metadata say.
+        step: Its step; a run that saves only its end leaves steps out.
+        root: Of a subgraph's: the checkpoint of the root graph that it belongs to.
+        deltas: Channels whose value is not in this checkpoint alone (`DeltaChannel`), as its metadata say.
+        pending: Whether writes are saved on it.
+    """
+
+    id: str
+    parent: str | None = None
+    source: str = ""
+    step: int = 0
+    root: str | None = None
+    deltas: frozenset[str] = frozenset()
+    pending: bool = False
+
+
+class Tree:
+    """The checkpoints of one namespace of a thread.
+
+    Args:
+        nodes: The checkpoints by id.
+
+    Attributes:
+        nodes: The same.
+        order: Those that a root leads to, parents first. A chain of parents may be a loop if one was written twice.
+    """
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        self.nodes = nodes
+        self._children: dict[str | None, list[str]] = defaultdict(list)
+        for node in nodes.values():
+            self._children[self.parent(node.id)].append(node.id)
+        self.order = [*self._walk()]
+
+    def parent(self, checkpoint: str) -> str | None:
+        """Return the checkpoint's parent; None if it has none, or if that is gone."""
+        parent = self.nodes[checkpoint].parent
+        return parent if parent in self.nodes else None
+
+    def ancestors(self, checkpoint: str) -> Iterator[str]:
+        """Go over a checkpoint's ancestors, the nearest first."""
+        passed, step = {checkpoint}, self.parent(checkpoint)
+        while step is not None and step not in passed:
+            yield step
+            passed.add(step)
+            step = self.parent(step)
+
+    def leaves(self) -> list[str]:
+        """Return the checkpoints at which a branch ends.
+
+        Not those that going back has left without anything done there: a copy is one step after what it copies, and has
+        the same parent.
+        """
+        newest = max(self.nodes)
+        return [node.id for node in self.nodes.values() if not self._children[node.id] and not self._idle(node, newest)]
+
+    def with_forks(self, kept: Collection[str]) -> set[str]:
+        """Return kept checkpoints, and those at which the ways to them part."""
+        kept, ways = set(kept), dict[str, int]()
+        for checkpoint in reversed(self.order):
+            if sum(ways[child] > 0 for child in self._children[checkpoint]) > 1:
+                kept.add(checkpoint)
+            ways[checkpoint] = (checkpoint in kept) + sum(ways[child] for child in self._children[checkpoint])
+        return kept
+
+    def new_parents(self, kept: Collection[str]) -> dict[str, str | None]:
+        """Return the nearest kept ancestor of each kept checkpoint whose parent is not kept."""
+        parents: dict[str, str | None] = {}
+        for checkpoint in kept:
+            parent = self.parent(checkpoint)
+            if parent is not None and parent not in kept:
+                parents[checkpoint] = next((step for step in self.ancestors(checkpoint) if step in kept), None)
+        return parents
+
+    def _idle(self, node: Node, newest: str) -> bool:
+        if node.source != "fork" or node.pending or node.id == newest:
+            return False
+        return node.parent is None or (node.parent in self.nodes and node.step > self.nodes[node.parent].step + 1)
+
+    def _walk(self) -> Iterator[str]:
+        waiting = list(self._children[None])
+        while waiting:
+            checkpoint = waiting.pop()
+            yield checkpoint
+            waiting += self._children[checkpoint]
+
+
+def turn_starts(tree: Tree) -> dict[str, str]:
+    """Return the first checkpoint of each checkpoint's turn."""
+    starts: dict[str, str] = {}
+    for checkpoint in tree.order:
+        parent = tree.parent(checkpoint)
+        begins = parent is None or _begins_turn(tree.nodes[checkpoint], tree.nodes[parent])
+        starts[checkpoint] = checkpoint if parent is None or begins else starts[parent]
+    return starts
+
+
+def kept_turns(
+    tree: Tree, tips: Collection[str], origins: Collection[str], keep_turns: int, since: datetime | None
+) -> set[str]:
+    """Return the checkpoints of the turns that are kept, each with the state that it began from.
+
+    Args:
+        tree: The root graph's checkpoints.
+        tips: The last checkpoint of each line.
+        origins: Checkpoints that were copied to another thread.
+        keep_turns: How many turns of each line are kept.
+        since: Turns with a checkpoint younger than this are kept; None: age does not count.
+    """
+    starts = turn_starts(tree)
+    before = {start: starts.get(tree.nodes[start].parent or "") for start in set(starts.values())}
+    after: dict[str | None, int] = defaultdict(int)
+    for previous in before.values():
+        after[previous] += 1
+    ends = [checkpoint for checkpoint in (*tree.leaves(), *origins) if checkpoint in starts]
+    turns = {starts[end] for end in ends} | {start for start in before if after[start] > 1}
+    for tip in tips:
+        start = starts.get(tip)
+        for _ in range(keep_turns):
+            if start is not None:
+                turns.add(start)
+                start = before[start]
+    if since is not None:
+        turns |= {start for checkpoint, start in starts.items() if _is_younger(checkpoint, since)}
+    bases = {base for start in turns if (base := tree.parent(start)) is not None}
+    looped = tree.nodes.keys() - starts.keys()
+    return {checkpoint for checkpoint, start in starts.items() if start in turns} | bases | looped
+
+
+def kept_of_subgraph(namespace: str, tree: Tree, roots: Tree, kept_roots: Collection[str]) -> set[str]:
+    """Return the checkpoints of a subgraph that are kept: those that belong to a kept one of the root graph.
+
+    Args:
+        namespace: The namespace.
+        tree: Its checkpoints.
+        roots: The root graph's.
+        kept_roots: Those of them that are kept.
+    """
+    kept = {node.id for node in tree.nodes.values() if node.root in kept_roots or node.root not in roots.nodes}
+    if _CALL in namespace:
+        return kept
+    # The state of this subgraph outlives its calls: a run from a root checkpoint finds the last one before it.
+    ids = sorted(tree.nodes)
+    return kept | {ids[place - 1] for root in kept_roots if (place := bisect_left(ids, root))} | {ids[-1]}
+
+
+def _begins_turn(node: Node, parent: Node) -> bool:
+    """Whether a checkpoint is the first of its turn. A run that saves only its end leaves no checkpoint with input."""
+    return node.source == "input" or (node.source == "loop" and node.step > parent.step + 1)
+
+
+def _is_younger(checkpoint: str, since: datetime) -> bool:
+    time = time_of(checkpoint)
+    return time is None or time >= since  # of an id that says no time, nothing is known

@@ -1,0 +1,116 @@
+"""`questbook prune`: deletes the checkpoints that nobody goes back to; first it shows how much that is, and asks."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from questbook.graphs.embedded.databases import open_checkpointer
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.errors import SettingsError
+from questbook.graphs.terminal.campaigns import CampaignBusyError, hold
+from questbook.graphs.terminal.forget import ask
+from questbook.graphs.terminal.screen import one_line
+
+if TYPE_CHECKING:
+    from questbook.graphs.pruning.prune import Pruned
+    from questbook.graphs.settings import Settings
+
+_MEGABYTE = 1_000_000
+
+
+async def prune(context: Settings, flags: argparse.Namespace) -> bool:
+    """Do what `questbook prune` asks for; return whether it was done.
+
+    Args:
+        context: Names the user, and the campaign if `flags` names one.
+        flags: Those of the command line.
+
+    Raises:
+        SettingsError: A flag's value cannot be used.
+        PruningError: The checkpoints cannot be read or written.
+    """
+    from questbook.graphs.forgetting.erasure import Erasure
+    from questbook.graphs.pruning.prune import prune
+
+    if flags.keep_turns < 1:
+        raise SettingsError(f"--keep-turns takes a number from 1, got {flags.keep_turns}.")
+    if flags.older_than is not None and not 0 <= flags.older_than < timedelta.max.days:
+        raise SettingsError(f"--older-than takes a number of days, got {flags.older_than}.")
+    home = await asyncio.to_thread(Home.find)
+    if not await asyncio.to_thread(home.checkpoints.exists):
+        print(f"Nothing to prune: there is no {home.checkpoints}.")  # noqa: T201
+        return True
+    older_than = None if flags.older_than is None else timedelta(days=flags.older_than)
+    async with open_checkpointer(home.checkpoints) as saver:
+        campaigns = await Erasure(saver).threads_of(context.user)
+        threads: list[str] | None = None
+        if flags.campaign is not None:
+            threads = [thread for thread, campaign in campaigns.items() if campaign == context.campaign]
+            threads = threads or [thread_id_of(context.user, context.campaign)]
+        limits: dict[str, Any] = {"keep_turns": flags.keep_turns, "older_than": older_than}
+        would = await prune(saver, threads=threads, dry_run=True, **limits)
+        print(f"{_count(would, 'would go')} Kept: {would.kept:,}.")  # noqa: T201
+        if flags.dry_run:
+            _say_skipped(would.skipped, campaigns)
+            return True
+        if would.checkpoints and not flags.yes and not await ask([], "Delete them for ever?"):
+            print("Nothing was deleted.")  # noqa: T201
+            return False
+        started, before = time.monotonic(), await asyncio.to_thread(_size, home)
+        with ExitStack() as locks:
+            chosen, busy = await asyncio.to_thread(_held, locks, home, threads or await _all_threads(saver))
+            done = await prune(saver, threads=chosen, **limits)
+        seconds, size = time.monotonic() - started, await asyncio.to_thread(_size, home)
+    print(f"{_count(done, 'deleted')} {home.checkpoints.name}: {before}, now {size} ({seconds:.1f} s).")  # noqa: T201
+    if done.compacted is False:
+        print(  # noqa: T201
+            "The file could not be made smaller now, because another program uses it or the disk is full: what is "
+            "free in it is used again. Once that has ended, `questbook prune` makes it smaller."
+        )
+    _say_skipped(done.skipped | busy, campaigns)
+    return True
+
+
+async def _all_threads(saver: Any) -> list[str]:
+    rows = await saver.conn.execute_fetchall("SELECT DISTINCT thread_id FROM checkpoints")
+    return [str(thread) for (thread,) in rows]
+
+
+def _held(locks: ExitStack, home: Home, threads: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Hold the campaigns of threads; return those that are held or need not be, and why the others are not."""
+    free, busy = list[str](), dict[str, str]()
+    for thread in threads:
+        try:
+            if home.lock_of(thread).exists():  # else no terminal has ever played on it
+                locks.enter_context(hold(home.lock_of(thread), "It is open in another terminal."))
+            free.append(thread)
+        except CampaignBusyError as error:
+            busy[thread] = str(error)
+    return free, busy
+
+
+def _count(pruned: Pruned, done: str) -> str:
+    if not pruned.checkpoints:
+        return f"Nothing to prune in {pruned.threads:,} threads."
+    return (
+        f"{pruned.checkpoints:,} checkpoints of {pruned.threads:,} threads {done}, with {pruned.writes:,} writes and "
+        f"{pruned.blobs:,} values: {pruned.bytes / _MEGABYTE:,.1f} MB."
+    )
+
+
+def _say_skipped(skipped: dict[str, str], campaigns: dict[str, str]) -> None:
+    for thread, reason in skipped.items():
+        name = f"campaign {one_line(campaigns[thread], 60)!r}" if campaigns.get(thread) else f"thread {thread}"
+        print(f"Left as it is: {name}. {one_line(reason, 200)}")  # noqa: T201
+
+
+def _size(home: Home) -> str:
+    """Return the size of the file of checkpoints, with what is not written into it yet."""
+    files = [home.checkpoints, home.checkpoints.with_name(f"{home.checkpoints.name}-wal")]
+    return f"{sum(file.stat().st_size for file in files if file.exists()) / _MEGABYTE:,.1f} MB"

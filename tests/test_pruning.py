@@ -1,0 +1,371 @@
+"""Checkpoints that nobody goes back to are deleted; what is kept can be read, gone to and played on from as before."""
+
+import asyncio
+import operator
+from datetime import timedelta
+from typing import Annotated, Any
+
+import pytest
+from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
+from typing_extensions import TypedDict
+
+from questbook import prune, prune_sync
+from questbook.graphs.errors import PruningError
+from questbook.graphs.pruning import prune as pruning
+
+THREAD = {"configurable": {"thread_id": "t"}}
+
+
+def append(value, writes):
+    return [*value, *(entry for write in writes for entry in write)]
+
+
+class State(TypedDict, total=False):
+    said: Annotated[list[str], operator.add]
+    last: str
+    words: Annotated[list[str], DeltaChannel(append, snapshot_frequency=7)]
+    marks: Annotated[list[str], DeltaChannel(append, snapshot_frequency=4)]
+
+
+def graph_of(saver, delta=False, ask=False, inner=None):
+    """A graph of two nodes: an answer, and a question to the person or a subgraph if that is wished."""
+
+    def answer(state):
+        return {"said": [f"re {state['last']}"], **({"words": [f"re {state['last']}"]} if delta else {})}
+
+    def close(state):
+        reply = interrupt("sure?") if ask and "ask" in state["last"] else "ok"
+        many = delta and len(state["said"]) % 3 == 0
+        return {"said": [reply], **({"marks": [state["last"]]} if many else {})}
+
+    builder = StateGraph(State)
+    builder.add_node("answer", answer)
+    builder.add_node("close", inner or close)
+    builder.add_edge(START, "answer")
+    builder.add_edge("answer", "close")
+    return builder.compile(checkpointer=saver)
+
+
+def say(word, delta=False):
+    return {"said": [word], "last": word, **({"words": [word]} if delta else {})}
+
+
+def play(graph, *words, config=THREAD, delta=False, **options):
+    for word in words:
+        graph.invoke(say(word, delta), config, **options)
+
+
+def numbers(first, last):
+    return [f"{number}" for number in range(first, last + 1)]
+
+
+def states(graph, thread="t"):
+    history = graph.get_state_history({"configurable": {"thread_id": thread}})
+    return {state.config["configurable"]["checkpoint_id"]: state for state in history}
+
+
+def ends(graph, thread="t"):
+    """The last words of each finished state, the newest first."""
+    return [state.values["last"] for state in states(graph, thread).values() if not state.next and state.values]
+
+
+def end_of(graph, word):
+    return next(state.config for state in states(graph).values() if not state.next and state.values["last"] == word)
+
+
+def reads(graph, thread="t"):
+    return {name: (state.values, state.next) for name, state in states(graph, thread).items()}
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def saver(request):
+    if request.param == "memory":
+        yield InMemorySaver()
+        return
+    with SqliteSaver.from_conn_string(":memory:") as opened:
+        yield opened
+
+
+@pytest.fixture
+def forked(saver):
+    """Twelve turns; after the fourth another eight; after the eighth a single one with which nobody goes on."""
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 12))
+    play(graph, "9b", config=end_of(graph, "8"))
+    play(graph, "5b", config=end_of(graph, "4"))
+    play(graph, *(f"{number}b" for number in range(6, 13)))
+    return graph
+
+
+def test_the_last_turns_each_branch_end_and_each_fork_are_kept(saver, forked):
+    before = reads(forked)
+    result = prune_sync(saver, keep_turns=3)
+    kept = ["12b", "11b", "10b", "9b", "9b", "12", "11", "8", "7", "4", "3"]
+    assert sorted(ends(forked)) == sorted(kept)
+    after = reads(forked)
+    assert after == {name: before[name] for name in after}
+    assert (result.checkpoints, result.kept) == (len(before) - len(after), len(after))
+    assert not result.skipped
+
+
+def test_a_kept_checkpoint_leads_to_its_nearest_kept_ancestor(saver, forked):
+    prune_sync(saver, keep_turns=3)
+
+    def way(config):
+        words = []
+        while config:
+            state = forked.get_state(config)
+            words += [state.values["last"]] if not state.next and state.values else []
+            config = state.parent_config
+        return words
+
+    assert way(THREAD) == ["12b", "11b", "10b", "9b", "4", "3"]
+    assert way(end_of(forked, "12")) == ["12", "11", "8", "7", "4", "3"]
+
+
+def test_it_can_be_played_on_from_everything_that_is_kept(saver, forked):
+    prune_sync(saver, keep_turns=3)
+    play(forked, "13b")
+    assert forked.get_state(THREAD).values["said"][-3:] == ["13b", "re 13b", "ok"]
+    play(forked, "other", config=end_of(forked, "4"))
+    assert forked.get_state(THREAD).values["said"] == [
+        word for number in [*numbers(1, 4), "other"] for word in (number, f"re {number}", "ok")
+    ]
+
+
+def test_pruning_again_deletes_nothing_and_later_what_has_grown_old(saver, forked):
+    prune_sync(saver, keep_turns=3)
+    again = prune_sync(saver, keep_turns=3)
+    assert (again.checkpoints, again.bytes) == (0, 0)
+    play(forked, "13b", "14b")
+    assert prune_sync(saver, keep_turns=3).checkpoints == 8
+    assert "11b" in ends(forked)
+    assert "10b" not in ends(forked)
+
+
+def test_a_dry_run_counts_what_pruning_deletes_and_deletes_nothing(saver, forked):
+    before = reads(forked)
+    would = prune_sync(saver, keep_turns=3, dry_run=True)
+    assert reads(forked) == before
+    done = prune_sync(saver, keep_turns=3)
+    assert would._replace(compacted=None) == done._replace(compacted=None)
+    assert done.bytes > 10_000
+
+
+def test_an_interrupt_is_never_cut(saver):
+    graph = graph_of(saver, ask=True)
+    play(graph, *numbers(1, 3), "ask", *numbers(4, 9))  # the question was left without an answer
+    asked = next(state.config for state in states(graph).values() if state.interrupts)
+    play(graph, "ask again")
+    assert not prune_sync(saver, keep_turns=2).skipped
+    graph.invoke(Command(resume="yes"), THREAD)
+    assert graph.get_state(THREAD).values["said"][-1] == "yes"
+    # The first question has been passed over on this branch, so it is no end of one: it goes.
+    assert graph.get_state(asked).values == {}
+
+
+def test_an_interrupt_at_the_end_of_a_branch_can_be_answered_after_it(saver):
+    graph = graph_of(saver, ask=True)
+    play(graph, *numbers(1, 3), "ask")
+    asked = graph.get_state(THREAD).config
+    play(graph, "4", config=end_of(graph, "3"))
+    play(graph, *numbers(5, 9))
+    prune_sync(saver, keep_turns=2)
+    graph.invoke(Command(resume="yes"), asked)
+    assert graph.get_state(THREAD).values["said"][-2:] == ["re ask", "yes"]
+
+
+def test_a_run_in_progress_is_skipped_and_a_stopped_one_is_kept(saver):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 8))
+    stopped = graph.stream(say("9"), THREAD, durability="sync")
+    next(stopped)
+    stopped.close()
+    [reason] = prune_sync(saver, keep_turns=2).skipped.values()
+    assert "in progress" in reason
+    assert prune_sync(saver, keep_turns=2, idle=timedelta(0)).checkpoints
+    graph.invoke(None, THREAD)
+    assert graph.get_state(THREAD).values["said"][-3:] == ["9", "re 9", "ok"]
+
+
+def test_turns_younger_than_a_given_age_are_kept(saver):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 6))
+    assert prune_sync(saver, keep_turns=2, older_than=timedelta(days=1)).checkpoints == 0
+    assert prune_sync(saver, keep_turns=2, older_than=timedelta(0)).checkpoints > 0
+
+
+def test_only_the_named_threads_are_pruned(saver):
+    graph = graph_of(saver)
+    other = {"configurable": {"thread_id": "u"}}
+    play(graph, *numbers(1, 10))
+    play(graph, *numbers(1, 10), config=other)
+    assert "no checkpoints" in prune_sync(saver, threads=["u", "v"], keep_turns=2).skipped["v"]
+    assert (len(ends(graph)), len(ends(graph, "u"))) == (10, 3)
+
+
+def test_a_run_that_saves_only_its_end_is_a_turn(saver):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 10), durability="exit")
+    before = reads(graph)
+    prune_sync(saver, keep_turns=2)
+    assert ends(graph) == ["10", "9", "8"]
+    assert reads(graph) == {name: before[name] for name in reads(graph)}
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+def test_delta_channels_keep_their_values(saver, durability):
+    graph = graph_of(saver, delta=True)
+    play(graph, *numbers(1, 14), delta=True, durability=durability)
+    play(graph, "6b", config=end_of(graph, "5"), delta=True, durability=durability)
+    play(graph, *(f"{number}b" for number in range(7, 18)), delta=True, durability=durability)
+    before = reads(graph)
+    assert prune_sync(saver, keep_turns=2).checkpoints > len(before) // 3
+    after = reads(graph)
+    assert after == {name: before[name] for name in after}
+    play(graph, "on", delta=True)
+    words = graph.get_state(THREAD).values["words"]
+    assert words == [w for n in [*numbers(1, 5), *(f"{i}b" for i in range(6, 18)), "on"] for w in (n, f"re {n}")]
+
+
+class Inner(TypedDict, total=False):
+    last: str
+    heard: Annotated[list[str], operator.add]
+
+
+def inner_graph(*, keeps_state):
+    """A subgraph that asks, or one that keeps what it has heard from call to call."""
+
+    def hear(state):
+        return {"heard": [state["last"]]}
+
+    def close(state):
+        return {"heard": [str(interrupt("sure?"))]} if not keeps_state else {"last": f"heard {len(state['heard'])}"}
+
+    builder = StateGraph(Inner)
+    builder.add_node("hear", hear)
+    builder.add_node("close", close)
+    builder.add_edge(START, "hear")
+    builder.add_edge("hear", "close")
+    return builder.compile(checkpointer=keeps_state)
+
+
+def inner_checkpoints(saver):
+    """Id of each checkpoint of subgraphs, with that of the root graph's that it belongs to, and what it holds."""
+    return {
+        saved.config["configurable"]["checkpoint_id"]: (saved.metadata["parents"][""], saved.checkpoint)
+        for saved in saver.list(THREAD)
+        if saved.config["configurable"]["checkpoint_ns"]
+    }
+
+
+def test_a_subgraph_s_checkpoints_follow_those_of_the_root_graph(saver):
+    graph = graph_of(saver, inner=inner_graph(keeps_state=None))
+    for number in numbers(1, 9):
+        play(graph, number)
+        graph.invoke(Command(resume="yes"), THREAD)
+    play(graph, "10")
+    before, roots = inner_checkpoints(saver), reads(graph)
+    prune_sync(saver, keep_turns=2)
+    assert reads(graph) == {name: roots[name] for name in reads(graph)}
+    after = inner_checkpoints(saver)
+    assert {root for root, _ in after.values()} <= set(reads(graph))
+    assert after == {name: before[name] for name in after}
+    assert 0 < len(after) < len(before) / 3
+    graph.invoke(Command(resume="yes"), THREAD)
+    assert not graph.get_state(THREAD).next
+
+
+def test_a_subgraph_that_keeps_its_state_has_it_at_every_kept_checkpoint(saver):
+    graph = graph_of(saver, inner=inner_graph(keeps_state=True))
+    play(graph, *numbers(1, 8))
+    play(graph, "4b", config=end_of(graph, "heard 3"))
+    play(graph, *numbers(5, 9))
+    before = inner_checkpoints(saver)
+    prune_sync(saver, keep_turns=2)
+    assert 0 < len(inner_checkpoints(saver)) < len(before) / 2
+    heard = len(inner_checkpoints(saver)[max(before)][1]["channel_values"]["heard"])
+    play(graph, "on")
+    assert graph.get_state(THREAD).values["last"] == f"heard {heard + 1}"
+    # Back to where the branches part: what the subgraph had heard then, it has still.
+    asking = next(s for s in states(graph).values() if s.next == ("close",) and s.values["said"][-1] == "re 3")
+    graph.invoke(None, asking.config)
+    assert graph.get_state(THREAD).values["last"] == "heard 3"
+
+
+def test_a_fork_that_somebody_makes_meanwhile_stops_the_removal(tmp_path, monkeypatch):
+    with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
+        graph = graph_of(saver)
+        play(graph, *numbers(1, 12))
+        old, plans, forks = end_of(graph, "4"), pruning._plans, []
+
+        def plan_and_fork(*arguments):
+            planned = yield from plans(*arguments)
+            if len(forks) < 2:
+                forks.append(play(graph, f"4{len(forks)}", config=old))
+            return planned
+
+        monkeypatch.setattr(pruning, "_plans", plan_and_fork)
+        result = prune_sync(saver, keep_turns=2)
+        assert not result.skipped
+        assert {"40", "41", "4"} <= set(ends(graph))
+        play(graph, "on", config=end_of(graph, "40"))
+        assert graph.get_state(THREAD).values["said"][-3:] == ["on", "re on", "ok"]
+
+
+async def test_the_asynchronous_saver_is_pruned_while_another_thread_plays(tmp_path):
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
+        graph = graph_of(saver)
+        other = {"configurable": {"thread_id": "u"}}
+        for word in numbers(1, 12):
+            await graph.ainvoke(say(word), THREAD)
+
+        async def go_on():
+            for word in numbers(1, 12):
+                await graph.ainvoke(say(word), other)
+
+        result, _ = await asyncio.gather(prune(saver, threads=["t"], keep_turns=2), go_on())
+        assert result.checkpoints > 20
+        assert (await graph.aget_state(other)).values["said"][-3:] == ["12", "re 12", "ok"]
+        assert (await graph.aget_state(THREAD)).values["said"][-3:] == ["12", "re 12", "ok"]
+        await graph.ainvoke(say("on"), THREAD)
+        assert len((await graph.aget_state(THREAD)).values["said"]) == 39
+
+
+def test_the_file_shrinks(tmp_path):
+    file = tmp_path / "c.db"
+    with SqliteSaver.from_conn_string(str(file)) as saver:
+        graph = graph_of(saver)
+        play(graph, *(f"{number} {'word ' * 200}" for number in range(20)))
+        saver.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = file.stat().st_size
+        assert prune_sync(saver, keep_turns=1).compacted
+        assert file.stat().st_size < size / 3
+
+
+async def test_what_cannot_be_pruned_is_refused(tmp_path):
+    class Other(InMemorySaver.__base__):
+        pass
+
+    with pytest.raises(PruningError, match="Other cannot be pruned"):
+        prune_sync(Other())
+    with pytest.raises(PruningError, match="from 1, got 0"):
+        await prune(InMemorySaver(), keep_turns=0)
+    with pytest.raises(PruningError, match="list of ids"):
+        await prune(InMemorySaver(), threads="t")
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
+        with pytest.raises(PruningError, match="await prune"):
+            prune_sync(saver)
+
+
+async def test_synchronous_savers_are_pruned_from_an_event_loop(saver):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 10))
+    result: Any = await prune(saver, keep_turns=2)
+    assert result.checkpoints > 20
+    assert ends(graph) == ["10", "9", "8"]

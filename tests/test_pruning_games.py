@@ -1,0 +1,203 @@
+"""Pruned games: one can go back within what was kept, and branches, origins, memories and forgetting hold as before."""
+
+import sqlite3
+
+import pytest
+from page_play import turn
+from program import play, questbook
+from scripted import say
+from threads import beside, history, run, told
+
+from questbook import HistoryError, prune
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.forgetting.provenance import why
+from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.embedded.databases import open_checkpointer
+from questbook.graphs.embedded.game import open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.forgetting.forget import Forgetting
+from questbook.graphs.terminal.campaigns import hold_campaign
+
+MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
+
+
+async def deeds(game, *numbers):
+    for number in numbers:
+        await turn(game, f"Deed {number}", gold=number)
+
+
+@pytest.fixture
+async def story(game):
+    """Nine turns; after the third another line of five, named "dark"; pruned to two turns of each line."""
+    await game.begin()
+    await deeds(game, *range(2, 10))
+    await history(game).go("3")
+    await history(game).name_line("dark")
+    await deeds(game, *range(14, 19))
+    game.before = await history(game).turns()
+    game.pruned = await prune(game.saver, keep_turns=2)
+    return game
+
+
+async def test_undo_goes_back_within_what_was_kept_and_says_what_is_gone(story):
+    assert story.pruned.checkpoints > 40
+    assert (await history(story).undo(2)).values["turn"] == 6
+    assert (story.reply, story.values["quest"]["gold"]) == ("So be it: Deed 16.", 16)
+    with pytest.raises(HistoryError, match=r"turn 5 .*pruned.* turn 3 and turn 6"):
+        await history(story).undo()
+    assert (await history(story).undo(3)).values["turn"] == 3
+
+
+async def test_a_turn_that_is_kept_is_told_again_and_its_message_written_anew(story):
+    config, context = await history(story).retry()
+    story.model.queue("quest", say("Told anew."))
+    await run(story, None, config, context)
+    assert (story.values["turn"], story.reply) == (8, "Told anew.")
+    config, message = await history(story).last_message()
+    story.model.queue("quest", say("Wiser."))
+    await run(story, {"messages": [("user", "Deed 18, wiser")]}, config)
+    assert (message, told(story)[-2:]) == ("Deed 18", ["Deed 17", "Deed 18, wiser"])
+
+
+async def test_lines_and_branches_can_be_gone_to_and_played_on(story):
+    assert await history(story).turns() == story.before
+    await history(story).go("main")
+    assert (story.values["turn"], story.values["quest"]["gold"]) == (9, 9)
+    await deeds(story, 10)
+    await history(story).undo(2)
+    await history(story).go("dark")
+    assert (story.values["turn"], story.values["line"]) == (8, "dark")
+    await history(story).go("3")
+    assert told(story)[-1] == "Deed 3"
+    difference = await history(story).difference("main", "dark")
+    assert {change.path for change in difference.pages} >= {("gold",)}
+
+
+async def test_what_was_said_of_a_pruned_turn_is_still_known(story):
+    await history(story).go("main")
+    causes = await why(story.app, story.config, Context.of(story.settings), "gold")
+    assert [cause.turn for cause in causes] == [9, 8, 7, 6, 5, 4, 3, 2]
+    done = await retract(story.app, story.config, Context.of(story.settings), 5)
+    assert (done.player, done.kept, story.values["quest"]["gold"]) == ("Deed 5", ["gold"], 9)
+
+
+async def test_a_new_session_goes_on_from_a_pruned_one_and_back_into_it(story):
+    other = beside(story)
+    assert await history(other).enter([story.config["configurable"]["thread_id"]])
+    await deeds(other, 20, 21)
+    await deeds(story, 19, 20, 21, 22)
+    await prune(story.saver, keep_turns=2)
+    assert (await history(other).undo(2)).values["quest"]["gold"] == 18
+    await deeds(other, 30)
+    assert told(other)[-2:] == ["Deed 18", "Deed 30"]
+
+
+async def test_a_turn_that_another_thread_copied_is_kept(game):
+    await game.begin()
+    await deeds(game, 2, 3)
+    other = beside(game)
+    assert await history(other).enter([game.config["configurable"]["thread_id"]])
+    await deeds(game, *range(4, 9))
+    await deeds(other, 14)
+    await prune(game.saver, keep_turns=1)
+    assert (await history(other).undo()).values["quest"]["gold"] == 3
+    assert (await history(other).undo()).values["turn"] == 2
+
+
+async def test_words_are_forgotten_in_a_pruned_game(home):
+    async with open_game(CONTEXT, home) as game:
+        await tell(game, MIRA, *(f"I look at the heron number {number}" for number in range(2, 9)))
+        await prune(game.checkpointer, keep_turns=2)
+        graph = await game.load()
+        await Forgetting(graph.store, game.checkpointer, "adventurer", "isle").forget("heron number 8")
+        assert "heron number 8" not in str((await game.saved_game()).values)
+        state = await (await game.history()).undo()
+        assert "heron number 7" in str(state.values["messages"])
+
+
+CONTEXT = Context(model="offline", user="adventurer", seed=6, campaign="isle")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "home"))
+    return Home.find()
+
+
+async def tell(game, *words):
+    for said in words:
+        async for _ in game.send(said):
+            pass
+
+
+def tables(file):
+    with sqlite3.connect(file) as database:
+        count = "SELECT COUNT(*) FROM"
+        listed = "SELECT j.value FROM checkpoints, json_each(checkpoints.blobs) j"
+        names = ("checkpoints", "writes", "checkpoint_blobs", f"checkpoint_blobs WHERE id NOT IN ({listed})")
+        return [database.execute(f"{count} {name}").fetchone()[0] for name in names]
+
+
+async def test_our_own_saver_keeps_each_value_that_a_kept_checkpoint_needs(home):
+    async with open_game(CONTEXT, home) as game:
+        await tell(game, MIRA, *(f"look at door {number}" for number in range(2, 9)))
+        before = {saved.checkpoint["id"]: saved.checkpoint async for saved in game.checkpointer.alist(game.config)}
+        rows = tables(home.checkpoints)
+        result = await prune(game.checkpointer, keep_turns=2)
+        after = {saved.checkpoint["id"]: saved.checkpoint async for saved in game.checkpointer.alist(game.config)}
+        assert after == {name: before[name] for name in after}
+        *left, unneeded = tables(home.checkpoints)
+        removed = [was - now for was, now in zip(rows, left, strict=False)]
+        assert (removed, unneeded) == ([result.checkpoints, result.writes, result.blobs], 0)
+        assert result.blobs > 0
+        await tell(game, "look at door 9")
+        assert (await game.saved_game()).turn == 9
+
+
+def test_the_command_shows_asks_and_deletes(home):
+    play(home.path, "\n".join([MIRA, *(f"look at door {number}" for number in range(2, 10))]))
+    said = questbook(home.path, "prune", "--keep-turns", "2", "--dry-run").stdout
+    assert "checkpoints of 1 threads would go" in said
+    declined = questbook(home.path, "prune", "--keep-turns", "2", words="no\n")
+    assert "Nothing was deleted." in declined.stdout
+    before = tables(home.checkpoints)
+    done = questbook(home.path, "prune", "--keep-turns", "2", words="yes\n")
+    assert (done.returncode, "deleted, with" in done.stdout, "now" in done.stdout) == (0, True, True)
+    assert tables(home.checkpoints)[0] < before[0] / 2
+    assert "Nothing to prune" in questbook(home.path, "prune", "--keep-turns", "2", "--yes").stdout
+    assert "agree" in questbook(home.path, "doctor").stdout
+    shown = play(home.path, "/undo\n/undo\n/undo\n/branches\nlook around")
+    assert "turn 7" in shown.stdout.decode()
+    assert "were pruned" in shown.stderr.decode()
+    assert "9 turns on 1 branch" in shown.stdout.decode()
+
+
+def test_a_campaign_that_is_played_is_left_as_it_is(home):
+    for campaign in ("isle", "coast"):
+        play(
+            home.path, "\n".join([MIRA, *(f"look at door {number}" for number in range(2, 6))]), "--campaign", campaign
+        )
+    before = tables(home.checkpoints)[0]
+    with hold_campaign(home, "adventurer", "isle"):
+        said = questbook(home.path, "prune", "--keep-turns", "1", "--yes").stdout
+    assert "Left as it is: campaign 'isle'. It is open in another terminal." in said
+    left = tables(home.checkpoints)[0]
+    assert left < before
+    questbook(home.path, "prune", "--keep-turns", "1", "--campaign", "isle", "--yes")
+    assert tables(home.checkpoints)[0] < left
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"), [(["--keep-turns", "0"], "from 1, got 0"), (["--older-than", "-1"], "number of days, got -1")]
+)
+def test_flags_that_cannot_be_used_are_refused(home, flags, says):
+    refused = questbook(home.path, "prune", *flags)
+    assert refused.returncode == 2
+    assert says in refused.stderr
+
+
+async def test_a_thread_of_studio_is_pruned_too(home):
+    async with open_checkpointer(home.checkpoints) as saver:
+        assert (await prune(saver)).threads == 0
+    assert not home.lock_of(thread_id_of("adventurer", "isle")).exists()
