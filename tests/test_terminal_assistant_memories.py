@@ -37,7 +37,7 @@ def test_words_are_forgotten_from_a_talk_on_all_lines_after_asking(tmp_path):
     assert "core.sections.human.value" in kept.stdout
     assert "absinthe" in kept.stdout.rpartition("Core memory")[2]
     run = questbook(tmp_path, "chat", words="/forget absinthe\ny\ny\n/core human\nWhat do I like?\n")
-    assert "Forgotten: 3 memories" in run.stderr
+    assert "Forgotten: 4 memories" in run.stderr, "two exchanges, the entry and the fact"
     assert "absinthe" not in run.stdout.rpartition("Core memory")[2]
     assert files_saying(tmp_path, "absinthe") == []
 
