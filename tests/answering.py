@@ -1,20 +1,25 @@
-"""A chat model for agents of LangChain's that gives the answers of a list, and what such agents leave in a store."""
+"""Agents of LangChain's with memory: a chat model that gives the answers of a list, and what they leave in a store."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.store.memory import InMemoryStore
 from pydantic import Field
 
-from questbook import Segment
+from questbook import Segment, TimelineMemoryMiddleware
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import list_visible
 
 AGENT = "agent:agent"
+THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 class Answering(BaseChatModel):
@@ -60,3 +65,40 @@ def written(store: Any, kind: str = "exchanges", user: str = "ann") -> list[str]
     """What all branches together have in the store, sorted."""
     items = store.search(campaign_namespace(user, AGENT, kind), limit=1000)
     return sorted(item.value.get("player") or item.value["text"] for item in items)
+
+
+class Talk:
+    """One thread of an agent with memory."""
+
+    def __init__(self, store=None, *, user="ann", saver=None, middleware=(), own_tools=(), thread=THREAD, **options):
+        self.model = Answering()
+        self.store = InMemoryStore() if store is None else store
+        memory = TimelineMemoryMiddleware(user=user, **options)
+        self.agent = create_agent(
+            self.model,
+            list(own_tools),
+            system_prompt="Be brief.",
+            middleware=[memory, *middleware],
+            checkpointer=saver or InMemorySaver(),
+            store=self.store,
+        )
+        self.thread = thread
+
+    async def say(self, words, config=None, *answers):
+        self.model.answers += answers
+        return await self.agent.ainvoke({"messages": [HumanMessage(words)]} if words else None, config or self.thread)
+
+    @property
+    def state(self):
+        return self.agent.get_state(self.thread)
+
+    @property
+    def values(self):
+        return self.state.values
+
+    def forget_messages(self):
+        """Empty the buffer, so that memory alone can tell."""
+        self.agent.update_state(self.thread, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]})
+
+    async def sees(self, kind="exchanges"):
+        return await visible(self.store, self.values["timeline"], kind)

@@ -4,7 +4,7 @@ import asyncio
 import random
 
 import pytest
-from answering import Answering, visible, written
+from answering import THREAD, Answering, Talk, written
 from faulty_stores import Broken
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
@@ -14,46 +14,6 @@ from langgraph.store.memory import InMemoryStore
 
 from questbook import LastTurns, Recall, TimelineMemoryMiddleware
 from questbook.memory.timeline.namespaces import campaign_namespace
-
-THREAD = {"configurable": {"thread_id": "1"}}
-
-
-class Talk:
-    """One thread of an agent with memory."""
-
-    def __init__(self, store=None, *, user="ann", saver=None, middleware=(), tools=(), thread=THREAD, **options):
-        self.model = Answering()
-        self.store = InMemoryStore() if store is None else store
-        memory = TimelineMemoryMiddleware(user=user, **options)
-        self.agent = create_agent(
-            self.model,
-            list(tools),
-            system_prompt="Be brief.",
-            middleware=[memory, *middleware],
-            checkpointer=saver or InMemorySaver(),
-            store=self.store,
-        )
-        self.thread = thread
-
-    async def say(self, words, config=None, *answers):
-        self.model.answers += answers
-        return await self.agent.ainvoke({"messages": [HumanMessage(words)]} if words else None, config or self.thread)
-
-    @property
-    def state(self):
-        return self.agent.get_state(self.thread)
-
-    @property
-    def values(self):
-        return self.state.values
-
-    def forget_messages(self):
-        """Empty the buffer, so that memory alone can tell."""
-        self.agent.update_state(self.thread, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]})
-
-    async def sees(self, kind="exchanges"):
-        return await visible(self.store, self.values["timeline"], kind)
-
 
 async def test_what_fits_is_in_the_system_message_and_nothing_if_nothing_does():
     talk = Talk()
@@ -237,7 +197,7 @@ async def test_two_runs_on_one_thread_at_once_both_keep_what_they_said():
 
 
 async def test_what_is_off_the_record_leaves_no_words():
-    talk = Talk(tools=[])
+    talk = Talk()
     await talk.say("Don't remember this: my code is 4711.")
     assert "4711" not in repr(talk.store.search(("ann",), limit=100))
     assert await talk.sees() == ["[forgotten]"]

@@ -1,0 +1,231 @@
+"""What an agent of LangChain's keeps beside its exchanges: pages, facts, and what its tools change in mid-turn."""
+
+import pytest
+from answering import THREAD, Talk, visible, written
+from faulty_stores import Refusing
+from langchain_core.messages import RemoveMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from scripted import call, say
+
+from questbook import DeclarationError, FactNotes, Notebook, TimelineMemoryMiddleware, every_turn, on_demand, once
+
+REX = "Ann has a dog called Rex."
+
+
+class Profile(Notebook):
+    """Who the person is."""
+
+    UPDATE = on_demand
+    name: str = ""
+    home: str = ""
+
+
+class Ticket(Notebook):
+    """What is to be done."""
+
+    UPDATE = every_turn
+    title: str = ""
+    state: str = ""
+
+
+def keep(text, **more):
+    return say("", call("manage_memory", action="create", content=text, **more))
+
+
+def tool_texts(result):
+    return [message.text for message in result["messages"] if message.type == "tool"]
+
+
+async def test_a_tools_memory_is_found_later_in_the_turn_and_reaches_the_store_with_it(make_store):
+    talk = Talk(make_store(), tools=True)
+    find = say("", call("search_memory", query="Which pets are there?"))
+    steps = talk.agent.astream({"messages": [("user", "I have a dog, Rex.")]}, THREAD, durability="sync")
+    talk.model.answers += [keep(REX), find, "Noted."]
+    async for step in steps:
+        if "tools" in step:
+            assert written(talk.store, "facts") == [], "only staged"
+    assert REX in tool_texts(talk.values)[1]
+    assert await talk.sees("facts") == [REX]
+    assert talk.values["staged"] == []
+    talk.forget_messages()
+    await talk.say("What is my dog called?")
+    assert f'"fact": "{REX}"' in talk.model.remembered
+
+
+async def test_what_a_tool_wrote_in_mid_turn_is_not_seen_by_a_fork_from_before_it():
+    talk = Talk(tools=True)
+    await talk.say("Hello.")
+    before = talk.state.config
+    await talk.say("I have a dog, Rex.", None, keep(REX), "Noted.")
+    states = list(talk.agent.get_state_history(THREAD))
+    in_mid_turn = next(state for state in states if state.next == ("tools",))
+    found = await talk.say("Which pets are there?", before, say("", call("search_memory", query="dog Rex")), "None.")
+    assert REX not in tool_texts(found)[0]
+    assert await talk.sees("facts") == []
+    await talk.say(None, in_mid_turn.config, "Noted again.")
+    assert await talk.sees("facts") == [REX]
+    fork = talk.agent.update_state(in_mid_turn.config, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]}, as_node="model")
+    await talk.say("I have a cat.", fork)
+    assert await talk.sees("facts") == []
+
+
+async def test_a_memory_is_updated_and_deleted_on_its_own_line_alone():
+    talk = Talk(tools=True)
+    await talk.say("I have a dog, Rex.", None, keep(REX), "Noted.")
+    first = talk.state.config
+    [key] = [item.key for item in talk.store.search(("ann", "agent~3a;agent", "facts"))]
+    change = call("manage_memory", action="update", id=key, content="Ann has a dog called Max.")
+    await talk.say("He is called Max now.", None, say("", change), "Noted.")
+    search = say("", call("search_memory", query="What is the dog called?"))
+    found = tool_texts(await talk.say("What is he called?", None, search, "Max."))[-1]
+    assert "called Max" in found
+    assert REX not in found
+    end = say("", call("manage_memory", action="delete", id=key))
+    await talk.say("Forget my dog.", first, end, search, "Done.")
+    assert REX not in tool_texts(talk.values)[-1], "a later search of the turn"
+    talk.forget_messages()
+    await talk.say("What is my dog called?")
+    assert '"fact"' not in talk.model.remembered
+    cleared = talk.agent.update_state(first, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]})
+    await talk.say("What is my dog called?", cleared)
+    assert f'"fact": "{REX}"' in talk.model.remembered
+
+
+async def test_what_was_staged_in_the_turn_can_be_changed_in_it():
+    talk = Talk(tools=True)
+    create = call("manage_memory", action="create", content=REX)
+    note = f"note-{create['id'][-8:]}"
+    update = call("manage_memory", action="update", id=note, content="Ann has a dog called Max.")
+    other = keep("Ann has a cat.")
+    drop = say("", call("manage_memory", action="delete", id=f"note-{other.tool_calls[0]['id'][-8:]}"))
+    await talk.say("My dog is Rex, no, Max.", None, say("", create), say("", update), other, drop, "Noted.")
+    assert await talk.sees("facts") == ["Ann has a dog called Max."]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"action": "create"}, "`content` is empty"),
+        ({"action": "create", "content": "a" * 1001}, "1,001 characters"),
+        ({"action": "create", "content": "A dog.", "id": "x"}, "takes no `id`"),
+        ({"action": "update", "content": "A dog.", "id": "x"}, "no memory with the id 'x'"),
+        ({"action": "delete"}, "no memory with the id ''"),
+    ],
+)
+async def test_a_change_that_makes_no_sense_is_answered_why(arguments, problem):
+    talk = Talk(tools=True)
+    result = await talk.say("I have a dog.", None, say("", call("manage_memory", **arguments)), "Oh.")
+    assert problem in tool_texts(result)[0]
+    assert written(talk.store, "facts") == []
+
+
+async def test_a_store_that_refuses_what_a_tool_kept_gets_it_with_the_next_turn():
+    store = Refusing()
+    talk = Talk(store, tools=True)
+    store.refused = "fact"
+    await talk.say("I have a dog, Rex.", None, keep(REX), "Noted.")
+    assert "next turn will write it" in talk.values["notices"][-1]["text"]
+    store.refused = ""
+    await talk.say("Hello.")
+    assert await talk.sees("facts") == [REX]
+    assert [item.value["turn"] for item in store.search(("ann", "agent~3a;agent", "facts"))] == [1]
+
+
+async def test_of_a_turn_off_the_record_tools_keep_nothing():
+    talk = Talk(tools=True, notebooks=[Profile])
+    calls = say("", *keep(REX).tool_calls, call("Profile", name="Ann"))
+    result = await talk.say("Don't remember this: I am Ann and have a dog.", None, calls, "All right.")
+    assert all("asked that this not be remembered" in text for text in tool_texts(result))
+    assert written(talk.store, "facts") == []
+    assert talk.values["profile"]["name"] == ""
+
+
+@pytest.mark.parametrize("sync", [False, True])
+async def test_a_page_is_written_by_its_tool_shown_in_the_prompt_and_goes_back(sync):
+    talk = Talk(notebooks=[Profile])
+    await talk.say("Hello.")
+    before = talk.state.config
+    message = {"messages": [("user", "I am Ann, from Oslo.")]}
+    talk.model.answers += [say("", call("Profile", name="Ann", town="Oslo")), say("", call("Profile", home="Oslo")), "Hi."]
+    result = talk.agent.invoke(message, THREAD) if sync else await talk.agent.ainvoke(message, THREAD)
+    refusal, kept = tool_texts(result)
+    assert "town" in refusal
+    assert "Noted." in kept
+    assert (result["profile"]["name"], result["profile"]["home"]) == ("Ann", "Oslo")
+    await talk.say("Who am I?")
+    assert '<profile>\nname: "Ann"\nhome: "Oslo"\n</profile>' in talk.model.system
+    await talk.say("Who am I?", before)
+    assert talk.model.system == "Be brief."
+
+
+async def test_a_page_is_patched_after_replies_and_a_failure_is_made_up_for():
+    talk = Talk(notebooks=[Ticket])
+    await talk.say("My printer burns.", None, "Oh.", say("", call("Ticket", title="Printer", state="burning")))
+    assert talk.values["ticket"] | {"version": 1} == {"version": 1, "title": "Printer", "state": "burning"}
+    await talk.say("It is out now.", None, "Good.", ValueError("no answer"))
+    assert "next turn will catch up" in talk.values["notices"][-1]["text"]
+    await talk.say("Thank you.", None, "Bye.", say("", call("Ticket", state="out")))
+    assert "It is out now." in talk.model.prompts[-1][-1].text
+    assert talk.values["ticket"]["state"] == "out"
+    assert '"Printer"' in talk.model.prompts[-2][0].text
+
+
+async def test_facts_are_noted_after_the_reply_and_the_later_one_holds_on_its_line():
+    talk = Talk(facts=FactNotes())
+
+    def home(town):
+        fact = {"text": f"The user lives in {town}.", "subject": "the user", "attribute": "home", "value": town}
+        return say("", call("Facts", facts=[fact]))
+
+    await talk.say("I live in Oslo.", None, "Nice.", home("Oslo"))
+    first = talk.state.config
+    await talk.say("I have moved to Bergen.", None, "Nice.", home("Bergen"))
+    assert len(talk.model.prompts) == 4, "one call more for each turn"
+    await talk.say("Where do I live?", None, "There.", "no change")
+    assert "Bergen" in talk.model.prompts[-2][0].text
+    assert "lives in Oslo" not in talk.model.prompts[-2][0].text
+    await talk.say("Where do I live?", first, "There.", "no change")
+    assert "lives in Oslo" in talk.model.prompts[-2][0].text
+    assert await visible(talk.store, talk.values["timeline"], "facts") == ["The user lives in Oslo."]
+
+
+async def test_facts_are_reflected_on_when_enough_matters():
+    talk = Talk(facts=FactNotes(reflection="inline", reflection_importance=5))
+    facts = [
+        {"text": "The user fears water.", "subject": "the user", "importance": 5},
+        {"text": "The user sails alone.", "subject": "the user", "importance": 5},
+    ]
+    conclusion = {"text": "The user seeks what they fear.", "cites": [1, 2]}
+    await talk.say(
+        "I fear water, and I sail alone.",
+        None,
+        "Oh.",
+        say("", call("Facts", facts=facts)),
+        say("", call("Questions", questions=["What drives the user?"])),
+        say("", call("Reflection", insights=[conclusion])),
+    )
+    assert "The user seeks what they fear." in await talk.sees("facts")
+    assert talk.values["unreflected"] == 0
+
+
+async def test_a_model_that_cannot_note_costs_no_reply():
+    talk = Talk(facts=FactNotes())
+    result = await talk.say("I live in Oslo.", None, "Nice.", ValueError("no answer"))
+    assert result["messages"][-1].text == "Nice."
+    assert "next turn will catch up" in talk.values["notices"][-1]["text"]
+    await talk.say("Hello.", None, "Hi.", "no change")
+    assert "I live in Oslo." in talk.model.prompts[-1][-1].text
+
+
+def test_a_notebook_that_an_interview_fills_is_refused():
+    class Form(Notebook):
+        """A form."""
+
+        UPDATE = once
+        REQUIRED = ("name",)
+        name: str = ""
+
+    with pytest.raises(DeclarationError, match=r"Form.UPDATE: got once; .* build_agent"):
+        TimelineMemoryMiddleware(user="ann", notebooks=[Form])
+    with pytest.raises(DeclarationError, match="timeline"):
+        TimelineMemoryMiddleware(user="ann", notebooks=[type("Timeline", (Profile,), {"CHANNEL": "timeline"})])
