@@ -15,6 +15,7 @@ from langgraph.store.memory import InMemoryStore
 from questbook import LastTurns, Recall, TimelineMemoryMiddleware
 from questbook.memory.timeline.namespaces import campaign_namespace
 
+
 async def test_what_fits_is_in_the_system_message_and_nothing_if_nothing_does():
     talk = Talk()
     await talk.say("My lamp is red.")
@@ -162,7 +163,7 @@ async def test_a_store_that_fails_costs_no_reply_and_no_turn(caplog):
     assert "was not remembered" in caplog.text
     talk.forget_messages()
     assert (await talk.say("Which colour has my lamp?"))["messages"][-1].text == "ok."
-    assert [entry["node"] for entry in talk.values["notices"]] == ["remember", "recall", "remember"]
+    assert [entry["node"] for entry in talk.values["notices"]] == ["recall", "remember"] * 2
     store.error = None
     await talk.say("It is warm.")
     assert (await talk.sees())[1:] == ["It is on the shelf.", "Which colour has my lamp?", "It is warm."]
@@ -212,6 +213,42 @@ async def test_users_and_agents_are_kept_apart():
     await Talk(store, user="bob", agent_name="gardener").say("My rose is red.")
     assert written(store, user="bob") == ["My lamp is red."]
     assert store.search(campaign_namespace("bob", "agent:gardener", "exchanges"))
+
+
+async def test_another_thread_of_the_user_knows_what_this_one_knows_now_and_nothing_taken_back(make_store):
+    store, saver = make_store(), InMemorySaver()
+    kitchen, hall = (
+        Talk(store, saver=saver, thread={"configurable": {"thread_id": thread}}) for thread in ("kitchen", "hall")
+    )
+    await kitchen.say("My lamp is red.")
+    before = kitchen.state.config
+    await kitchen.say("I have painted my lamp blue.")
+    await hall.say("Which colour has my lamp?")
+    assert "blue" in hall.model.remembered
+    await kitchen.say("My cat is called Tom.", before)
+    await hall.say("Which colour has my lamp now?")
+    assert "red" in hall.model.remembered
+    assert "blue" not in hall.model.remembered
+    await hall.say("What is my cat called?")
+    assert "Tom" in hall.model.remembered, "learnt after this thread began"
+
+
+async def test_with_scope_thread_another_thread_knows_nothing():
+    store = InMemoryStore()
+    await Talk(store, scope="thread").say("My lamp is red.")
+    other = Talk(store, scope="thread", thread={"configurable": {"thread_id": "2"}})
+    await other.say("Which colour has my lamp?")
+    assert other.model.system == "Be brief."
+
+
+async def test_without_a_checkpointer_the_newest_exchange_is_remembered_for_other_calls():
+    model, store = Answering(), InMemoryStore()
+    agent = create_agent(model, [], middleware=[TimelineMemoryMiddleware(user="ann")], store=store)
+    first = await agent.ainvoke({"messages": [("user", "My lamp is red.")]})
+    await agent.ainvoke({"messages": [*first["messages"], ("user", "It is on the shelf.")]})
+    assert written(store) == ["It is on the shelf.", "My lamp is red."]
+    await agent.ainvoke({"messages": [("user", "Which colour has my lamp?")]})
+    assert "My lamp is red." in model.remembered
 
 
 async def test_a_buffer_policy_decides_what_is_in_the_prompt_and_what_leaves_the_thread():

@@ -64,7 +64,9 @@ async def test_what_a_tool_wrote_in_mid_turn_is_not_seen_by_a_fork_from_before_i
     assert await talk.sees("facts") == []
     await talk.say(None, in_mid_turn.config, "Noted again.")
     assert await talk.sees("facts") == [REX]
-    fork = talk.agent.update_state(in_mid_turn.config, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]}, as_node="model")
+    fork = talk.agent.update_state(
+        in_mid_turn.config, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]}, as_node="model"
+    )
     await talk.say("I have a cat.", fork)
     assert await talk.sees("facts") == []
 
@@ -146,7 +148,11 @@ async def test_a_page_is_written_by_its_tool_shown_in_the_prompt_and_goes_back(s
     await talk.say("Hello.")
     before = talk.state.config
     message = {"messages": [("user", "I am Ann, from Oslo.")]}
-    talk.model.answers += [say("", call("Profile", name="Ann", town="Oslo")), say("", call("Profile", home="Oslo")), "Hi."]
+    talk.model.answers += [
+        say("", call("Profile", name="Ann", town="Oslo")),
+        say("", call("Profile", home="Oslo")),
+        "Hi.",
+    ]
     result = talk.agent.invoke(message, THREAD) if sync else await talk.agent.ainvoke(message, THREAD)
     refusal, kept = tool_texts(result)
     assert "town" in refusal

@@ -39,6 +39,8 @@ from questbook.graphs.turn.node import run_sync
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.graphs.turn.whose import user_of
 from questbook.memory.buffer.policies import BufferPolicy
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.timeline import Segment, UserTimeline
 from questbook.notebooks import DeclarationError, Notebook
 from questbook.types import JSON
 
@@ -88,6 +90,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         buffer: Which turns are in the prompt word for word, such as `LastTurns(6)`; None: all that `messages` holds,
             which `SummarizationMiddleware` may shorten.
         model: Takes the notes after a reply: a chat model or its name; None: the agent's own.
+        scope: Who sees exchanges and facts: "user", all threads of the user, each what the other ones know now; or
+            "thread", the thread alone. Either way nobody sees what a thread took back.
         shared: Whether a parent graph holds the memory of its agents, in a state derived from `MemoryState`.
 
     Raises:
@@ -105,6 +109,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         tools: bool = False,
         buffer: BufferPolicy | None = None,
         model: str | BaseChatModel | None = None,
+        scope: Literal["thread", "user"] = "user",
         shared: bool = False,
     ) -> None:
         super().__init__()
@@ -116,7 +121,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
                 f"{page}.UPDATE: got once; an agent of LangChain's holds no interview. Take every_turn, every(n) or "
                 "on_demand, or build the agent with build_agent."
             )
-        self.user, self.recall, self.facts, self.model, self.shared = user, recall, facts, model, shared
+        self.user, self.recall, self.facts, self.model = user, recall, facts, model
+        self.scope, self.shared = scope, shared
         self.state_schema = state_schema(agent.notebooks, shared=shared)
         self.tools = [
             *(memory_tools(self._tool_view, recall) if tools else []),
@@ -129,21 +135,30 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         self._settings: dict[Any, Context] = {}
         self._agents_model: BaseChatModel | None = None
+        self._warned = False
 
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """Open the turn: number it, and keep the person's words until it is in the store."""
         run = self._run(runtime)
         if self._is_inside(runtime):
+            if not self._warned:
+                _log.warning(_INSIDE)
+            self._warned = True
             return None if state.get("notices") else {"notices": [notice(0, "memory", _INSIDE)]}
         opened = open_turns(state["messages"], state.get("turn", 0), state.get("opened_by", ""), state.get("due", []))
-        now = self._read(state | opened._asdict())
+        kept: JSON = {}
+        if _thread_of(runtime) is None:  # the caller keeps the conversation, and sends all of it each time
+            opened, kept = opened._replace(due=opened.due[-1:]), {"remembered_through": opened.turn - 1}
+        now = self._read(state | opened._asdict(), run)
         if not opened.turn or not now.messages:
             return None
         update = open_turn(now, run)
         pages = (
             {} if state.get("turn") else {channel: dict[str, Any]() for channel in self._agent.pages}
         )  # JSON from now on
-        return pages | opened._asdict() | {name: update[name] for name in ("timeline", "notices") if update[name]}
+        return (
+            pages | kept | opened._asdict() | {name: update[name] for name in ("timeline", "notices") if update[name]}
+        )
 
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """As `before_agent`."""
@@ -171,7 +186,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         """As `after_agent`. A failure costs nothing: a notice says so, and the next turn makes up for it."""
         if self._is_inside(runtime) or not state.get("turn"):
             return None
-        run, now = self._run(runtime), self._read(state)
+        run = self._run(runtime)
+        now = self._read(state, run)
         first = min((entry["turn"] for entry in state.get("due", [])), default=now.turn)
         now = now.model_copy(update={"remembered_through": min(now.remembered_through, first - 1)})
         update, notices = dict[str, Any](), list[JSON]()
@@ -180,6 +196,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             notices += channels.pop("notices", [])
             update |= channels
             now = now.model_copy(update={name: channels[name] for name in CHANNELS if name in channels})
+            now.timeline = self._timeline(now.timeline, run)
         update["due"] = (
             [] if now.remembered_through >= now.turn else with_words(state["messages"], state.get("due", []))
         )
@@ -212,7 +229,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._agents_model = request.model
         if self._is_inside(runtime) or not values.get("turn"):
             return request, None
-        run, now = self._run(runtime), self._read(values)
+        run = self._run(runtime)
+        now = self._read(values, run)
         if self._agent.buffer:
             request = request.override(messages=conversation(now, run.context))
         recalled: list[JSON] | None = now.recalled
@@ -225,13 +243,22 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
         return request.override(system_message=with_memory(request.system_message, now, recalled or [])), command
 
-    def _read(self, values: Mapping[str, Any]) -> AgentState:
+    def _read(self, values: Mapping[str, Any], run: Runtime[Context]) -> AgentState:
         """Return the agent's state as Questbook's own agents have it."""
-        own = {name: values[name] for name in (*CHANNELS, "recalled") if values.get(name) is not None}
+        own: JSON = {name: values[name] for name in (*CHANNELS, "recalled") if values.get(name) is not None}
         pages = {channel: page.load(values.get(channel)) for channel, page in self._agent.pages.items()}
+        own["timeline"] = self._timeline(own.get("timeline", []), run)
         messages = read_turns(values["messages"], values.get("due", []))
         state: AgentState = self._state_class.model_construct(**own, **pages, messages=messages)
         return state
+
+    def _timeline(self, segments: list[Segment], run: Runtime[Context]) -> list[Segment]:
+        """Return the timeline, with a view of the user's other threads if it is theirs, too."""
+        thread = _thread_of(run) or (segments[0][0] if segments else "")
+        if self.scope == "thread" or not thread:
+            return segments
+        heads = campaign_namespace(run.context.user, run.context.campaign, "heads")
+        return UserTimeline([(branch, turn) for branch, turn in segments], thread=thread, heads=heads)
 
     def _run(self, runtime: Runtime[Any], config: RunnableConfig | None = None) -> Runtime[Context]:
         """Return the run with its settings: whose memory it is, and the model that takes notes.
@@ -256,12 +283,17 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def _tool_view(
         self, values: Any, runtime: Runtime[Any], config: RunnableConfig
     ) -> tuple[AgentState, Runtime[Context]]:
-        return self._read(values), self._run(runtime, config)
+        run = self._run(runtime, config)
+        return self._read(values, run), run
 
     def _is_inside(self, runtime: Runtime[Any]) -> bool:
         """Whether the agent runs inside another graph that does not hold its memory: as a subagent, or as a node."""
         info = runtime.execution_info
         return not self.shared and info is not None and "|" in (info.checkpoint_ns or "")
+
+
+def _thread_of(runtime: Runtime[Any]) -> str | None:
+    return runtime.execution_info.thread_id if runtime.execution_info else None
 
 
 async def _write_staged(state: Any, runtime: Runtime[Context]) -> JSON:

@@ -38,7 +38,7 @@ from questbook.memory.timeline.privacy import WITHHELD
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember as remember_records
 from questbook.memory.timeline.remember import session_number
-from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key, visible_filters
+from questbook.memory.timeline.timeline import Segment, UserTimeline, as_of, branch_of, record_key, visible_filters
 from questbook.notebooks import render_value
 from questbook.types import JSON
 
@@ -205,12 +205,13 @@ async def recall_exchanges(
     written = min(state.turn - 1, state.remembered_through)
     since = state.turn - count_verbatim_turns(shown)
     before = written + 1 if facts else min(since, written + 1)
-    if store is None or not options.tokens or before <= 1:
+    alone = not isinstance(state.timeline, UserTimeline)  # other threads may know something before this one does
+    if store is None or not options.tokens or (before <= 1 and alone):
         return []
     message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
 
     def cost(record: Recalled) -> int:
-        return count_tokens(memory_line(memory_of(record, now)))
+        return count_tokens(memory_line(memory_of(record, now, timeline)))
 
     timeline = as_of(state.timeline, written)
     tokens = state.fitting(options.tokens, context.model)
@@ -218,7 +219,7 @@ async def recall_exchanges(
     present = {record.key for record in always}
 
     async def hold(records: list[Recalled]) -> list[Recalled]:
-        spoken = [record for record in records if not _is_shown(record, since)]
+        spoken = [record for record in records if not _is_shown(record, since, timeline)]
         if facts is None:
             return spoken
         held = await replace_superseded(store, spoken, facts, timeline=timeline)
@@ -244,15 +245,26 @@ async def recall_exchanges(
             accesses=campaign_namespace(context.user, context.campaign, "accesses"),
         ),
     )
-    memories = [memory_of(record, now) for record in [*always, *best]]
-    return sorted(memories, key=lambda memory: (int(memory["turn"]), memory["kind"] != "exchange"))
+    memories = [memory_of(record, now, timeline) for record in [*always, *best]]
+    return sorted(
+        memories,
+        key=lambda memory: (
+            int(memory["turn"]),
+            "" if memory["turn"] else str(memory["said_at"]),
+            memory["kind"] != "exchange",
+        ),
+    )
 
 
-def memory_of(record: Recalled, now: datetime) -> JSON:
-    """Make a memory of a record: its key, kind, turn, age, score, why it was recalled, and what it says."""
+def memory_of(record: Recalled, now: datetime, timeline: Sequence[Segment] = ()) -> JSON:
+    """Make a memory of a record: its key, kind, turn, age, score, why it was recalled, and what it says.
+
+    The turn is 0 if it is another thread's, which counts its own turns.
+    """
     value = record.value
     kind = str(value.get("kind") or "exchange")
-    memory: JSON = {"key": record.key, "kind": kind, "turn": value["turn"], "said_at": value.get("said_at")}
+    turn = 0 if _is_elsewhere(record, timeline) else value["turn"]
+    memory: JSON = {"key": record.key, "kind": kind, "turn": turn, "said_at": value.get("said_at")}
     memory |= {"age": phrase_age(memory["said_at"], now), "score": record.score, "why": str(record.reason)}
     parts = ("player", "reply") if kind == "exchange" else ("text", "claimed_by")
     return memory | {part: value.get(part) or "" for part in parts}
@@ -287,9 +299,16 @@ async def _profile(
     return kept
 
 
-def _is_shown(record: Recalled, since: int) -> bool:
+def _is_shown(record: Recalled, since: int, timeline: Sequence[Segment]) -> bool:
     """Whether the prompt has an exchange word for word."""
-    return record.value.get("kind", "exchange") == "exchange" and int(record.value.get("turn") or 0) >= since
+    is_late = record.value.get("kind", "exchange") == "exchange" and int(record.value.get("turn") or 0) >= since
+    return is_late and not _is_elsewhere(record, timeline)
+
+
+def _is_elsewhere(record: Recalled, timeline: Sequence[Segment]) -> bool:
+    """Whether another thread of the user wrote a record."""
+    stamp = record.record.stamp
+    return isinstance(timeline, UserTimeline) and bool(timeline.other_thread(stamp.thread, stamp.branch, stamp.turn))
 
 
 async def present_of(

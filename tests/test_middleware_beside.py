@@ -1,0 +1,245 @@
+"""Memory for agents of LangChain's beside what else such agents are made of: each exchange is remembered once."""
+
+from typing import Annotated
+
+import pytest
+from answering import THREAD, Answering, Talk, written
+from langchain.agents import create_agent
+from langchain.agents.middleware import (
+    HumanInTheLoopMiddleware,
+    ModelRetryMiddleware,
+    SummarizationMiddleware,
+    ToolRetryMiddleware,
+)
+from langchain.agents.structured_output import ToolStrategy
+from langchain.tools import InjectedToolCallId, tool
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command
+from pydantic import BaseModel
+from scripted import call, say
+
+from questbook import MemoryState, TimelineMemoryMiddleware
+
+
+@tool
+def paint(colour: str) -> str:
+    """Paint the lamp."""
+    if colour == "plaid":
+        raise ValueError("There is no plaid.")
+    return f"Painted {colour}."
+
+
+def summarizing(**options):
+    return SummarizationMiddleware(Answering(), summarizer=lambda messages: "They talked.", **options)
+
+
+async def test_an_interrupt_and_a_resume_remember_once_in_another_process_too():
+    saver, store = InMemorySaver(), InMemoryStore()
+    asks = HumanInTheLoopMiddleware(interrupt_on={"paint": True})
+
+    def process():
+        return Talk(store, saver=saver, middleware=[asks], own_tools=[paint])
+
+    first = process()
+    await first.say("My lamp is red.")
+    result = await first.say("Paint it blue.", None, say("", call("paint", colour="blue")))
+    assert result["__interrupt__"]
+    assert await first.sees() == ["My lamp is red."]
+    second = process()
+    second.model.answers += ["It is blue now."]
+    await second.agent.ainvoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    assert await second.sees() == ["My lamp is red.", "Paint it blue."]
+    assert len(written(store)) == 2
+    [item] = [item for item in store.search(("ann", "agent~3a;agent", "exchanges")) if item.value["turn"] == 2]
+    assert item.value["reply"] == "It is blue now."
+
+
+async def test_a_turn_that_was_interrupted_and_left_is_remembered_by_the_next_one():
+    asks = HumanInTheLoopMiddleware(interrupt_on={"paint": True})
+    talk = Talk(middleware=[asks], own_tools=[paint])
+    await talk.say("Paint it blue.", None, say("Shall I?", call("paint", colour="blue")))
+    await talk.say("Never mind.")
+    assert await talk.sees() == ["Paint it blue.", "Never mind."]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["memory first", "summary first"])
+async def test_a_summary_of_langchains_loses_no_turn_and_writes_none_twice(first):
+    model, store = Answering(), InMemoryStore()
+    parts = [TimelineMemoryMiddleware(user="ann"), summarizing(trigger=("messages", 5), keep=("messages", 3))]
+    agent = create_agent(
+        model, [paint], middleware=parts if first else parts[::-1], checkpointer=InMemorySaver(), store=store
+    )
+    said = [f"Lamp {number} is red." for number in range(6)]
+    for number, words in enumerate(said):
+        if number == 4:  # its own words are summarised in the middle of the turn
+            model.answers += [say("", call("paint", colour=str(n))) for n in range(4)]
+        await agent.ainvoke({"messages": [("user", words)]}, THREAD)
+    values = agent.get_state(THREAD).values
+    assert any("They talked." in message.text for message in values["messages"])
+    assert written(store) == said
+    assert (values["turn"], values["due"]) == (6, [])
+    items = store.search(("ann", "agent~3a;agent", "exchanges"), limit=20)
+    assert {item.value["turn"]: item.value["player"] for item in items} == dict(enumerate(said, 1))
+    assert "Lamp 1 is red." in model.system, "what left the messages is recalled"
+
+
+async def test_an_unremembered_turn_that_is_summarised_is_not_lost():
+    from faulty_stores import Broken
+
+    store = Broken()
+    talk = Talk(store, middleware=[summarizing(trigger=("messages", 3), keep=("messages", 1))])
+    store.error = ConnectionError("the line went dead")
+    await talk.say("My lamp is red.")
+    await talk.say("It is on the shelf.")
+    store.error = None
+    await talk.say("It is warm.")
+    assert await talk.sees() == ["My lamp is red.", "It is on the shelf.", "It is warm."]
+
+
+async def test_errors_of_tools_and_retries_of_the_model_remember_once():
+    retries = [
+        ToolRetryMiddleware(max_retries=1, initial_delay=0),
+        ModelRetryMiddleware(max_retries=2, initial_delay=0),
+    ]
+    for order in ([*retries], []):
+        talk = Talk(middleware=order, own_tools=[paint])
+        result = await talk.say(
+            "Paint it plaid.",
+            None,
+            *([ConnectionError("busy")] if order else []),
+            say("", call("paint", shade="plaid")),
+            "No.",
+        )
+        assert any(isinstance(message, ToolMessage) for message in result["messages"])
+        assert await talk.sees() == ["Paint it plaid."]
+        assert len(written(talk.store)) == 1
+
+
+async def test_a_tool_that_raises_stops_the_run_and_the_next_turn_remembers_both():
+    talk = Talk(own_tools=[paint])
+    with pytest.raises(ValueError, match="no plaid"):
+        await talk.say("Paint it plaid.", None, say("", call("paint", colour="plaid")))
+    await talk.say("Then leave it.")
+    assert await talk.sees() == ["Paint it plaid.", "Then leave it."]
+
+
+async def test_structured_output_is_kept_and_the_exchange_remembered():
+    class Colour(BaseModel):
+        """A colour."""
+
+        name: str
+
+    store, model = InMemoryStore(), Answering(answers=[say("Red.", call("Colour", name="red"))])
+    agent = create_agent(
+        model,
+        [],
+        middleware=[TimelineMemoryMiddleware(user="ann")],
+        response_format=ToolStrategy(Colour),
+        checkpointer=InMemorySaver(),
+        store=store,
+    )
+    result = await agent.ainvoke({"messages": [("user", "Which colour?")]}, THREAD)
+    assert result["structured_response"] == Colour(name="red")
+    assert written(store) == ["Which colour?"]
+
+
+async def test_a_subagent_leaves_the_outer_exchange_alone_though_it_has_the_middleware_too():
+    memory, store = TimelineMemoryMiddleware(user="ann"), InMemoryStore()
+    inner = create_agent(Answering(answers=["Blue suits it."]), [], middleware=[memory])
+
+    @tool
+    async def ask_the_painter(question: str) -> str:
+        """Ask the painter."""
+        return (await inner.ainvoke({"messages": [("user", question)]}))["messages"][-1].text
+
+    model = Answering(answers=[say("", call("ask_the_painter", question="Which colour?")), "Blue."])
+    agent = create_agent(model, [ask_the_painter], middleware=[memory], checkpointer=InMemorySaver(), store=store)
+    result = await agent.ainvoke({"messages": [("user", "Choose a colour for my lamp.")]}, THREAD)
+    assert "Blue suits it." in [message.text for message in result["messages"]]
+    assert written(store) == ["Choose a colour for my lamp."]
+
+
+async def test_agents_that_hand_over_to_each_other_share_the_memory_that_their_parent_holds():
+    @tool
+    def hand_over(call_id: Annotated[str, InjectedToolCallId]) -> Command:
+        """Hand over to the painter."""
+        answer = ToolMessage("Handed over.", tool_call_id=call_id)
+        return Command(goto="painter", graph=Command.PARENT, update={"messages": [answer]})
+
+    class State(MessagesState, MemoryState):
+        """What both agents know."""
+
+    def agent(model, tools=()):
+        return create_agent(model, list(tools), middleware=[TimelineMemoryMiddleware(user="ann", shared=True)])
+
+    store, desk, painter = InMemoryStore(), Answering(), Answering()
+    builder = StateGraph(State).add_node("desk", agent(desk, [hand_over])).add_node("painter", agent(painter))
+    graph = builder.add_edge(START, "desk").compile(checkpointer=InMemorySaver(), store=store)
+
+    async def speak(words, config=THREAD):
+        return await graph.ainvoke({"messages": [HumanMessage(words)]}, config)
+
+    await speak("My lamp is red.")
+    before = graph.get_state(THREAD).config
+    desk.answers += [say("", call("hand_over"))]
+    painter.answers += ["I have painted it."]
+    await speak("Paint my lamp blue.")
+    assert written(store) == ["My lamp is red.", "Paint my lamp blue."]
+    assert graph.get_state(THREAD).values["turn"] == 2
+    await speak("Which colour has my lamp?", before)
+    assert "blue" not in desk.system
+    assert graph.get_state(THREAD).values["turn"] == 2
+
+
+async def test_two_agents_in_a_row_remember_one_exchange_with_both_replies():
+    class State(MessagesState, MemoryState):
+        """What both agents know."""
+
+    def agent(reply):
+        memory = TimelineMemoryMiddleware(user="ann", shared=True)
+        return create_agent(Answering(answers=[reply]), [], middleware=[memory])
+
+    store = InMemoryStore()
+    builder = StateGraph(State).add_node("writer", agent("A draft.")).add_node("editor", agent("A text."))
+    graph = builder.add_edge(START, "writer").add_edge("writer", "editor")
+    app = graph.compile(checkpointer=InMemorySaver(), store=store)
+    await app.ainvoke({"messages": [HumanMessage("Write.")]}, THREAD)
+    from questbook.memory.timeline.namespaces import campaign_namespace
+    from questbook.memory.timeline.timeline import list_visible
+
+    timeline = app.get_state(THREAD).values["timeline"]
+    [item] = await list_visible(store, campaign_namespace("ann", "agent:agent", "exchanges"), timeline)
+    assert item.value["reply"] == "A draft.\nA text."
+
+
+async def test_in_a_parent_that_holds_no_memory_nothing_is_remembered_and_a_notice_says_why(caplog):
+    inner = create_agent(Answering(), [], middleware=[TimelineMemoryMiddleware(user="ann")])
+    store = InMemoryStore()
+    graph = StateGraph(MessagesState).add_node("agent", inner).add_edge(START, "agent")
+    app = graph.compile(checkpointer=InMemorySaver(), store=store)
+    result = await app.ainvoke({"messages": [HumanMessage("My lamp is red.")]}, THREAD)
+    assert isinstance(result["messages"][-1], AIMessage)
+    assert written(store) == []
+    assert "runs inside another graph" in caplog.text
+
+
+async def test_a_deep_agent_remembers_each_exchange_once_and_goes_back():
+    deepagents = pytest.importorskip("deepagents")
+    store, model = InMemoryStore(), Answering()
+    agent = deepagents.create_deep_agent(
+        model, middleware=[TimelineMemoryMiddleware(user="ann")], checkpointer=InMemorySaver(), store=store
+    )
+    await agent.ainvoke({"messages": [("user", "My lamp is red.")]}, THREAD)
+    before = agent.get_state(THREAD).config
+    task = call("task", description="Find a brush.", subagent_type="general-purpose")
+    model.answers += [say("", task), "A brush was found.", "It is blue."]
+    await agent.ainvoke({"messages": [("user", "Paint my lamp blue.")]}, THREAD)
+    assert written(store) == ["My lamp is red.", "Paint my lamp blue."]
+    other = {"configurable": {"thread_id": "2"}}
+    await agent.ainvoke({"messages": [("user", "Which colour has my lamp?")]}, before)
+    await agent.ainvoke({"messages": [("user", "Which colour has my lamp?")]}, other)
+    assert "My lamp is red." in model.system
+    assert "blue" not in model.system.partition("<memories>")[2], "a new thread sees nothing that was taken back"
