@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.edges import route_reflected, route_upkeep
 from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts, write_waiting_facts
-from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets, memory_of
+from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets, last_within, memory_of
 from questbook.graphs.dungeon_master.nodes.update_state import update_state
 from questbook.graphs.dungeon_master.prompts import memory_line
 from questbook.graphs.dungeon_master.state import DungeonState
@@ -241,12 +241,12 @@ async def test_secrets_in_the_buffer_come_from_its_turns_alone_the_latest_first_
     def to_memory(found):
         return {"kind": "secret", "text": found.value["text"], "turn": found.value["turn"]}
 
-    secrets = await buffered_secrets(store, FACTS, [("a", 4)], 2, to_memory, 1000)
+    secrets = last_within(await buffered_secrets(store, FACTS, [("a", 4)], 2), to_memory, 1000)
     assert [memory["turn"] for memory in secrets] == [2, 3, 4]
-    [one] = await buffered_secrets(store, FACTS, [("a", 4)], 2, to_memory, 25)
+    [one] = last_within(await buffered_secrets(store, FACTS, [("a", 4)], 2), to_memory, 25)
     assert one["turn"] == 4
-    assert await buffered_secrets(store, FACTS, [("a", 4)], 2, to_memory, 0) == []
-    assert await buffered_secrets(store, FACTS, [("a", 4)], 5, to_memory, 1000) == []
+    assert last_within(await buffered_secrets(store, FACTS, [("a", 4)], 2), to_memory, 0) == []
+    assert last_within(await buffered_secrets(store, FACTS, [("a", 4)], 5), to_memory, 1000) == []
 
 
 # Edges, and notes that are not due.

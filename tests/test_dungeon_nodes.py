@@ -10,7 +10,13 @@ from scripted import call
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.edges import route_tools
-from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets, memories_for, memory_of, player_wishes
+from questbook.graphs.dungeon_master.nodes.recall import (
+    buffered_secrets,
+    last_within,
+    memories_for,
+    memory_of,
+    player_wishes,
+)
 from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
 from questbook.graphs.dungeon_master.prompts import memory_line
 from questbook.graphs.dungeon_master.state import DungeonState
@@ -127,10 +133,10 @@ async def test_secrets_of_the_buffer_begin_with_its_first_turn_and_end_with_the_
         return memory_of(record, Present(None, 1, None), "Mira")
 
     for since, last, turns in ((3, 4, [3, 4]), (4, 4, [4]), (5, 4, []), (-1, 2, [1, 2])):
-        found = await buffered_secrets(store, FACTS, [("a", last)], since, to_memory, 1000)
+        found = last_within(await buffered_secrets(store, FACTS, [("a", last)], since), to_memory, 1000)
         assert [memory["turn"] for memory in found] == turns
     cost = count_tokens_approximately([memory_line(found[0])])
-    exact = await buffered_secrets(store, FACTS, [("a", 5)], 1, to_memory, 2 * cost)
+    exact = last_within(await buffered_secrets(store, FACTS, [("a", 5)], 1), to_memory, 2 * cost)
     assert [memory["turn"] for memory in exact] == [4, 5], "to the last token"
 
 
@@ -203,7 +209,7 @@ async def test_of_too_many_wishes_those_that_matter_most_come_along():
         return {"kind": "preference", "text": record.value["text"], "turn": None}
 
     async def texts(budget):
-        return [memory["text"] for memory in await player_wishes(store, player, to_memory, budget)]
+        return [memory["text"] for memory in last_within(await player_wishes(store, player), to_memory, budget)]
 
     assert await texts(1000) == ["Wish 1.", "Wish 2.", "Wish 3.", "Wish 0."]
     one = count_tokens_approximately([memory_line({"kind": "preference", "text": "Wish 0.", "turn": None})])

@@ -116,14 +116,14 @@ class Counting:
         return await self.store.abatch(self.asked[-1])
 
 
-async def test_validity_is_two_questions_to_the_store_however_many_facts(store):
+async def test_validity_is_one_question_to_the_store_however_many_facts(store):
     for n in range(30):
         await say(
             store, home("the mill") | {"subject": f"Goran {n}", "text": f"Goran {n} lives."}, "a", n + 1, [("a", n + 1)]
         )
     counting = Counting(store)
     assert len(await keep_valid(counting, await seen(store), timeline=[("a", 99)])) == 30
-    assert [len(ops) for ops in counting.asked] == [30, 30], "of slots, and of judgements"
+    assert [len(ops) for ops in counting.asked] == [60], "of slots and of judgements, in one batch"
 
 
 class Model:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore, GetOp
+from langgraph.store.base import BaseStore
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
@@ -208,10 +208,9 @@ async def _write_story(
     if not drafts:
         return 0
     namespace = campaign_namespace(context.user, context.campaign, FACTS)
-    await write_facts(store, namespace, drafts, timeline=timeline)
-    # A record under the fact's own key was new, in this attempt or in one that was killed after it had written.
-    records = await store.abatch([GetOp(namespace, draft.key, refresh_ttl=False) for draft in drafts])
-    return sum(draft.value["importance"] for draft, record in zip(drafts, records, strict=True) if record is not None)
+    changes = await write_facts(store, namespace, drafts, timeline=timeline)
+    # What repeats nothing was new, in this attempt or in one that was killed after it had written.
+    return sum(draft.value["importance"] for draft in drafts if draft.key not in changes.repetitions)
 
 
 async def _write_player(store: BaseStore, context: Context, entries: Sequence[JSON], where: JSON) -> None:

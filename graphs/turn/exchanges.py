@@ -312,7 +312,12 @@ def _is_elsewhere(record: Recalled, timeline: Sequence[Segment]) -> bool:
 
 
 async def present_of(
-    state: TurnState, runtime: Runtime[SettingsT], now: datetime, *, day: int | None = None
+    state: TurnState,
+    runtime: Runtime[SettingsT],
+    now: datetime,
+    *,
+    day: int | None = None,
+    store: BaseStore | None = None,
 ) -> Present:
     """Return what time it is when a turn is played, for words such as "yesterday" or "last session".
 
@@ -321,14 +326,15 @@ async def present_of(
         runtime: The run's.
         now: Real time, in the zone whose midnight changes the day.
         day: Day of the story, if there is one.
+        store: What is read; None: the run's store.
 
     Returns:
         The person's time, the story's day, and the number of the session that goes on or begins now.
     """
     last, past = min(state.turn - 1, state.remembered_through), None
-    if last >= 1 and runtime.store is not None:
+    if last >= 1 and (store := store or runtime.store) is not None:
         exchanges = campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")
-        past = await runtime.store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))
+        past = await store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))
     info = runtime.execution_info
     here = Stamp(thread=(info.thread_id if info else None) or "", said_at=now.isoformat())
     return Present(now, day, session_number(Stamp.from_json(past.value) if past else None, here))

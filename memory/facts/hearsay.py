@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from langgraph.store.base import BaseStore, PutOp, SearchOp
+from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
 from questbook.memory.facts.fact import slot_of
 from questbook.memory.facts.likeness import is_same_fact
@@ -35,20 +35,15 @@ def settles(fact: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
     return _is_shown(fact) and _is_hearsay(earlier) and _settles(fact, earlier, _slot_of(earlier))
 
 
-async def find_settled(
-    store: BaseStore,
-    namespace: Namespace,
-    facts: Sequence[JSON],
-    similar: Sequence[Iterable[AnyItem]],
-    timeline: Sequence[Segment] | None,
-) -> list[list[StoredFact]]:
-    """Find for each fact the valid records that it settles.
+async def find_hearsay(
+    store: BaseStore, namespace: Namespace, facts: Sequence[JSON], timeline: Sequence[Segment] | None
+) -> list[SearchItem]:
+    """Find rumours and secrets about the subjects of facts; `find_settled` picks those that a fact settles.
 
     Args:
         store: Any store.
         namespace: Namespace of the facts.
         facts: Records that are about to be written, of one turn.
-        similar: For each of them, records whose text is like its own.
         timeline: The timeline that writes; None: everything is visible.
     """
     shown = [fact for fact in facts if _is_shown(fact)]
@@ -60,7 +55,27 @@ async def find_settled(
     ]
     about = [item for items in await search_all(store, searches) for item in items]
     await read_heads(store, timeline, (item.value for item in about))
-    about = [item for item in about if is_visible(timeline, item.value)]
+    return [item for item in about if is_visible(timeline, item.value)]
+
+
+async def find_settled(
+    store: BaseStore,
+    namespace: Namespace,
+    facts: Sequence[JSON],
+    about: Iterable[AnyItem],
+    similar: Sequence[Iterable[AnyItem]],
+    timeline: Sequence[Segment] | None,
+) -> list[list[StoredFact]]:
+    """Find for each fact the valid records that it settles.
+
+    Args:
+        store: Any store.
+        namespace: Namespace of the facts.
+        facts: Records that are about to be written, of one turn.
+        about: What `find_hearsay` found for them.
+        similar: For each of them, records whose text is like its own.
+        timeline: The timeline that writes; None: everything is visible.
+    """
     near = [item for fact, items in zip(facts, similar, strict=True) if _is_shown(fact) for item in items]
     # Of one slot only the latest can hold, so the others need not be looked at.
     latest: dict[str, AnyItem] = {}

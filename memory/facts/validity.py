@@ -13,6 +13,7 @@ question with an earlier `before`. What holds is read from the marks and judgeme
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -37,6 +38,7 @@ from questbook.memory.facts.marks import (
 )
 from questbook.memory.recall.query import Recalled
 from questbook.memory.store.any_store import AnyItem, AnyItemT, get_all, search_all
+from questbook.memory.store.joint_reads import JointReads
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -107,8 +109,7 @@ async def keep_valid(
 ) -> list[AnyItemT]:
     """Return the records that hold, in their order. A record without a slot holds until it is judged to be wrong.
 
-    Costs one search for all slots and two reads for all judgements; one more search for slots that have 64 newer marks
-    on other branches.
+    Costs one batch of reads; one more where there are judgements, or 64 newer marks of a slot on other branches.
 
     Args:
         store: Any store.
@@ -116,18 +117,29 @@ async def keep_valid(
         timeline: The timeline that asks; None: everything is visible.
         before: Answer as of before this turn.
     """
+    return (await _valid_and_holders(store, records, timeline, before))[0]
+
+
+async def _valid_and_holders(
+    store: BaseStore, records: Sequence[AnyItemT], timeline: Sequence[Segment] | None, before: int | None = None
+) -> tuple[list[AnyItemT], dict[_SlotId, SlotHolder | None]]:
+    """Return the records that hold, and what holds the slots of those that are superseded, as `_superseded_slots`."""
     newest: dict[_SlotId, str] = {}
     for record in records:
         if slot := _slot_id(record):
             newest[slot] = max(newest.get(slot, ""), position_of(record.value))
-    superseded = await _superseded_slots(store, newest, timeline, before)
-    latest = [
+    reads = JointReads.of(store)
+    superseded, judgements = await asyncio.gather(
+        _superseded_slots(reads, newest, timeline, before),
+        find_judgements(reads, records, timeline=timeline, before=before),
+    )
+    valid = [
         record
         for record in records
-        if not (slot := _slot_id(record)) or (slot not in superseded and position_of(record.value) == newest[slot])
+        if (not (slot := _slot_id(record)) or (slot not in superseded and position_of(record.value) == newest[slot]))
+        and _record_id(record) not in judgements
     ]
-    judgements = await find_judgements(store, latest, timeline=timeline, before=before)
-    return [record for record in latest if _record_id(record) not in judgements]
+    return valid, superseded
 
 
 async def replace_superseded(
@@ -148,10 +160,11 @@ async def replace_superseded(
     taught = await _facts_of_exchanges(store, exchanges, facts)
     taught_facts = [fact for facts_of_one in taught.values() for fact in facts_of_one]
     records: list[AnyItem] = [*recalled, *taught_facts]
-    valid = {_record_id(record) for record in await keep_valid(store, records, timeline=timeline)}
+    holding, superseded = await _valid_and_holders(store, records, timeline)
+    valid = {_record_id(record) for record in holding}
     first: list[AnyItem] = [*recalled[:_RECORDS], *taught_facts]
     ended = [record for record in first if _record_id(record) not in valid]
-    successors = await _successors(store, ended, timeline)
+    successors = await _successors(store, ended, superseded, timeline)
     kept: dict[RecordId, Recalled] = {}
     for record in recalled:
         earlier: list[AnyItem] = [*taught.get(record.key, []), record]
@@ -294,20 +307,23 @@ async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[st
 
 async def _superseded_slots(
     store: BaseStore, newest: Mapping[_SlotId, str], timeline: Sequence[Segment] | None, before: int | None
-) -> set[_SlotId]:
-    """Return the slots that a fact holds which is newer than the position given for the slot."""
+) -> dict[_SlotId, SlotHolder | None]:
+    """Return the slots that a fact holds which is newer than the position given for the slot.
+
+    Each with the fact that holds it now; None where not all newer marks were read.
+    """
 
     def search_newer(slot: _SlotId, only: JSON, limit: int) -> SearchOp:
         newer = {"what": HOLDS, "at": {"$gt": newest[slot]}}
         return mark_search(slot.namespace, slot.slot, newer | only, limit)
 
-    superseded, crowded = set[_SlotId](), list[_SlotId]()
+    superseded, crowded = dict[_SlotId, SlotHolder | None](), list[_SlotId]()
     results = await search_all(store, [search_newer(slot, {}, FIRST_MARKS) for slot in newest])
     await read_heads(store, timeline, (item.value for items in results for item in items))
     for slot, items in zip(newest, results, strict=True):
         line, turn = (timeline, before) if slot.rewinds else (None, None)
-        if any(is_visible(line, item.value, turn) for item in items):
-            superseded.add(slot)
+        if marks := [item.value for item in items if is_visible(line, item.value, turn)]:
+            superseded[slot] = _holder(max(marks, key=position_of)) if len(items) < FIRST_MARKS else None
         elif line is not None and len(items) >= FIRST_MARKS:
             crowded.append(slot)
     of_user = isinstance(timeline, UserTimeline)
@@ -316,7 +332,7 @@ async def _superseded_slots(
     results = await search_all(store, [search for _, search in searches])
     await read_heads(store, timeline, (item.value for items in results for item in items))
     return superseded | {
-        slot
+        slot: None
         for (slot, _), items in zip(searches, results, strict=True)
         if any(is_visible(timeline, item.value, before) for item in items)
     }
@@ -340,16 +356,28 @@ async def _facts_of_exchanges(
 
 
 async def _successors(
-    store: BaseStore, ended: Sequence[AnyItem], timeline: Sequence[Segment]
+    store: BaseStore,
+    ended: Sequence[AnyItem],
+    superseded: Mapping[_SlotId, SlotHolder | None],
+    timeline: Sequence[Segment],
 ) -> dict[tuple[Namespace, str], StoredFact]:
-    """Return the valid facts that hold the slots of records which hold no more, by namespace and slot."""
+    """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
+
+    Args:
+        store: Any store.
+        ended: Records that hold no more.
+        superseded: What holds their slots, as far as it was read with the marks.
+        timeline: The timeline that asks.
+    """
     slots: dict[tuple[Namespace, bool], list[str]] = defaultdict(list)
     for slot_id in filter(None, map(_slot_id, ended)):
         slots[slot_id.namespace, slot_id.rewinds].append(slot_id.slot)
     successors: dict[tuple[Namespace, str], StoredFact] = {}
     for (namespace, rewinds), names in slots.items():
         line = timeline if rewinds else None
-        holders = await find_holders(store, namespace, dict.fromkeys(names), timeline=line)
+        ids = {name: _SlotId(namespace, name, rewinds) for name in names}
+        holders = {name: holder for name, slot_id in ids.items() if (holder := superseded.get(slot_id))}
+        holders |= await find_holders(store, namespace, [name for name in ids if name not in holders], timeline=line)
         records = await read_records(store, namespace, [holder.key for holder in holders.values()])
         for slot, holder in holders.items():
             if holder.key in records:

@@ -11,6 +11,7 @@ prompt which subjects and attributes are known, so that a model words them alike
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import BaseStore, PutOp, SearchItem
 
 from questbook.memory.facts.fact import Fact
-from questbook.memory.facts.hearsay import find_settled, settle, settles
+from questbook.memory.facts.hearsay import find_hearsay, find_settled, settle, settles
 from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.marks import (
     OF_USER,
@@ -35,9 +36,10 @@ from questbook.memory.facts.marks import (
     text_digest,
     turn_position,
 )
-from questbook.memory.facts.validity import find_holders, keep_valid, read_records
+from questbook.memory.facts.validity import SlotHolder, find_holders, keep_valid, read_records
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import items_under, put_all
+from questbook.memory.store.joint_reads import JointReads
 from questbook.memory.text.wording import content_stems, is_negated, names_in, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
@@ -208,12 +210,13 @@ async def find_slots(
     """
     searched = list(dict.fromkeys([*subjects, *_names_by_frequency(text)]))[:_MAX_SUBJECTS]
     scope = Scope(namespace, timeline, before, [{"subject": subject} for subject in searched])
-    [[items]] = (
-        await propose_candidates(store, [scope], [text[:_MAX_QUERY]], [_SLOT_SEARCH]) if text.strip() else [[[]]]
+    reads = JointReads.of(store)
+    proposed, records = await asyncio.gather(
+        propose_candidates(reads, [scope] if text.strip() else [], [text[:_MAX_QUERY]], [_SLOT_SEARCH]),
+        read_records(reads, namespace, keys),
     )
-    records = await read_records(store, namespace, keys)
     slots: dict[str, Slot] = {}
-    for key, value in [*records.items(), *((item.key, item.value) for item in items)]:
+    for key, value in [*records.items(), *((item.key, item.value) for [items] in proposed for item in items)]:
         slot, subject, attribute = (str(value.get(name) or "") for name in ("slot", "subject", "attribute"))
         if slot:
             slots.setdefault(slot, Slot(slot, subject, attribute, key))
@@ -290,10 +293,17 @@ async def _write_turn(
 ) -> None:
     """Write the facts of one turn, compared with what held then, and add them to the changes."""
     texts = [str(draft.value["text"]) for draft in drafts]
-    [similar] = await propose_candidates(store, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts))
-    same_as = await _valid_duplicates(store, drafts, similar, timeline)
-    hearsay = await find_settled(store, namespace, [draft.value for draft in drafts], similar, timeline)
-    holders = await _current_holders(store, namespace, drafts, timeline)
+    facts, reads = [draft.value for draft in drafts], JointReads.of(store)
+    [similar], about, holding = await asyncio.gather(
+        propose_candidates(reads, [Scope(namespace, timeline)], texts, [_COMPARED] * len(texts)),
+        find_hearsay(reads, namespace, facts, timeline),
+        _find_holders(reads, namespace, drafts, timeline),
+    )
+    same_as, hearsay, holders = await asyncio.gather(
+        _valid_duplicates(reads, drafts, similar, timeline),
+        find_settled(reads, namespace, facts, about, similar, timeline),
+        _valid_holders(reads, namespace, holding, timeline),
+    )
     new, marks, writes = dict[str, JSON](), list[PutOp](), list[PutOp]()
     settled = list[tuple[StoredFact, str, JSON]]()
     for draft, duplicates, earlier in zip(drafts, same_as, hearsay, strict=True):
@@ -347,19 +357,18 @@ def _adds_nothing(new: JSON, old: JSON) -> bool:
     return bool(words) and words <= content_stems(old_value) and same_numbers and same_polarity
 
 
-async def _current_holders(
+async def _find_holders(
     store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Sequence[Segment] | None
+) -> dict[str, SlotHolder]:
+    slots = dict.fromkeys(draft.value["slot"] for draft in drafts if draft.value["slot"])
+    position, own = str(drafts[0].value["at"]), {draft.key for draft in drafts}
+    return await find_holders(store, namespace, slots, timeline=timeline, position=position, ignore=own)
+
+
+async def _valid_holders(
+    store: BaseStore, namespace: Namespace, holders: Mapping[str, SlotHolder], timeline: Sequence[Segment] | None
 ) -> dict[str, FactDraft]:
     """Return what held each slot before. A fact that was forgotten or judged to be wrong leaves its slot empty."""
-    slots = dict.fromkeys(draft.value["slot"] for draft in drafts if draft.value["slot"])
-    holders = await find_holders(
-        store,
-        namespace,
-        slots,
-        timeline=timeline,
-        position=str(drafts[0].value["at"]),
-        ignore={draft.key for draft in drafts},
-    )
     records = await read_records(store, namespace, [holder.key for holder in holders.values()])
     stored = [StoredFact(namespace, key, value) for key, value in records.items()]
     judgements = await find_judgements(store, stored, timeline=timeline)

@@ -9,9 +9,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.base import BaseStore, GetOp, PutOp
 
-from questbook.memory.store.any_store import put_all
+from questbook.memory.store.any_store import get_all, put_all
 from questbook.memory.timeline.records import Exchange, Stamp, utc_date
 from questbook.memory.timeline.timeline import (
     Segment,
@@ -88,12 +88,14 @@ async def remember(
             segments = await claim(store, claims, segments, number, _digest(content))
         branch = branch_of(segments, number)
         key, after = record_key(branch, number, "exchange"), branch_of(segments, number - 1) if number > 1 else None
-        if (item := await store.aget(namespace, key)) is not None:
-            past = Stamp.from_json(item.value)
-            continue
+        gets = [GetOp(namespace, key)]
         if past is None and after is not None and "session" not in content:
-            before = await store.aget(namespace, record_key(after, number - 1, "exchange"))
-            past = Stamp.from_json(before.value) if before else None
+            gets.append(GetOp(namespace, record_key(after, number - 1, "exchange")))
+        written, *before = await get_all(store, gets)
+        if written is not None:
+            past = Stamp.from_json(written.value)
+            continue
+        past = next((Stamp.from_json(item.value) for item in before if item), past)
         origin = {**(provenance or {}), **({"thread": of_user.thread} if of_user is not None else {})}
         record = Exchange.from_json({**content, "after": after, **origin})
         stamp = replace(record.stamp, branch=branch, turn=number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.store.any_store import newest_items
+from questbook.memory.store.joint_reads import JointReads
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.privacy import WITHHELD, may_know
@@ -75,20 +77,24 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
         campaign_namespace(context.user, context.campaign, name) for name in ("exchanges", "facts", "lore", "accesses")
     )
     now = datetime.now(UTC).astimezone()  # days change at the player's midnight
-    present = await present_of(state, runtime, now, day=state.quest.clock.day)
-
-    def to_memory(record: Recalled) -> JSON:
-        return memory_of(record, present, state.character.name or "")
-
     # As of now, not as of the buffer's beginning; but the current turn has no place yet, and a record under its number
     # may be of a future that was taken back.
     written = as_of(state.timeline, min(state.turn - 1, state.remembered_through))
     tokens = state.fitting(context.recall_tokens, context.model)
     player, share = player_namespace(context.user, "facts"), tokens // _SHARE
-    secrets = await buffered_secrets(store, facts, written, before, to_memory, share)
-    wishes = await player_wishes(store, player, to_memory, min(tokens, max(share, _LEAST_FOR_WISHES)))
-    latest = range(max(state.turn - _LATEST, 1), before)
-    always = [*wishes, *secrets, *await latest_turns(store, exchanges, written, latest, to_memory, tokens // 2)]
+    reads = JointReads.of(store)
+    present, wishes, secrets, latest = await asyncio.gather(
+        present_of(state, runtime, now, day=state.quest.clock.day, store=reads),
+        player_wishes(reads, player),
+        buffered_secrets(reads, facts, written, before),
+        latest_turns(reads, exchanges, written, range(max(state.turn - _LATEST, 1), before)),
+    )
+
+    def to_memory(record: Recalled) -> JSON:
+        return memory_of(record, present, state.character.name or "")
+
+    shares = (wishes, min(tokens, max(share, _LEAST_FOR_WISHES))), (secrets, share), (latest, tokens // 2)
+    always = [memory for records, budget in shares for memory in last_within(records, to_memory, budget)]
     shown = {memory["key"] for memory in always}
 
     async def hold(records: list[Recalled]) -> list[Recalled]:
@@ -119,13 +125,8 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
 
 
 async def buffered_secrets(
-    store: BaseStore,
-    facts: tuple[str, ...],
-    timeline: Sequence[Segment],
-    since: int,
-    to_memory: Callable[[Recalled], JSON],
-    budget: int,
-) -> list[JSON]:
+    store: BaseStore, facts: tuple[str, ...], timeline: Sequence[Segment], since: int
+) -> list[Recalled]:
     """Return the secrets of the turns that are in the prompt word for word, as far as they hold; oldest first.
 
     What such a turn says need not be recalled. But nobody said its secrets, and the dungeon master must not forget them
@@ -136,8 +137,6 @@ async def buffered_secrets(
         facts: Namespace of the campaign's facts.
         timeline: What can be seen: no further than what is written, since another's record may be there.
         since: First turn that is in the prompt word for word.
-        to_memory: Makes a memory of a record.
-        budget: Tokens that all may cost; the latest go first.
     """
     first = f"{max(since, 0):08}"
     filters = [
@@ -145,34 +144,25 @@ async def buffered_secrets(
         for segment in visible_filters(timeline)
         if segment["order"]["$lte"] >= first
     ]
-    return _within(await _valid(store, facts, filters, timeline), to_memory, budget)
+    return await _valid(store, facts, filters, timeline)
 
 
-async def player_wishes(
-    store: BaseStore, player: tuple[str, ...], to_memory: Callable[[Recalled], JSON], budget: int
-) -> list[JSON]:
-    """Return what the player likes and does not want, as far as it holds; oldest first.
+async def player_wishes(store: BaseStore, player: tuple[str, ...]) -> list[Recalled]:
+    """Return what the player likes and does not want, as far as it holds; what matters most last, then the latest.
 
     A limit that is recalled only where a message has its words does not protect the player.
 
     Args:
         store: Any store. No query is embedded.
         player: Namespace of the facts of the player.
-        to_memory: Makes a memory of a record.
-        budget: Tokens that all may cost; what matters most goes first, then the latest.
     """
     wishes = await _valid(store, player, [{"kind": "preference"}], None)
-    return _within(sorted(wishes, key=lambda wish: importance_of(wish.value)), to_memory, budget)
+    return sorted(wishes, key=lambda wish: importance_of(wish.value))
 
 
 async def latest_turns(
-    store: BaseStore,
-    exchanges: tuple[str, ...],
-    timeline: Sequence[Segment],
-    turns: Sequence[int],
-    to_memory: Callable[[Recalled], JSON],
-    budget: int,
-) -> list[JSON]:
+    store: BaseStore, exchanges: tuple[str, ...], timeline: Sequence[Segment], turns: Sequence[int]
+) -> list[Recalled]:
     """Return the exchanges of some turns, oldest first, without private ones.
 
     Args:
@@ -180,13 +170,10 @@ async def latest_turns(
         exchanges: Namespace of the exchanges.
         timeline: What can be seen.
         turns: Numbers of the turns.
-        to_memory: Makes a memory of a record.
-        budget: Tokens that all may cost; the latest go first.
     """
     keys = [record_key(branch_of(timeline, turn), turn, "exchange") for turn in turns]
     records = await read_records(store, exchanges, keys) if keys else {}
-    shown = [Recalled(key, value, None, 0.0, exchanges) for key, value in records.items() if not value.get(WITHHELD)]
-    return _within(shown, to_memory, budget)
+    return [Recalled(key, value, None, 0.0, exchanges) for key, value in records.items() if not value.get(WITHHELD)]
 
 
 async def _valid(
@@ -198,7 +185,7 @@ async def _valid(
     return await keep_valid(store, records, timeline=timeline)
 
 
-def _within(records: Sequence[Recalled], to_memory: Callable[[Recalled], JSON], budget: int) -> list[JSON]:
+def last_within(records: Sequence[Recalled], to_memory: Callable[[Recalled], JSON], budget: int) -> list[JSON]:
     """Return the last records that fit in a budget of tokens."""
     kept: list[JSON] = []
     for record in reversed(records):
