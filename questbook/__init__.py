@@ -11,6 +11,7 @@ costs nothing. The names in groups:
 * writing memories: `remember`, `off_record`, `Record`, `Exchange`, `Stamp`
 * finding memories: `recall`, `Query`, `WeightedText`, `Present`, `Weights`, `Recalled`, `Reason`
 * facts, and which of them hold: `Fact`, `note_facts`, `FactChanges`, `keep_valid`, `slot_history`, `FactPeriod`
+* the same for sync callers: `remember_sync`, `recall_sync`, `claim_sync`, `SyncHistory`
 * the timeline of a checkpoint: `Segment`, `UserTimeline`, `claim`, `branch_of`, `record_key`, `extend`, `sees`,
   `visible_filters`, `as_of`, `fork`
 * documents: `add_lore`, `list_lore`, `remove_lore`, `import_langchain_faiss`, `read_langchain_vectors`
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from questbook.graphs.events import read_stream
     from questbook.graphs.forgetting.forget import Forgetting, forget
     from questbook.graphs.history.history import History
+    from questbook.graphs.history.sync_history import SyncHistory
     from questbook.graphs.middleware.channels import MemoryState
     from questbook.graphs.middleware.memory import FactNotes, TimelineMemoryMiddleware
     from questbook.graphs.pruning.prune import Pruned, prune, prune_sync
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
     from questbook.memory.recall.recall import recall
     from questbook.memory.recall.weights import Weights
     from questbook.memory.store.faiss_store import FaissStore
+    from questbook.memory.sync import claim_sync, recall_sync, remember_sync
     from questbook.memory.timeline.namespaces import (
         campaign_namespace,
         character_namespace,
@@ -166,6 +169,7 @@ _HOMES = {
     ),
     "questbook.graphs.events": ("read_stream",),
     "questbook.graphs.history.history": ("History",),
+    "questbook.graphs.history.sync_history": ("SyncHistory",),
     "questbook.graphs.middleware.channels": ("MemoryState",),
     "questbook.graphs.middleware.memory": ("FactNotes", "TimelineMemoryMiddleware"),
     "questbook.graphs.pruning.prune": ("Pruned", "prune", "prune_sync"),
@@ -207,6 +211,7 @@ _HOMES = {
     "questbook.memory.recall.recall": ("recall",),
     "questbook.memory.recall.weights": ("Weights",),
     "questbook.memory.store.faiss_store": ("FaissStore",),
+    "questbook.memory.sync": ("claim_sync", "recall_sync", "remember_sync"),
     "questbook.memory.timeline.namespaces": (
         "campaign_namespace",
         "character_namespace",
@@ -316,6 +321,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailableError",
     "Summarizer",
+    "SyncHistory",
     "TeamState",
     "TimelineMemoryMiddleware",
     "TokenBudget",
@@ -337,6 +343,7 @@ __all__ = [
     "campaign_namespace",
     "character_namespace",
     "claim",
+    "claim_sync",
     "diff_patch",
     "edit_core",
     "escape_label",
@@ -369,9 +376,11 @@ __all__ = [
     "read_stream",
     "recall",
     "recall_messages",
+    "recall_sync",
     "record_key",
     "remember",
     "remember_message",
+    "remember_sync",
     "remove_lore",
     "retract",
     "sees",

@@ -6,6 +6,7 @@ Turns in a row without a fork are one **stretch**. The campaign's **head** is th
 on; every move takes it along.
 
 - `history`: `History`, which moves about. Read this first.
+- `sync_history`: `SyncHistory`, the same for sync callers.
 - `view`: `HistoryView`, its part that changes nothing: which turns there are, and what two of them disagree on.
 - `tree`: `PlayedTurn` and `Stretch`, the tree of all that was played.
 - `checkpoints`: what a single state says (`position_of`), and how it is copied to another thread.

@@ -35,10 +35,10 @@ from questbook.graphs.reflect.trigger import reflect, reflection_due
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.exchanges import Recall, recall_or_notice, remember
 from questbook.graphs.turn.facts import FactState, learn
-from questbook.graphs.turn.node import run_sync
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.graphs.turn.whose import user_of
 from questbook.memory.buffer.policies import BufferPolicy
+from questbook.memory.sync import run_sync
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment, UserTimeline
 from questbook.notebooks import DeclarationError, Notebook

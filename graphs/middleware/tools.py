@@ -18,10 +18,10 @@ from questbook.graphs.agent.state import AgentState
 from questbook.graphs.middleware.recollection import facts_namespace, search
 from questbook.graphs.middleware.staging import Action, read_staged
 from questbook.graphs.turn.exchanges import Recall, memory_line
-from questbook.graphs.turn.node import run_sync
 from questbook.graphs.turn.reply import Call, edit_page
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.memory.facts.fact import MAX_TEXT
+from questbook.memory.sync import run_sync
 from questbook.memory.timeline.timeline import is_visible
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON

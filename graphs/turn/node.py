@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-import threading
-from collections.abc import Awaitable, Callable, Coroutine
-from functools import cache
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -15,12 +11,12 @@ from langgraph.runtime import Runtime, get_runtime
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.whose import whose
+from questbook.memory.sync import run_sync, with_async_methods
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 ContextT = TypeVar("ContextT", bound=Settings)
-ResultT = TypeVar("ResultT")
 
 SPEAKS = "speaks"
 """Key of a node's metadata, in its stream as well: the node speaks to the person."""
@@ -60,28 +56,12 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         # What a person is waiting for, or need not wait for.
         runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
         context = whose(self.context(runtime.context), get_config().get("configurable"))
-        return await self.function(input, runtime.override(context=context))
+        store = await with_async_methods(runtime.store)
+        return await self.function(input, runtime.override(context=context, store=store))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run the node for a sync caller, and wait for it."""
         return run_sync(self.ainvoke(input, config, **kwargs))
-
-
-def run_sync(work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Do asynchronous work for a sync caller, in one event loop kept for all of them, and wait for it.
-
-    One loop, because HTTP clients stay bound to the loop that opened their connections.
-    """
-    context = contextvars.copy_context()
-
-    async def run() -> ResultT:
-        return await asyncio.create_task(work, context=context)
-
-    future = asyncio.run_coroutine_threadsafe(run(), _sync_loop())
-    try:
-        return future.result()
-    finally:
-        future.cancel()  # the caller was interrupted: so is the work
 
 
 def context_or_none() -> Any:
@@ -108,13 +88,6 @@ def settings_of_run(settings: type[ContextT]) -> ContextT | None:
     """
     runtime: Runtime[Any] | None = get_runtime()
     return whose(settings.of(runtime.context), get_config().get("configurable")) if runtime else None
-
-
-@cache
-def _sync_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="questbook-sync", daemon=True).start()
-    return loop
 
 
 def upkeep_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> frozenset[str]:

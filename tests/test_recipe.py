@@ -1,0 +1,149 @@
+"""The recipe of docs/memory.md for plain graphs: exact through forks and rewinds, on every store, async and sync."""
+
+import asyncio
+import random
+import re
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
+from langgraph.store.sqlite.aio import AsyncSqliteStore
+from postgres import postgres_store, sync_postgres_store
+
+from questbook import FaissStore, HashEmbeddings, Query, recall, recall_sync, remember, remember_sync
+
+ROOT = Path(__file__).parent.parent
+INDEX: Any = {"embed": HashEmbeddings(), "dims": 512}
+[RECIPE] = re.findall(
+    r"```python\nfrom langgraph\.store\.base.*?\n\n\n(.*?)```", (ROOT / "docs" / "memory.md").read_text(), re.DOTALL
+)
+
+
+def nodes(recipe=RECIPE):
+    """What the recipe defines."""
+    names = {"EXCHANGES": ("ann", "chat", "exchanges"), "CLAIMS": ("ann", "chat", "claims"), "__name__": __name__}
+    functions = (recall, remember, recall_sync, remember_sync, Query, MessagesState)
+    scope = names | {function.__name__: function for function in functions}
+    exec("from typing import Any\nfrom langgraph.store.base import BaseStore\n" + recipe, scope)
+    return scope
+
+
+def in_sync(recipe):
+    calls = (
+        recipe.replace("async def", "def")
+        .replace("await recall(", "recall_sync(")
+        .replace("await remember(", "remember_sync(")
+    )
+    assert "await" not in calls
+    return calls
+
+
+def build(store, recipe=RECIPE):
+    scope = nodes(recipe)
+
+    def call_model(state):
+        return {"messages": [("ai", "I see.")]}
+
+    steps = [scope["recall_before"], call_model, scope["remember_after"]]
+    graph = StateGraph(scope["State"]).add_sequence(steps).add_edge(START, "recall_before")
+    return graph.compile(checkpointer=InMemorySaver(), store=store)
+
+
+class Walk:
+    """Plays at random: says a word of its own, from any place it was at; knows which words each place has heard."""
+
+    def __init__(self, app, seed):
+        self.app, self.choice, self.places, self.words = app, random.Random(seed), [], 0
+
+    def moves(self, count):
+        thread = {"configurable": {"thread_id": "1"}}
+        for _ in range(count):
+            where, heard = (
+                self.choice.choice(self.places[-6:]) if self.places and self.choice.random() < 0.6 else (None, None)
+            )
+            if where is None:
+                where, heard = self.places[-1] if self.places else (thread, [])
+            self.words += 1
+            word = f"gem{self.words:03}"
+            yield where, word, set(heard)
+            self.places.append((self.config, [*heard, word]))
+
+    def check(self, values, heard):
+        assert {word for memory in values["memories"] for word in re.findall(r"gem\d+", memory)} == heard
+
+    async def play(self, count):
+        for where, word, heard in self.moves(count):
+            self.check(
+                await self.app.ainvoke({"messages": [("user", f"I keep the jewel {word} there.")]}, where), heard
+            )
+            self.config = (await self.app.aget_state({"configurable": {"thread_id": "1"}})).config
+
+    def play_sync(self, count):
+        for where, word, heard in self.moves(count):
+            self.check(self.app.invoke({"messages": [("user", f"I keep the jewel {word} there.")]}, where), heard)
+            self.config = self.app.get_state({"configurable": {"thread_id": "1"}}).config
+
+
+@asynccontextmanager
+async def opened(kind, directory):
+    if kind == "InMemoryStore":
+        yield InMemoryStore(index=INDEX)
+    elif kind == "FaissStore":
+        async with FaissStore.open(directory / "store.db") as store:
+            yield store
+    elif kind == "SqliteStore":
+        with SqliteStore.from_conn_string(str(directory / "store.db")) as store:
+            store.setup()
+            yield store
+    elif kind == "AsyncSqliteStore":
+        async with AsyncSqliteStore.from_conn_string(str(directory / "store.db")) as store:
+            await store.setup()
+            yield store
+
+
+def test_it_has_at_most_twelve_lines():
+    assert len([line for line in RECIPE.splitlines() if line.strip()]) <= 12
+
+
+@pytest.mark.parametrize(
+    "kind", ["InMemoryStore", "FaissStore", pytest.param("AsyncSqliteStore", marks=pytest.mark.slow)]
+)
+async def test_it_is_exact_through_forks_and_rewinds(kind, tmp_path):
+    async with opened(kind, tmp_path) as store:
+        await Walk(build(store), 7).play(8)
+
+
+@pytest.mark.parametrize("kind", ["SqliteStore", pytest.param("FaissStore", marks=pytest.mark.slow)])
+async def test_so_are_its_sync_twins_inside_a_running_loop(kind, tmp_path):
+    async with opened(kind, tmp_path) as store:
+        Walk(build(store, in_sync(RECIPE)), 8).play_sync(6)
+
+
+@pytest.mark.parametrize("kind", ["InMemoryStore", pytest.param("AsyncSqliteStore", marks=pytest.mark.slow)])
+async def test_so_are_its_sync_twins_in_an_asynchronous_run(kind, tmp_path):
+    async with opened(kind, tmp_path) as store:
+        await Walk(build(store, in_sync(RECIPE)), 9).play(6)
+
+
+def test_so_are_its_sync_twins_without_a_loop(tmp_path):
+    with FaissStore.open(tmp_path / "store.db") as store:
+        Walk(build(store, in_sync(RECIPE)), 10).play_sync(4)
+
+
+@pytest.mark.slow
+async def test_it_is_exact_on_postgresql():
+    async with postgres_store(INDEX) as store:
+        await Walk(build(store), 7).play(12)
+
+
+@pytest.mark.slow
+async def test_its_sync_twins_are_exact_on_postgresql():
+    with sync_postgres_store(INDEX) as store:
+        await asyncio.to_thread(Walk(build(store, in_sync(RECIPE)), 8).play_sync, 12)
+    async with postgres_store(INDEX) as store:
+        await Walk(build(store, in_sync(RECIPE)), 9).play(6)

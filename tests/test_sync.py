@@ -1,0 +1,151 @@
+"""`recall_sync` and its like inside and outside event loops, and `SyncHistory` beside `History`."""
+
+import asyncio
+import inspect
+from contextlib import contextmanager
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.store.base.batch import AsyncBatchedBaseStore
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
+from scripted import say
+
+from questbook import History, Query, SyncHistory, claim, claim_sync, recall, recall_sync, remember, remember_sync
+from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.graph import build_graph
+from questbook.memory.sync import run_sync
+
+PLACE, CLAIMS = ("ann", "exchanges"), ("ann", "claims")
+CONTEXT = Context(model="scripted", user="ann")
+THREAD = {"configurable": {"thread_id": "1"}}
+
+
+class OfALoop(AsyncBatchedBaseStore):
+    """LangGraph's kind of asynchronous store: its sync methods wait for the event loop in which it was made."""
+
+    def __init__(self):
+        super().__init__()
+        self.store = InMemoryStore()
+
+    async def abatch(self, ops):
+        return self.store.batch(ops)
+
+
+def twins(one, other, *, methods=False):
+    parameters = (list(inspect.signature(function).parameters.values()) for function in (one, other))
+    names, others = (
+        [(p.name, p.kind, None if callable(p.default) else p.default) for p in each] for each in parameters
+    )
+    return names == others
+
+
+def test_twins_take_the_same_arguments():
+    assert all(map(twins, (recall, remember, claim), (recall_sync, remember_sync, claim_sync)))
+    public = [name for name in dir(History) if not name.startswith("_")]
+    assert [name for name in dir(SyncHistory) if not name.startswith("_")] == public
+    assert [name for name in public if not twins(getattr(History, name), getattr(SyncHistory, name))] == []
+
+
+def check(store):
+    timeline = remember_sync(store, PLACE, "My lamp is red.", claims=CLAIMS)
+    timeline = remember_sync(store, PLACE, "My cat is old.", timeline=timeline, claims=CLAIMS)
+    assert recall_sync(store, PLACE, Query("Which lamp?", timeline=timeline))[0].text == "My lamp is red."
+    assert recall_sync(store, PLACE, Query("Which lamp?", timeline=[])) == []
+    assert claim_sync(store, CLAIMS, timeline, 2, "another") != timeline
+
+
+def test_they_work_without_an_event_loop():
+    check(InMemoryStore())
+
+
+async def test_they_work_inside_one_and_what_they_write_is_seen_by_the_others():
+    store = InMemoryStore()
+    check(store)
+    assert len(await recall(store, PLACE, Query("lamp", timeline=None))) == 2
+
+
+async def test_they_work_in_the_midst_of_sync_work():
+    def graph_in_sync():
+        async def node():
+            check(InMemoryStore())
+
+        run_sync(node())
+
+    await asyncio.wait_for(asyncio.to_thread(graph_in_sync), 20)
+
+
+async def test_a_store_of_the_running_loop_is_refused_and_served_from_another_thread():
+    store = OfALoop()
+    with pytest.raises(asyncio.InvalidStateError, match=r"OfALoop.*recall, remember"):
+        check(store)
+    await asyncio.to_thread(check, store)
+
+
+def test_an_error_is_raised_for_the_caller():
+    with pytest.raises(ValueError, match="needs a text"):
+        remember_sync(InMemoryStore(), PLACE, {})
+
+
+@contextmanager
+def conversation(model, saver, store):
+    """A conversation of three turns."""
+    app = build_graph().compile(checkpointer=saver, store=store)
+    for word in ("one", "two", "three"):
+        model.queue("companion", say(f"So {word}."))
+        app.invoke({"messages": [("user", word)]}, THREAD, context=CONTEXT)
+    yield app
+
+
+def move(app, model):
+    """Go back, try again, and name lines; return what was played."""
+    history = SyncHistory(app, THREAD, CONTEXT)
+    assert history.current_state().values["turn"] == 3
+    [first, _] = history.current_turn()
+    assert history.undo().values["messages"][-1].text == "So two."
+    assert history.undo().values["messages"][-1].text == "So one."
+    model.queue("companion", say("So another."))
+    app.invoke({"messages": [("user", "another")]}, THREAD, context=CONTEXT)
+    history.name_line("elsewhere")
+    replay = history.retry()
+    model.queue("companion", say("Yet another."))
+    app.invoke(None, replay.config, context=replay.context)
+    assert history.go(first).values["messages"][-1].text == "So three."
+    assert history.difference("elsewhere").only_after[-1].player == "three"
+    assert history.find("elsewhere").player == "another"
+    assert history.last_message().text == "three"
+    return [turn.reply for turn in history.turns()]
+
+
+PLAYED = ["So one.", "So two.", "So another.", "Yet another.", "So three."]
+
+
+def test_history_moves_a_sync_app(model):
+    with conversation(model, InMemorySaver(), InMemoryStore()) as app:
+        assert sorted(move(app, model)) == sorted(PLAYED)
+
+
+def test_history_moves_an_app_whose_stores_have_sync_methods_alone(model, tmp_path):
+    with (
+        SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver,
+        SqliteStore.from_conn_string(str(tmp_path / "s.db")) as store,
+    ):
+        store.setup()
+        with conversation(model, saver, store) as app:
+            assert app.get_state(THREAD).values["notices"] == []
+            assert sorted(move(app, model)) == sorted(PLAYED)
+
+
+async def test_a_checkpointer_of_the_running_loop_is_refused_and_served_from_another_thread(model, tmp_path):
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
+
+        def play():
+            with conversation(model, saver, InMemoryStore()) as app:
+                assert sorted(move(app, model)) == sorted(PLAYED)
+            return app
+
+        app = await asyncio.to_thread(play)
+        with pytest.raises(asyncio.InvalidStateError, match=r"AsyncSqliteSaver.*History"):
+            SyncHistory(app, THREAD, CONTEXT)
