@@ -10,6 +10,9 @@ Two tables are LangGraph's, `checkpoints` and `writes`. One is ours, and `checkp
 A checkpoint shares values with the one that it was made from, and so with others of the same thread and namespace,
 never with other threads. Whoever deletes checkpoints deletes the values that no other one lists
 (`Checkpointer.adelete_checkpoints`). A checkpoint and its values are written in one transaction.
+
+A killed process loses nothing that was written. A power cut loses at most the steps of the turn that is under way: what
+ends a turn, what waits for a person and what a person edits is on the disk when it is written, with all before it.
 """
 
 from __future__ import annotations
@@ -175,14 +178,17 @@ class Checkpointer(AsyncSqliteSaver):
         place, parent = _place(config), get_checkpoint_id(config)
         notes = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False).encode("utf-8", "ignore")
         values = checkpoint["channel_values"]
-        changed = {name: self.serde.dumps_typed(values[name]) for name in new_versions if name in values}
+        long = {name: value for name, value in values.items() if not _is_short(value)}
+        changed = {name: self.serde.dumps_typed(long[name]) for name in new_versions if name in long}
+        finished = not is_unfinished(checkpoint)
+        on_disk = finished or metadata.get("source") not in ("input", "loop")
 
         def write(database: sqlite3.Connection) -> bool:
-            with _transaction(database):
+            with _transaction(database, on_disk=on_disk):
                 replaced = [row[0] for row in database.execute(_PARENTS, (*place, checkpoint["id"]))]
                 shared = {row[1:]: row[0] for row in database.execute(_PARENTS, (*place, parent))} if parent else {}
-                inline, blobs = dict[str, Any](), list[int]()
-                for name, value in values.items():
+                inline, blobs = {name: value for name, value in values.items() if name not in long}, list[int]()
+                for name, value in long.items():
                     version = str(checkpoint["channel_versions"].get(name, ""))
                     if name not in changed and version and (blob := shared.get((name, version))):
                         blobs.append(blob)
@@ -198,7 +204,7 @@ class Checkpointer(AsyncSqliteSaver):
                 if replaced:
                     database.execute(_DELETE_UNLISTED, (json.dumps(replaced), *place))
             return (
-                not is_unfinished(checkpoint)
+                finished
                 and database.execute(_HAS_FORGETTING).fetchone() is not None
                 and database.execute(_LEFT, place[:1]).fetchone() is not None
             )
@@ -226,11 +232,11 @@ class Checkpointer(AsyncSqliteSaver):
             (*task, WRITES_IDX_MAP.get(channel, index), channel, *self.serde.dumps_typed(value))
             for index, (channel, value) in enumerate(writes)
         ]
-        again = "REPLACE" if all(channel in WRITES_IDX_MAP for channel, _ in writes) else "IGNORE"
+        is_special = all(channel in WRITES_IDX_MAP for channel, _ in writes)  # an error, a question to a person
 
         def write(database: sqlite3.Connection) -> None:
-            with _transaction(database):
-                database.executemany(f"INSERT OR {again} {_PUT_WRITES}", rows)
+            with _transaction(database, on_disk=is_special):
+                database.executemany(f"INSERT OR {'REPLACE' if is_special else 'IGNORE'} {_PUT_WRITES}", rows)
 
         await self._run(write)
 
@@ -330,6 +336,11 @@ def _place(config: RunnableConfig) -> tuple[str, str]:
     return str(config["configurable"]["thread_id"]), str(config["configurable"].get("checkpoint_ns", ""))
 
 
+def _is_short(value: Any) -> bool:
+    """Whether a value is short for sure, at a glance; others are, if they are when they are written."""
+    return value is None or isinstance(value, int | float) or (isinstance(value, str | list | dict) and not value)
+
+
 def _add_blobs(database: sqlite3.Connection) -> None:
     with _transaction(database):  # two programs may open a new file at the same moment
         database.execute(_BLOBS)
@@ -348,11 +359,16 @@ def _delete(database: sqlite3.Connection, checkpoints: Sequence[tuple[str, str, 
 
 
 @contextmanager
-def _transaction(database: sqlite3.Connection, mode: str = "IMMEDIATE") -> Iterator[None]:
-    database.execute(f"BEGIN {mode}")
+def _transaction(database: sqlite3.Connection, mode: str = "IMMEDIATE", *, on_disk: bool = True) -> Iterator[None]:
+    if not on_disk:
+        database.execute("PRAGMA synchronous = NORMAL")
     try:
+        database.execute(f"BEGIN {mode}")
         yield
         database.commit()
     except BaseException:
         database.rollback()
         raise
+    finally:
+        if not on_disk:
+            database.execute("PRAGMA synchronous = FULL")
