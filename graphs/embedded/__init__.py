@@ -2,7 +2,8 @@
 
 - `game`: `open_game` opens a campaign as a `Game`, which plays, retries and reads turns. Read this first.
 - `databases`: `open_checkpointer` and `open_store`, the two databases; LangGraph Server uses them too (`server.py`).
-- `checkpointer`: `Checkpointer`, LangGraph's saver for SQLite, made cheap; `compression`: how its values are written.
+- `checkpointer`: `Checkpointer`, LangGraph's saver for SQLite, made cheap; `checkpoint_tables` has its rows.
+- `compression`: how values of checkpoints are written.
 - `doctor`: compares both, and rebuilds what can be rebuilt of a missing or older one.
 - `home`: `Home`, the data directory and the files in it.
 - `saved_game`: `SavedGame`, what a campaign's last checkpoint says, read without loading a graph.

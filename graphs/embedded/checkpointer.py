@@ -1,18 +1,6 @@
 """`Checkpointer`: LangGraph's saver for SQLite, but a channel's value is written once, not again at every step.
 
-Two tables are LangGraph's, `checkpoints` and `writes`. One is ours, and `checkpoints` has one more column:
-
-- `checkpoint_blobs (id, channel, version, type, value)`: the value of a channel at one version, 128 bytes or more.
-- `checkpoints.blobs`: a JSON list of the ids of the values that belong to the checkpoint. They are missing in its
-  `channel_values`, and its `type` says so ("msgpack+blobs+zlib"), so that no other program takes it for a whole
-  one. NULL: the checkpoint is whole, as LangGraph and older versions of Questbook write it.
-
-A checkpoint shares values with the one that it was made from, and so with others of the same thread and namespace,
-never with other threads. Whoever deletes checkpoints deletes the values that no other one lists
-(`Checkpointer.adelete_checkpoints`). A checkpoint and its values are written in one transaction.
-
-A killed process loses nothing that was written. A power cut loses at most the steps of the turn that is under way: what
-ends a turn, what waits for a person and what a person edits is on the disk when it is written, with all before it.
+Where the values are, and how checkpoints share them, says `checkpoint_tables`.
 """
 
 from __future__ import annotations
@@ -22,24 +10,18 @@ import json
 import logging
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
-    BaseCheckpointSaver,
-    CheckpointTuple,
-    get_checkpoint_id,
-    get_checkpoint_metadata,
-)
+from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple, get_checkpoint_id, get_checkpoint_metadata
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from langgraph.checkpoint.sqlite.utils import load_pending_writes, pending_writes_sql, search_where
+from langgraph.checkpoint.sqlite.utils import load_pending_writes, search_where
 
+from questbook.graphs.embedded import checkpoint_tables as tables
+from questbook.graphs.embedded.checkpoint_tables import Place, Saved, transaction
 from questbook.graphs.embedded.compression import kind_in_parts, kind_of_rest
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import QuestbookError
@@ -56,40 +38,7 @@ _log = logging.getLogger(__name__)
 _CALLER = "00000000-0000-0000-0000-000000000000"  # the task of what a run's command writes
 _SHORT = 128  # bytes: shorter values stay in the checkpoint; a row of their own would take more
 _PAGE = 32  # checkpoints that `alist` reads at a time
-
-_BLOBS = (
-    "CREATE TABLE IF NOT EXISTS checkpoint_blobs "
-    "(id INTEGER PRIMARY KEY, channel TEXT NOT NULL, version TEXT NOT NULL, type TEXT NOT NULL, value BLOB NOT NULL)"
-)
-_READ = (
-    "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata, blobs "
-    "FROM checkpoints"
-)
-_NEWEST_FIRST = "ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC LIMIT ?"
 _AFTER = "(checkpoint_id, thread_id, checkpoint_ns) < (?, ?, ?)"
-_NEWEST = "SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
-_VALUES = "SELECT channel, type, value FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))"
-_PUT = (
-    "INSERT OR REPLACE INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, "
-    "checkpoint, metadata, blobs) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_PUT_BLOB = "INSERT INTO checkpoint_blobs (channel, version, type, value) VALUES (?, ?, ?, ?)"
-_PUT_WRITES = (
-    "INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_LISTED = "SELECT json_each.value FROM checkpoints, json_each(checkpoints.blobs) WHERE "
-_PLACE = "thread_id = ? AND checkpoint_ns = ?"
-_CHOSEN = f"{_PLACE} AND checkpoint_id IN (SELECT value FROM json_each(?))"  # noqa: S608
-_PARENTS = f"SELECT id, channel, version FROM checkpoint_blobs WHERE id IN ({_LISTED}{_PLACE} AND checkpoint_id = ?)"  # noqa: S608
-_DELETE_UNLISTED = (
-    "DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?)) "  # noqa: S608
-    f"AND id NOT IN ({_LISTED}{_PLACE})"
-)
-_OF_RUNS = (
-    "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints "
-    "WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
-)
 _HAS_FORGETTING = "SELECT 1 FROM sqlite_master WHERE name = 'forgetting'"
 _LEFT = "SELECT 1 FROM forgetting WHERE thread_id = ? LIMIT 1"
 
@@ -97,14 +46,6 @@ _LEFT = "SELECT 1 FROM forgetting WHERE thread_id = ? LIMIT 1"
 def is_unfinished(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint is in the middle of a turn: another step follows, or was to follow."""
     return any(name == "__start__" or name.startswith("branch:to:") for name in checkpoint["channel_values"])
-
-
-class _Saved(NamedTuple):
-    """A checkpoint as it is in the file: its row, the values that it lists, and its pending writes."""
-
-    row: tuple[Any, ...]
-    values: list[tuple[str, str, bytes]]
-    writes: list[tuple[Any, ...]]
 
 
 class Checkpointer(AsyncSqliteSaver):
@@ -117,7 +58,7 @@ class Checkpointer(AsyncSqliteSaver):
         if self._has_blobs:
             return
         await super().setup()
-        await self._run(_add_blobs)
+        await self._run(tables.add_blobs)
         self._has_blobs = True
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -126,21 +67,18 @@ class Checkpointer(AsyncSqliteSaver):
         A run, an edit and a fork load a checkpoint before they write one. See `questbook.graphs.turn.clock`.
         """
         await self.setup()
-        place = _place(config)
-        checkpoint = get_checkpoint_id(config)
+        place, checkpoint = _place(config), get_checkpoint_id(config)
 
-        def read(database: sqlite3.Connection) -> tuple[list[_Saved], str]:
-            where = _PLACE + (" AND checkpoint_id = ?" if checkpoint else "")
-            key = (*place, checkpoint) if checkpoint else place
-            saved = self._read(database, f"WHERE {where}", key, 1)
-            # The thread may have gone on from the one that is named.
-            return saved, str(database.execute(_NEWEST, place).fetchone()[0]) if saved else ""
+        def read(database: sqlite3.Connection) -> tuple[Saved | None, str]:
+            with transaction(database, "DEFERRED"):
+                saved = tables.read_one(database, place, checkpoint)
+                return saved, tables.newest_id(database, place) if saved else ""  # the thread may have gone on from it
 
         saved, newest = await self._run(read)
-        if not saved:
+        if saved is None:
             return None
         keep_ids_after(newest)
-        return self._opened(saved[0], config if checkpoint else None)
+        return self._opened(saved, config if checkpoint else None)
 
     async def alist(
         self,
@@ -154,17 +92,20 @@ class Checkpointer(AsyncSqliteSaver):
         await self.setup()
         where, parameters = search_where(config, filter, before)
         after = f"{where} AND {_AFTER}" if where else f"WHERE {_AFTER}"
-        left, last = (sys.maxsize if limit is None else limit), tuple[Any, ...]()
+
+        def read(condition: str, values: Sequence[Any], most: int, database: sqlite3.Connection) -> list[Saved]:
+            with transaction(database, "DEFERRED"):
+                return tables.read(database, condition, values, most)
+
+        left, last = sys.maxsize if limit is None else limit, tuple[Any, ...]()
         while left > 0:
             size = min(left, _PAGE)
-            read = partial(self._read, where=after if last else where, parameters=(*parameters, *last), limit=size)
-            page = await self._run(read)
+            page = await self._run(partial(read, after if last else where, (*parameters, *last), size))
             for saved in page:
                 yield self._opened(saved)
             if len(page) < size:
                 return
-            thread, namespace, checkpoint, *_ = page[-1].row
-            left, last = left - size, (checkpoint, thread, namespace)
+            left, last = left - size, (page[-1].id, *page[-1].place)
 
     async def aput(
         self,
@@ -184,25 +125,22 @@ class Checkpointer(AsyncSqliteSaver):
         on_disk = finished or metadata.get("source") not in ("input", "loop")
 
         def write(database: sqlite3.Connection) -> bool:
-            with _transaction(database, on_disk=on_disk):
-                replaced = [row[0] for row in database.execute(_PARENTS, (*place, checkpoint["id"]))]
-                shared = {row[1:]: row[0] for row in database.execute(_PARENTS, (*place, parent))} if parent else {}
-                inline, blobs = {name: value for name, value in values.items() if name not in long}, list[int]()
+            with transaction(database, on_disk=on_disk):
+                shared = tables.ids_of_values(database, place, parent)
+                blobs, inline = list[int](), {name: value for name, value in values.items() if name not in long}
                 for name, value in long.items():
                     version = str(checkpoint["channel_versions"].get(name, ""))
-                    if name not in changed and version and (blob := shared.get((name, version))):
-                        blobs.append(blob)
+                    if name not in changed and version and (name, version) in shared:
+                        blobs.append(shared[name, version])
                         continue
                     kind, data = changed.get(name) or self.serde.dumps_typed(value)
                     if len(data) < _SHORT:
                         inline[name] = value
                     else:
-                        blobs.append(cast(int, database.execute(_PUT_BLOB, (name, version, kind, data)).lastrowid))
+                        blobs.append(tables.put_value(database, name, version, kind, data))
                 kind, data = self.serde.dumps_typed({**checkpoint, "channel_values": inline})
                 kind, listed = (kind_in_parts(kind), json.dumps(blobs)) if blobs else (kind, None)
-                database.execute(_PUT, (*place, checkpoint["id"], parent, kind, data, notes, listed))
-                if replaced:
-                    database.execute(_DELETE_UNLISTED, (json.dumps(replaced), *place))
+                tables.put(database, Saved(place, checkpoint["id"], parent, kind, data, notes, listed, [], []))
             return (
                 finished
                 and database.execute(_HAS_FORGETTING).fetchone() is not None
@@ -235,21 +173,18 @@ class Checkpointer(AsyncSqliteSaver):
         is_special = all(channel in WRITES_IDX_MAP for channel, _ in writes)  # an error, a question to a person
 
         def write(database: sqlite3.Connection) -> None:
-            with _transaction(database, on_disk=is_special):
-                database.executemany(f"INSERT OR {'REPLACE' if is_special else 'IGNORE'} {_PUT_WRITES}", rows)
+            with transaction(database, on_disk=is_special):
+                tables.put_writes(database, rows, again=is_special)
 
         await self._run(write)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints, values and pending writes of a thread."""
         await self.setup()
-        thread = (str(thread_id),)
 
         def delete(database: sqlite3.Connection) -> None:
-            with _transaction(database):
-                database.execute(f"DELETE FROM checkpoint_blobs WHERE id IN ({_LISTED}thread_id = ?)", thread)  # noqa: S608
-                for table in ("checkpoints", "writes"):
-                    database.execute(f"DELETE FROM {table} WHERE thread_id = ?", thread)  # noqa: S608
+            with transaction(database):
+                tables.delete_thread(database, str(thread_id))
 
         await self._run(delete)
 
@@ -261,7 +196,12 @@ class Checkpointer(AsyncSqliteSaver):
         """
         await self.setup()
         chosen = sorted(checkpoints)
-        await self._run(lambda database: _delete(database, chosen))
+
+        def delete(database: sqlite3.Connection) -> None:
+            with transaction(database):
+                tables.delete(database, chosen)
+
+        await self._run(delete)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them.
@@ -276,44 +216,67 @@ class Checkpointer(AsyncSqliteSaver):
             run_ids: The server's ids of the runs.
         """
         await self.setup()
-        runs = json.dumps([str(run) for run in run_ids])
-        await self._run(lambda database: _delete(database, sorted(database.execute(_OF_RUNS, (runs,)))))
+
+        def delete(database: sqlite3.Connection) -> None:
+            with transaction(database):
+                tables.delete(database, tables.of_runs(database, run_ids))
+
+        await self._run(delete)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Return what a `DeltaChannel` was written since it was last saved whole, checkpoint by checkpoint."""
-        # AsyncSqliteSaver reads the rows themselves, which lack the values that are in checkpoint_blobs.
-        return await BaseCheckpointSaver.aget_delta_channel_history(self, config=config, channels=channels)
+        """Return what each `DeltaChannel` was written since it was last saved whole, and what it was then."""
+        await self.setup()
+        place, checkpoint = _place(config), get_checkpoint_id(config)
 
-    def _read(self, database: sqlite3.Connection, where: str, parameters: Sequence[Any], limit: int) -> list[_Saved]:
-        writes = pending_writes_sql(self._has_task_path)
-        with _transaction(database, "DEFERRED"):  # another program may delete or erase at the same moment
-            return [
-                _Saved(
-                    row,
-                    database.execute(_VALUES, row[7:]).fetchall() if row[7] else [],
-                    database.execute(writes, row[:3]).fetchall(),
-                )
-                for row in database.execute(f"{_READ} {where} {_NEWEST_FIRST}", (*parameters, limit)).fetchall()
-            ]
+        def walk(database: sqlite3.Connection) -> dict[str, DeltaChannelHistory]:
+            history: dict[str, DeltaChannelHistory] = {name: {"writes": []} for name in channels}
+            with transaction(database, "DEFERRED"):
+                saved = tables.read_one(database, place, checkpoint)
+                left, passed = set(channels), set[str]()
+                while saved and left and saved.parent and saved.parent not in passed:
+                    passed.add(saved.parent)
+                    if saved := tables.read_one(database, place, saved.parent):
+                        opened = self._opened(saved, only=left)
+                        for write in reversed(opened.pending_writes or []):
+                            history[write[1]]["writes"].insert(0, write)
+                        for name in left & set(opened.checkpoint["channel_values"]):
+                            history[name]["seed"] = opened.checkpoint["channel_values"][name]
+                            left.remove(name)
+            return history
 
-    def _opened(self, saved: _Saved, config: RunnableConfig | None = None) -> CheckpointTuple:
-        thread, namespace, checkpoint_id, parent, kind, data, metadata, blobs = saved.row
-        where = {"thread_id": thread, "checkpoint_ns": namespace}
-        checkpoint = self.serde.loads_typed((kind_of_rest(kind) if blobs else kind, data))
-        if blobs:
-            if len(saved.values) != len(json.loads(blobs)):
-                raise ValueError("Values that the checkpoint needs are missing in checkpoint_blobs.")
-            checkpoint["channel_values"] |= {
-                name: self.serde.loads_typed((kind, value)) for name, kind, value in saved.values
-            }
+        return await self._run(walk)
+
+    def _opened(
+        self, saved: Saved, config: RunnableConfig | None = None, only: Collection[str] | None = None
+    ) -> CheckpointTuple:
+        """Return a checkpoint as LangGraph has it.
+
+        Args:
+            saved: As it is in the file.
+            config: Names it; None: by its row.
+            only: Channels; other values that are not in the checkpoint itself, and writes to others, are left out.
+
+        Raises:
+            ValueError: A part of it is missing or damaged.
+        """
+        if not saved.is_complete():
+            raise ValueError("Values of the checkpoint are missing in checkpoint_blobs.")
+        kind = kind_of_rest(saved.type) if saved.blobs else saved.type
+        checkpoint = self.serde.loads_typed((kind, saved.checkpoint))
+        checkpoint["channel_values"] |= {
+            name: self.serde.loads_typed((kind, value))
+            for name, kind, value in saved.values
+            if only is None or name in only
+        }
+        where = dict(zip(("thread_id", "checkpoint_ns"), saved.place, strict=True))
         return CheckpointTuple(
-            config or {"configurable": {**where, "checkpoint_id": checkpoint_id}},
+            config or {"configurable": {**where, "checkpoint_id": saved.id}},
             checkpoint,
-            json.loads(metadata) if metadata is not None else {},
-            {"configurable": {**where, "checkpoint_id": parent}} if parent else None,
-            load_pending_writes(saved.writes, self.serde),
+            json.loads(saved.metadata) if saved.metadata is not None else {},
+            {"configurable": {**where, "checkpoint_id": saved.parent}} if saved.parent else None,
+            load_pending_writes([row for row in saved.writes if only is None or row[1] in only], self.serde),
         )
 
     async def _finish_forgetting(self, thread: str) -> None:
@@ -325,50 +288,17 @@ class Checkpointer(AsyncSqliteSaver):
             _log.warning("What was to be forgotten in thread %s is left for its next turn: %s", thread, error)
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do some work in the connection's own thread: each way there and back costs as much as three statements."""
+        """Do some work in the connection's own thread. Each way there and back takes as long as several statements."""
         connection: Any = self.conn
         async with self.lock:
             result: T = await connection._execute(work, connection._conn)
         return result
 
 
-def _place(config: RunnableConfig) -> tuple[str, str]:
+def _place(config: RunnableConfig) -> Place:
     return str(config["configurable"]["thread_id"]), str(config["configurable"].get("checkpoint_ns", ""))
 
 
 def _is_short(value: Any) -> bool:
     """Whether a value is short for sure, at a glance; others are, if they are when they are written."""
     return value is None or isinstance(value, int | float) or (isinstance(value, str | list | dict) and not value)
-
-
-def _add_blobs(database: sqlite3.Connection) -> None:
-    with _transaction(database):  # two programs may open a new file at the same moment
-        database.execute(_BLOBS)
-        if "blobs" not in {name for _, name, *_ in database.execute("PRAGMA table_info(checkpoints)")}:
-            database.execute("ALTER TABLE checkpoints ADD COLUMN blobs TEXT")
-
-
-def _delete(database: sqlite3.Connection, checkpoints: Sequence[tuple[str, str, str]]) -> None:
-    with _transaction(database):
-        for place, rows in groupby(checkpoints, lambda row: row[:2]):
-            chosen = (*place, json.dumps([row[2] for row in rows]))
-            listed = json.dumps([blob for (blob,) in database.execute(f"{_LISTED}{_CHOSEN}", chosen)])
-            for table in ("checkpoints", "writes"):
-                database.execute(f"DELETE FROM {table} WHERE {_CHOSEN}", chosen)  # noqa: S608
-            database.execute(_DELETE_UNLISTED, (listed, *place))
-
-
-@contextmanager
-def _transaction(database: sqlite3.Connection, mode: str = "IMMEDIATE", *, on_disk: bool = True) -> Iterator[None]:
-    if not on_disk:
-        database.execute("PRAGMA synchronous = NORMAL")
-    try:
-        database.execute(f"BEGIN {mode}")
-        yield
-        database.commit()
-    except BaseException:
-        database.rollback()
-        raise
-    finally:
-        if not on_disk:
-            database.execute("PRAGMA synchronous = FULL")

@@ -1,0 +1,205 @@
+"""The tables of `Checkpointer`, and rows in and out of them.
+
+Two tables are LangGraph's, `checkpoints` and `writes`. One is ours, and `checkpoints` has one more column:
+
+- `checkpoint_blobs (id, channel, version, type, value)`: the value of a channel at one version, 128 bytes or more.
+- `checkpoints.blobs`: a JSON list of the ids of the values that belong to the checkpoint. They are missing in its
+  `channel_values`, and its `type` says so ("msgpack+blobs+zlib"), so that no other program takes it for a whole
+  one. NULL: the checkpoint is whole, as LangGraph and older versions of Questbook write it.
+
+A checkpoint shares values with the one that it was made from, and so with others of the same thread and namespace,
+never with other threads. Whoever deletes checkpoints deletes the values that no other one lists (`delete`). A
+checkpoint and its values are written in one transaction.
+
+A killed process loses nothing that was written. A power cut loses at most the steps of the turn that is under way: what
+ends a turn, what waits for a person and what a person edits is on the disk when it is written, with all before it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from langgraph.checkpoint.sqlite.utils import pending_writes_sql
+
+_BLOBS = (
+    "CREATE TABLE IF NOT EXISTS checkpoint_blobs "
+    "(id INTEGER PRIMARY KEY, channel TEXT NOT NULL, version TEXT NOT NULL, type TEXT NOT NULL, value BLOB NOT NULL)"
+)
+_READ = (
+    "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata, blobs "
+    "FROM checkpoints"
+)
+_NEWEST_FIRST = "ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC LIMIT ?"
+_NEWEST = "SELECT MAX(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
+_VALUES = "SELECT channel, type, value FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?))"
+_WRITES = pending_writes_sql(has_task_path=True)
+_PUT = (
+    "INSERT OR REPLACE INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, "
+    "checkpoint, metadata, blobs) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_PUT_VALUE = "INSERT INTO checkpoint_blobs (channel, version, type, value) VALUES (?, ?, ?, ?)"
+_PUT_WRITES = (
+    "INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_PLACE = "thread_id = ? AND checkpoint_ns = ?"
+_CHOSEN = f"{_PLACE} AND checkpoint_id IN (SELECT value FROM json_each(?))"  # noqa: S608
+_LISTED = "SELECT json_each.value FROM checkpoints, json_each(checkpoints.blobs) WHERE"
+_SHARED = f"SELECT id, channel, version FROM checkpoint_blobs WHERE id IN ({_LISTED} {_PLACE} AND checkpoint_id = ?)"  # noqa: S608
+_DELETE_UNLISTED = (
+    "DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?)) "  # noqa: S608
+    f"AND id NOT IN ({_LISTED} {_PLACE})"
+)
+_OF_RUNS = (
+    "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints "
+    "WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
+)
+
+Place = tuple[str, str]
+"""Thread and namespace."""
+
+
+class Saved(NamedTuple):
+    """A checkpoint as it is in the file.
+
+    Attributes:
+        place: Its thread and namespace.
+        id: Its id.
+        parent: Id of the checkpoint that it was made from.
+        type: Encoding of `checkpoint`.
+        checkpoint: The checkpoint without the values that it lists.
+        metadata: JSON.
+        blobs: JSON list of the values' ids; None if it is whole.
+        values: Channel, encoding and bytes of each of those values.
+        writes: Rows of its pending writes, as LangGraph reads them.
+    """
+
+    place: Place
+    id: str
+    parent: str | None
+    type: str
+    checkpoint: bytes
+    metadata: bytes | None
+    blobs: str | None
+    values: list[tuple[str, str, bytes]]
+    writes: list[tuple[str, str, str, bytes, str, int]]
+
+    def is_complete(self) -> bool:
+        """Whether all values are there that it lists."""
+        return not self.blobs or len(self.values) == len(json.loads(self.blobs))
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection, mode: str = "IMMEDIATE", *, on_disk: bool = True) -> Iterator[None]:
+    """Do all of some statements or none.
+
+    Args:
+        database: The database.
+        mode: "IMMEDIATE", or "DEFERRED" for statements that only read.
+        on_disk: Whether to wait until all is on the disk.
+    """
+    if not on_disk:
+        database.execute("PRAGMA synchronous = NORMAL")
+    try:
+        database.execute(f"BEGIN {mode}")
+        yield
+        database.commit()
+    except BaseException:
+        database.rollback()
+        raise
+    finally:
+        if not on_disk:
+            database.execute("PRAGMA synchronous = FULL")
+
+
+def add_blobs(database: sqlite3.Connection) -> None:
+    """Add to LangGraph's tables what is missing."""
+    with transaction(database):  # two programs may open a new file at the same moment
+        database.execute(_BLOBS)
+        if "blobs" not in {name for _, name, *_ in database.execute("PRAGMA table_info(checkpoints)")}:
+            database.execute("ALTER TABLE checkpoints ADD COLUMN blobs TEXT")
+
+
+def read(database: sqlite3.Connection, where: str, parameters: Sequence[Any], limit: int) -> list[Saved]:
+    """Read checkpoints, the newest first.
+
+    Args:
+        database: The database, in a transaction: another program may delete or erase at the same moment.
+        where: A condition with "WHERE", or "".
+        parameters: Of the condition.
+        limit: How many at most.
+    """
+    rows = database.execute(f"{_READ} {where} {_NEWEST_FIRST}", (*parameters, limit)).fetchall()
+    saved = []
+    for *place, checkpoint, parent, kind, data, metadata, blobs in rows:
+        values = database.execute(_VALUES, (blobs,)).fetchall() if blobs else []
+        writes = database.execute(_WRITES, (*place, checkpoint)).fetchall()
+        saved.append(Saved((place[0], place[1]), checkpoint, parent, kind, data, metadata, blobs, values, writes))
+    return saved
+
+
+def read_one(database: sqlite3.Connection, place: Place, checkpoint: str | None) -> Saved | None:
+    """Read a checkpoint; None: the newest at its place."""
+    where, key = (f"{_PLACE} AND checkpoint_id = ?", (*place, checkpoint)) if checkpoint else (_PLACE, place)
+    return next(iter(read(database, f"WHERE {where}", key, 1)), None)
+
+
+def newest_id(database: sqlite3.Connection, place: Place) -> str:
+    """Return the greatest id at a place."""
+    return str(database.execute(_NEWEST, place).fetchone()[0])
+
+
+def ids_of_values(database: sqlite3.Connection, place: Place, checkpoint: str | None) -> dict[tuple[str, str], int]:
+    """Return the ids of the values that a checkpoint lists, by channel and version."""
+    rows = database.execute(_SHARED, (*place, checkpoint)) if checkpoint else ()
+    return {(channel, version): number for number, channel, version in rows}
+
+
+def put_value(database: sqlite3.Connection, channel: str, version: str, kind: str, value: bytes) -> int:
+    """Write a channel's value; return its id."""
+    return int(database.execute(_PUT_VALUE, (channel, version, kind, value)).lastrowid or 0)
+
+
+def put(database: sqlite3.Connection, saved: Saved) -> None:
+    """Write a checkpoint, whose values are written; one with the same id goes, with the values of its own."""
+    replaced = ids_of_values(database, saved.place, saved.id)
+    database.execute(_PUT, (*saved.place, *saved[1:7]))
+    if replaced:
+        database.execute(_DELETE_UNLISTED, (json.dumps(list(replaced.values())), *saved.place))
+
+
+def put_writes(database: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], *, again: bool) -> None:
+    """Write pending writes; what is there already is replaced by the same write of another kind if `again`."""
+    database.executemany(f"INSERT OR {'REPLACE' if again else 'IGNORE'} {_PUT_WRITES}", rows)
+
+
+def delete(database: sqlite3.Connection, checkpoints: Sequence[tuple[str, str, str]]) -> None:
+    """Delete checkpoints, the pending writes on them, and the values that no other checkpoint lists.
+
+    Args:
+        database: The database.
+        checkpoints: Thread, namespace and id of each, sorted.
+    """
+    for place, rows in groupby(checkpoints, lambda row: row[:2]):
+        chosen = (*place, json.dumps([row[2] for row in rows]))
+        listed = json.dumps([number for (number,) in database.execute(f"{_LISTED} {_CHOSEN}", chosen)])
+        for table in ("checkpoints", "writes"):
+            database.execute(f"DELETE FROM {table} WHERE {_CHOSEN}", chosen)  # noqa: S608
+        database.execute(_DELETE_UNLISTED, (listed, *place))
+
+
+def delete_thread(database: sqlite3.Connection, thread: str) -> None:
+    """Delete all of a thread."""
+    database.execute(f"DELETE FROM checkpoint_blobs WHERE id IN ({_LISTED} thread_id = ?)", (thread,))  # noqa: S608
+    for table in ("checkpoints", "writes"):
+        database.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread,))  # noqa: S608
+
+
+def of_runs(database: sqlite3.Connection, runs: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return thread, namespace and id of the checkpoints that runs wrote, sorted."""
+    return sorted(database.execute(_OF_RUNS, (json.dumps([str(run) for run in runs]),)))
