@@ -7,7 +7,8 @@ Others may use the names in `__all__`:
 * the notebooks of this project: `CharacterNotebook`, `StateNotebook`, `CoreNotebook` with their entries
 * patches: `Notebook.apply` returns a `Change`; `apply_fitting`, for patches of which not all has to fit, a
   `PartialChange`; `merge_patch`, `diff_patch`, `patch_schema`
-* core memory's tools: `CORE_TOOLS`, `edit_core`; prompt text: `render_value`, `render_fields`, `parse_fields`
+* core memory's tools: `CORE_TOOLS`, `edit_core`, `core_tool`
+* prompt text: `render_value`, `render_fields`, `parse_fields`
 * the errors, all of them `NotebookError`
 
 Read `character.py` first, then `base.py`.
@@ -27,7 +28,7 @@ from questbook.notebooks.base import (
 )
 from questbook.notebooks.character import Abilities, CharacterNotebook
 from questbook.notebooks.core import CoreNotebook, Section, sections_of
-from questbook.notebooks.core_tools import CORE_TOOLS, CoreEdit, edit_core
+from questbook.notebooks.core_tools import CORE_TOOLS, CoreEdit, CoreTool, core_tool, edit_core
 from questbook.notebooks.errors import (
     DeclarationError,
     EditError,
@@ -52,6 +53,7 @@ __all__ = [
     "Condition",
     "CoreEdit",
     "CoreNotebook",
+    "CoreTool",
     "Count",
     "DeclarationError",
     "EditError",
@@ -72,6 +74,7 @@ __all__ = [
     "VersionError",
     "apply_fitting",
     "check_declarations",
+    "core_tool",
     "diff_patch",
     "edit_core",
     "every",

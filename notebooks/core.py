@@ -32,6 +32,13 @@ def writable(text: str) -> str:
     return _UNWRITABLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
+def _writable_value(value: str | list[str]) -> str | list[str]:
+    """Return a value without what cannot be stored; an item of a list is one line."""
+    if isinstance(value, str):
+        return writable(value)
+    return [" ".join(writable(item).split("\n")).strip() for item in value if item.strip()]
+
+
 def _check_labels(sections: dict[str, Any]) -> dict[str, Any]:
     if len(sections) > MAX_SECTIONS:
         raise ValueError(f"a page has at most {MAX_SECTIONS} sections, got {len(sections)}")
@@ -52,7 +59,7 @@ class Section(Entry):
 
     Attributes:
         description: What belongs in it, for the model.
-        value: Its text, exactly; blanks at its ends count.
+        value: Its text, exactly; blanks at its ends count. Or a list of texts; each line of an edit is an item.
         limit: Characters that the value may have as rendered.
         read_only: Whether only people and code may change it.
         shared: Name by which a user's assistants share its value through the store; "" for one assistant's section.
@@ -61,15 +68,20 @@ class Section(Entry):
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=False)
 
     description: str = Field(default="", max_length=500)
-    value: Annotated[str, AfterValidator(writable)] = ""
+    value: Annotated[str | list[str], AfterValidator(_writable_value)] = ""
     limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
     read_only: bool = False
     shared: str = Field(default="", max_length=80)
 
     @property
     def used(self) -> int:
-        """Characters of the value as the prompt shows it, without the quotes."""
+        """Characters of the value as the prompt shows it, without the quotes or brackets around it."""
         return len(render_value(self.value)) - 2
+
+    @property
+    def text(self) -> str:
+        """The value as text; of a list, an item a line."""
+        return self.value if isinstance(self.value, str) else "\n".join(self.value)
 
     def as_shown(self) -> JSON:
         """Return what the prompt shows of the section."""
@@ -110,12 +122,12 @@ class CoreNotebook(Notebook):
         """Make a page of these sections in this order, in place of the default ones.
 
         Args:
-            sections: By label: a `Section`, its fields, or just the value.
+            sections: By label: a `Section`, its fields, or just the value: a text, or a list of texts.
 
         Raises:
             PatchError: A label or a field is not allowed.
         """
-        fields = {label: {"value": s} if isinstance(s, str) else s for label, s in sections.items()}
+        fields = {label: {"value": s} if isinstance(s, str | list) else s for label, s in sections.items()}
         return cls.load({"sections": fields, "order": list(fields)})
 
     @property
@@ -164,7 +176,7 @@ class CoreNotebook(Notebook):
         """Return the values by label, in order, with the empty ones, since a person may want to fill them."""
         return {label: self.sections[label].value for label in self.labels}
 
-    def with_value(self, label: str, value: str) -> Self:
+    def with_value(self, label: str, value: str | list[str]) -> Self:
         """Return the page with another value in a section.
 
         Raises:

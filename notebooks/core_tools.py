@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from typing import Any, NamedTuple, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from questbook.notebooks.core import CoreNotebook, Section, writable
-from questbook.notebooks.errors import EditError, SectionFullError
+from questbook.notebooks.errors import DeclarationError, EditError, SectionFullError
 from questbook.notebooks.render import render_value
 from questbook.notebooks.tool_schema import argument_problems, tool_schema
 from questbook.types import JSON
@@ -45,7 +46,7 @@ class _Args(BaseModel):
 
 
 class _Append(_Args):
-    """Add text to a section of your core memory, on a line of its own."""
+    """Add text to a section of your core memory, on a line of its own. In a list, each line is an item."""
 
     content: str = Field(description="The text to add.")
 
@@ -108,33 +109,92 @@ def _rethink(value: str, args: _Rethink) -> str:  # noqa: ARG001 (one signature 
     return args.new_content
 
 
-_EDITS: dict[str, tuple[type[_Args], Callable[[str, Any], str]]] = {
-    "core_memory_append": (_Append, _append),
-    "core_memory_insert": (_Insert, _insert),
-    "core_memory_replace": (_Replace, _replace),
-    "core_memory_remove": (_Remove, _remove),
-    "core_memory_rethink": (_Rethink, _rethink),
+class CoreTool(NamedTuple):
+    """A tool that edits a section; `core_tool` makes one of a function.
+
+    Attributes:
+        name: Its name.
+        arguments: What a call is checked with: the section's label and the tool's own arguments.
+        change: Given the section's text and the arguments, returns the new text, or raises an EditError.
+    """
+
+    name: str
+    arguments: type[_Args]
+    change: Callable[[str, Any], str]
+
+    @property
+    def schema(self) -> JSON:
+        """The tool in the OpenAI function format."""
+        return tool_schema(self.name, self.arguments)
+
+
+def core_tool(function: Callable[..., str]) -> CoreTool:
+    """Make a tool that edits a section of core memory of a function, which an assistant may call as its own.
+
+        def core_memory_tick(value: str, item: str) -> str:
+            "Tick off an item of a list of things to do."
+            if item not in value:
+                raise EditError(f"item: {item!r} is not in the section.")
+            return value.replace(item, f"[done] {item}")
+
+    Args:
+        function: Takes the section's text (of a list, an item a line) as `value`, and the tool's arguments by name,
+            with types; returns the new text. What it raises as an EditError is for the model. Its name is the tool's,
+            its docstring the description.
+
+    Raises:
+        DeclarationError: It takes no `value` first, an argument has no type, or it has no docstring.
+    """
+    name, hints = function.__name__, get_type_hints(function, include_extras=True)
+    parameters = list(signature(function).parameters.values())
+    others = parameters[1:]
+    if not parameters or parameters[0].name != "value" or not (function.__doc__ or "").strip():
+        raise DeclarationError(f"{name}: expected a docstring and a first argument `value`, the section's text.")
+    if strange := [one.name for one in others if one.name not in hints or one.name == "label"]:
+        raise DeclarationError(f"{name}: the argument {strange[0]!r} needs a type, and may not be called 'label'.")
+    fields: dict[str, Any] = {
+        one.name: (hints[one.name], ... if one.default is one.empty else one.default) for one in others
+    }
+    arguments = create_model(name, __base__=_Args, __doc__=function.__doc__, **fields)
+
+    def change(value: str, args: BaseModel) -> str:
+        return function(value, **{one.name: getattr(args, one.name) for one in others})
+
+    return CoreTool(name, arguments, change)
+
+
+_TOOLS = {
+    tool.name: tool
+    for tool in (
+        CoreTool("core_memory_append", _Append, _append),
+        CoreTool("core_memory_insert", _Insert, _insert),
+        CoreTool("core_memory_replace", _Replace, _replace),
+        CoreTool("core_memory_remove", _Remove, _remove),
+        CoreTool("core_memory_rethink", _Rethink, _rethink),
+    )
 }
 
 
-CORE_TOOLS: list[JSON] = [tool_schema(name, arguments) for name, (arguments, _) in _EDITS.items()]
+CORE_TOOLS: list[JSON] = [tool.schema for tool in _TOOLS.values()]
 """The tools that edit core memory, in the OpenAI function format."""
 
 
-def edit_core(page: CoreNotebook, tool: str, args: Mapping[str, Any]) -> CoreEdit:
+def edit_core(page: CoreNotebook, tool: str, args: Mapping[str, Any], tools: Sequence[CoreTool] = ()) -> CoreEdit:
     """Do what a tool call asks for. The page itself is not changed; the result holds a new one.
 
     Args:
         page: Core memory.
-        tool: Name of one of `CORE_TOOLS`.
+        tool: Name of one of `CORE_TOOLS`, or of `tools`.
         args: Its arguments as the model sent them.
+        tools: Tools of the application's own.
 
     Raises:
         EditError: The call does not fit the page. The message is for the model.
     """
-    if tool not in _EDITS:
-        raise EditError(f"There is no tool {tool!r}; those of core memory are {', '.join(_EDITS)}.")
-    arguments, change = _EDITS[tool]
+    known = _TOOLS | {one.name: one for one in tools}
+    if tool not in known:
+        raise EditError(f"There is no tool {tool!r}; those of core memory are {', '.join(known)}.")
+    _, arguments, change = known[tool]
     try:
         call = arguments.model_validate({name: _clean(value) for name, value in args.items()})
     except ValidationError as error:
@@ -147,10 +207,10 @@ def edit_core(page: CoreNotebook, tool: str, args: Mapping[str, Any]) -> CoreEdi
     if section.read_only:
         raise EditError(f"Section {call.label!r} is read-only: it cannot be edited.{_current(page, call.label)}")
     try:
-        value = change(section.value, call)
-        if value == section.value:
+        value = change(section.text, call)
+        if value == section.text:
             raise EditError("That changes nothing: the section says this already.")
-        edited = page.with_value(call.label, value)
+        edited = page.with_value(call.label, value if isinstance(section.value, str) else value.split("\n"))
     except (EditError, SectionFullError) as error:
         raise EditError(f"{tool}: {error} Nothing was changed.{_current(page, call.label)}") from error
     return CoreEdit(edited, _result(call.label, edited.sections[call.label]), call.label)

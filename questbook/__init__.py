@@ -20,7 +20,7 @@ costs nothing. The names in groups:
 * notebooks of your own: `Notebook`, `Entry`, `Change`, `Update`, `once`, `every`, `every_turn`, `on_demand`,
   `Number`, `Count`, `merge_patch`, `diff_patch`, `patches`
 * notebooks of this project: `CharacterNotebook`, `StateNotebook`, `CoreNotebook`, `Section`, `CORE_TOOLS`,
-  `edit_core`
+  `edit_core`, `core_tool`
 * memory for LangChain's agents: `TimelineMemoryMiddleware`, `FactNotes`, `MemoryState`
 * agents: `build_agent`, `Mode`, `Recall`, `TeamState`, `as_node`, `read_stream`
 * going back, and forgetting: `History`, `forget`, `Forgetting`, `retract`, `why`; and for a checkpointer of your own,
@@ -131,7 +131,7 @@ if TYPE_CHECKING:
     from questbook.notebooks.base import Change, Entry, Notebook, Update, every, every_turn, on_demand, once
     from questbook.notebooks.character import CharacterNotebook
     from questbook.notebooks.core import CoreNotebook, Section
-    from questbook.notebooks.core_tools import CORE_TOOLS, edit_core
+    from questbook.notebooks.core_tools import CORE_TOOLS, core_tool, edit_core
     from questbook.notebooks.errors import (
         DeclarationError,
         EditError,
@@ -237,7 +237,7 @@ _HOMES = {
     "questbook.notebooks.base": ("Change", "Entry", "Notebook", "Update", "every", "every_turn", "on_demand", "once"),
     "questbook.notebooks.character": ("CharacterNotebook",),
     "questbook.notebooks.core": ("CoreNotebook", "Section"),
-    "questbook.notebooks.core_tools": ("CORE_TOOLS", "edit_core"),
+    "questbook.notebooks.core_tools": ("CORE_TOOLS", "core_tool", "edit_core"),
     "questbook.notebooks.errors": (
         "DeclarationError",
         "EditError",
@@ -344,6 +344,7 @@ __all__ = [
     "character_namespace",
     "claim",
     "claim_sync",
+    "core_tool",
     "diff_patch",
     "edit_core",
     "escape_label",

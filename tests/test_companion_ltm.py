@@ -12,7 +12,7 @@ from scripted import say, sections_of
 
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.ltm import ltm_of
-from questbook.graphs.errors import SettingsError
+from questbook.graphs.errors import ModelError, SettingsError
 from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.errors import LtmConfigError
 from questbook.memory.ltm.curation import add_memory, list_memories
@@ -246,3 +246,32 @@ async def test_a_node_that_is_run_again_remembers_once(model):
     unwritten = next(state for state in states if state.next == ("remember",))
     await talk.app.ainvoke(None, unwritten.config, context=talk.settings)
     assert len(await kept(talk)) == len(before) + 1
+
+
+LONG = "Last summer my grandmother Ida sold her boat. " * 20
+SHORT_MEMORIES = {**ALL, "ltm_writes": {"min_message_length": 20, "condense_longer_than": 300}}
+
+
+async def test_a_model_makes_a_short_memory_of_a_long_message(model):
+    talk = chiharu(model, ltm_config=SHORT_MEMORIES)
+    model.queue("condense", say("Grandmother Ida sold her boat."), say("nothing"))
+    await talk.say(LONG, say("What a story. " * 40))
+    await talk.say("And now something short of mine.", say("That is short enough to be kept."))
+    assert sorted(text for _, text in await kept(talk)) == [
+        "And now something short of mine.",
+        "Grandmother Ida sold her boat.",
+        "That is short enough to be kept.",
+    ], "a short memory counts though it has fewer characters than a message needs; nothing is nothing"
+    [first, _] = model.asked("condense")
+    assert "Ida sold her boat" in first[-1].text
+    assert talk.values["notices"] == []
+
+
+async def test_a_long_message_of_which_no_memory_can_be_made_is_kept_whole(model):
+    talk = chiharu(model, ltm_config=SHORT_MEMORIES)
+    model.queue("condense", ModelError("The model is away."))
+    await talk.say(LONG, say("I see."))
+    assert await kept(talk) == [("ann", LONG.strip())]
+    assert "remembered whole" in talk.values["notices"][-1]["text"]
+    await talk.say(f"Off the record: {LONG}", say("I see."))
+    assert len(model.asked("condense")) == 1

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, create_model
 
 from questbook.graphs.reflect.context import MachineContext
 from questbook.graphs.settings import own_name
 from questbook.memory.archive.results import find_timezone
 from questbook.memory.ltm.config import LtmConfig
-from questbook.notebooks import sections_of
+from questbook.memory.recall.query import Reranker
+from questbook.notebooks import CoreTool, sections_of
 from questbook.types import JSON
 
 _OWN = "companion"
@@ -42,10 +43,25 @@ def _check_zone(zone: str) -> str:
     return zone
 
 
+class Own(NamedTuple):
+    """What an application has of its own.
+
+    Attributes:
+        core_tools: Tools that edit core memory.
+        rerank: Orders what is recalled; None: the weights alone do.
+    """
+
+    core_tools: tuple[CoreTool, ...] = ()
+    rerank: Reranker | None = None
+
+
 class Context(MachineContext):
     """The companion's settings: those that graphs share, and its own."""
 
     STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
+
+    OWN: ClassVar[Own] = Own()
+    """What an application has of its own that is code and no setting."""
 
     campaign: Annotated[str, AfterValidator(own_campaign)] = Field(
         default=_OWN, max_length=200, description="Which assistant: memories are kept apart by it."
@@ -68,3 +84,15 @@ class Context(MachineContext):
     )
     search_results: int = Field(default=5, ge=1, le=20, description="Results on a page of a search.")
     max_tool_rounds: int = Field(default=6, ge=1, le=20, description="Times the model may call tools in one turn.")
+
+    @property
+    def notes_facts(self) -> bool:
+        """Whether facts are noted and recalled; recall as the LTM extension has it knows none."""
+        return self.facts and self.ltm_config == ""
+
+
+def context_of(own: Own) -> type[Context]:
+    """Make the class of an application's settings."""
+    context = create_model("Context", __base__=Context, __module__=__name__)
+    context.OWN = own
+    return context

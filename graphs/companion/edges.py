@@ -37,7 +37,7 @@ def route_heartbeat(state: CompanionState) -> Literal["respond", "remember"]:
 
 def route_remembered(state: CompanionState) -> Literal["learn", "condense", "__end__"]:
     """Note facts, unless the settings turn that off; then, or else, look after the buffer."""
-    return "learn" if Context.of(context_or_none()).facts else route_upkeep(state)
+    return "learn" if Context.of(context_or_none()).notes_facts else route_upkeep(state)
 
 
 def route_learned(state: CompanionState) -> Literal["reflect", "condense", "__end__"]:

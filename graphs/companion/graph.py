@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
 from questbook.graphs.companion import prompts
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import Context, Own, context_of
 from questbook.graphs.companion.edges import (
     route_heartbeat,
     route_learned,
@@ -26,22 +27,36 @@ from questbook.graphs.turn.facts import learn
 from questbook.graphs.turn.node import ANSWERS, Node
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.turn import route_to
+from questbook.memory.recall.query import Reranker
+from questbook.notebooks import CoreTool, core_tool
 
-_node = partial(Node[Context], context=Context.of)
-_upkeep = partial(_node, upkeep=True)
 
+def build_graph(
+    *, core_tools: Sequence[CoreTool | Callable[..., str]] = (), rerank: Reranker | None = None
+) -> StateGraph[CompanionState, Context, TurnInput, CompanionState]:
+    """Return the machine, uncompiled: compile it with a checkpointer and a store of your own.
 
-def build_graph() -> StateGraph[CompanionState, Context, TurnInput, CompanionState]:
-    """Return the machine, uncompiled: compile it with a checkpointer and a store of your own."""
-    builder = StateGraph(CompanionState, context_schema=Context, input_schema=TurnInput)
+    Args:
+        core_tools: Further tools that edit core memory, or functions that `questbook.core_tool` makes tools of.
+        rerank: Given the message and what may be recalled, best first, returns it in an order of its own; what it
+            leaves out is not recalled.
 
-    builder.add_node("recall", _node(recall))
-    builder.add_node("respond", _node(respond), metadata=ANSWERS)
-    builder.add_node("use_tools", _node(use_tools))
-    builder.add_node("remember", _upkeep(remember))
-    builder.add_node("learn", _upkeep(learn))
-    builder.add_node("reflect", _upkeep(reflect))
-    builder.add_node("condense", _upkeep(condense(prompts.CONDENSE)))
+    Raises:
+        DeclarationError: A function is no tool; the message says why.
+    """
+    own = Own(tuple(each if isinstance(each, CoreTool) else core_tool(each) for each in core_tools), rerank)
+    context = context_of(own) if any(own) else Context
+    node = partial(Node[Context], context=context.of)
+    upkeep = partial(node, upkeep=True)
+    builder = StateGraph(CompanionState, context_schema=context, input_schema=TurnInput)
+
+    builder.add_node("recall", node(recall))
+    builder.add_node("respond", node(respond), metadata=ANSWERS)
+    builder.add_node("use_tools", node(use_tools))
+    builder.add_node("remember", upkeep(remember))
+    builder.add_node("learn", upkeep(learn))
+    builder.add_node("reflect", upkeep(reflect))
+    builder.add_node("condense", upkeep(condense(prompts.CONDENSE)))
 
     builder.add_conditional_edges(START, route_start, ["recall"])
     builder.add_conditional_edges("recall", route_to("respond"), ["respond"])

@@ -7,22 +7,28 @@ memories` shows.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime, ServerInfo
 from langgraph.store.base import PutOp
 
 from questbook.graphs.companion.context import Context, assistant_name
+from questbook.graphs.companion.prompts import MEMORY
 from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.errors import QuestbookError
+from questbook.graphs.turn.buffer import summarizer_of
 from questbook.graphs.turn.prompt import Prompt, Section, escaped
+from questbook.graphs.turn.turn import notice, public_turns
+from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.archive.results import find_timezone
 from questbook.memory.errors import LtmConfigError
-from questbook.memory.ltm.config import LtmConfig, LtmReads
+from questbook.memory.ltm.config import LtmConfig, LtmReads, LtmWrites
 from questbook.memory.ltm.injection import START, inject_text, memory_block
 from questbook.memory.ltm.memories import RecalledMemory, memory_write, recall_messages, strip_speaker
 from questbook.memory.recall.age import phrase_age
@@ -34,6 +40,8 @@ from questbook.types import JSON
 
 SECTION = "character_memories"
 """Name of the section of the prompt that holds them."""
+_MEMORY_TOKENS = 120  # of a memory that a model makes
+_log = logging.getLogger(__name__)
 _EVERY = "ltm_config"  # in a directory, the file for characters that have none of their own
 
 
@@ -138,6 +146,7 @@ def memory_ops(
     turns: Sequence[JSON],
     timeline: Sequence[Segment],
     origin: Mapping[str, Any],
+    made: Mapping[tuple[int, int], str],
 ) -> list[PutOp]:
     """Make the writes by which the character remembers turns, which have their places on the timeline.
 
@@ -148,6 +157,7 @@ def memory_ops(
         turns: The turns as {"turn", "player", "reply"}.
         timeline: The timeline with their places.
         origin: Where the records come from: `thread`, `checkpoint`, `said_at`.
+        made: What a model made of long messages, as `make_memories` returns it.
     """
     context, writes = runtime.context, list[PutOp]()
     character = assistant_name(context.campaign)
@@ -156,11 +166,12 @@ def memory_ops(
             continue
         branch = branch_of(timeline, turn["turn"])
         for number, (speaker, text) in enumerate(((context.user, turn["player"]), (character, turn["reply"]))):
+            short = made.get((turn["turn"], number))
             write = memory_write(
                 character,
                 speaker,
-                text,
-                config,
+                text if short is None else short,
+                config if short is None else _of_any_length(config),
                 user=context.user,
                 said_at=datetime.fromisoformat(origin["said_at"]) if origin.get("said_at") else datetime.now(UTC),
                 session=_session(state, runtime),
@@ -169,6 +180,55 @@ def memory_ops(
             )
             writes += [write] if write else []
     return writes
+
+
+class Memories(NamedTuple):
+    """What a model made of long messages.
+
+    Attributes:
+        texts: The memories, by turn and place in it: 0 is the person's message, 1 the reply. "" is none.
+        notices: Why messages are kept whole all the same.
+    """
+
+    texts: dict[tuple[int, int], str]
+    notices: list[JSON]
+
+
+async def make_memories(state: CompanionState, runtime: Runtime[Context], config: LtmConfig) -> Memories:
+    """Have a model make short memories of the long messages of turns that are not stored yet.
+
+    A message is kept whole if the model fails, with a notice, or if the person's next message comes meanwhile.
+    """
+    made, longest = Memories({}, []), config.ltm_writes.condense_longer_than
+    if not longest:
+        return made
+    context = runtime.context
+    instructions = MEMORY.format(
+        character=assistant_name(context.campaign).replace("{", "").replace("}", ""), words="{words}"
+    )
+    summarizer = summarizer_of(context, instructions)
+    for turn in public_turns(state.transcript(state.remembered_through + 1, state.turn)):
+        for number, part in enumerate(("player", "reply")):
+            if len(turn[part]) <= longest:
+                continue
+            alone = {"turn": turn["turn"], "player": "", "reply": "", part: turn[part]}
+            try:
+                async with asyncio.timeout(context.update_timeout):
+                    text = await give_way(summarizer.fold("", [alone], _MEMORY_TOKENS), runtime)
+            except GaveWay:
+                return made
+            except (TimeoutError, QuestbookError) as error:
+                _log.warning("Turn %d: no memory was made of a long message: %s", turn["turn"], error)
+                text = f"A long message is remembered whole, because no shorter memory could be made of it. {error}"
+                made.notices.append(notice(state.turn, "remember", text))
+                continue
+            made.texts[turn["turn"], number] = "" if text.strip(" .\n").casefold() == "nothing" else text
+    return made
+
+
+def _of_any_length(config: LtmConfig) -> LtmConfig:
+    """Return settings for a memory that a model made: the message was long enough."""
+    return config.model_copy(update={"ltm_writes": LtmWrites(min_message_length=0)})
 
 
 def _session(state: CompanionState, runtime: Runtime[Context]) -> str:

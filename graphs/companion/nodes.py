@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
 from questbook.graphs.companion.context import Context
-from questbook.graphs.companion.ltm import character_memories, ltm_of, memory_ops, with_memories
+from questbook.graphs.companion.ltm import (
+    Memories,
+    character_memories,
+    ltm_of,
+    make_memories,
+    memory_ops,
+    with_memories,
+)
 from questbook.graphs.companion.prompts import assist_prompt
 from questbook.graphs.companion.shared_sections import fetch_shared
 from questbook.graphs.companion.state import CompanionState
@@ -68,7 +76,7 @@ async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     """
     state = await exchanges.with_recalled(state, runtime, memories_for)
     prompt, rounds = await prompt_for(state, runtime), runtime.context.max_tool_rounds
-    tools = tools_for(state)
+    tools = tools_for(state, runtime.context)
     update, _ = await reply(state, runtime, prompt, node="respond", tools=tools, most_rounds=rounds)
     return update
 
@@ -94,6 +102,7 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     """
     ltm = await ltm_of(runtime.context, runtime.server_info)
     archive = campaign_namespace(runtime.context.user, runtime.context.campaign, "archive")
+    made = await make_memories(state, runtime, ltm) if ltm and runtime.store is not None else Memories({}, [])
 
     def writes(turns: list[JSON], timeline: list[Segment], origin: JSON) -> list[PutOp]:
         ops: list[PutOp] = []
@@ -101,11 +110,12 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
             entries = [entry for entry in state.archived if entry["turn"] == turn]
             # An entry keeps the time at which it was archived: a failed write may come a turn late.
             ops += entry_writes(archive, [{**origin, **entry} for entry in entries], timeline, turn, {})
-        return ops + (memory_ops(state, runtime, ltm, turns, timeline, origin) if ltm else [])
+        return ops + (memory_ops(state, runtime, ltm, turns, timeline, origin, made.texts) if ltm else [])
 
     update = await exchanges.remember(state, runtime, writes)
     written = runtime.store is not None and "remembered_through" in update
-    return update | ({"archived": []} if written else {})
+    notices = [*update.get("notices", []), *made.notices]
+    return update | ({"archived": []} if written else {}) | ({"notices": notices} if notices else {})
 
 
 async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[JSON]:
@@ -118,8 +128,9 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
     if (ltm := await ltm_of(context, runtime.server_info)) is not None:
         message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
         return await character_memories(state, runtime, ltm, message, [message.text for message in shown])
-    now, options = datetime.now(find_timezone(context.timezone)), exchanges.Recall.of(context)
-    facts = campaign_namespace(context.user, context.campaign, FACTS) if context.facts else None
+    now = datetime.now(find_timezone(context.timezone))
+    options = replace(exchanges.Recall.of(context), rerank=context.OWN.rerank)
+    facts = campaign_namespace(context.user, context.campaign, FACTS) if context.notes_facts else None
     return await exchanges.recall_exchanges(state, runtime, shown, now, options, facts)
 
 

@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore, PutOp
 from questbook.graphs.turn.reply import Call
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import player_namespace
-from questbook.notebooks import CoreNotebook, EditError, Section, edit_core, render_value
+from questbook.notebooks import CoreNotebook, CoreTool, EditError, Section, edit_core, render_value
 from questbook.notebooks.core import MAX_LIMIT
 from questbook.types import JSON
 
@@ -37,7 +37,13 @@ async def fetch_shared(page: CoreNotebook, store: BaseStore | None, user: str) -
 
 
 async def edit_shared(
-    page: CoreNotebook, label: str, call: Call, store: BaseStore, user: str, origin: str
+    page: CoreNotebook,
+    label: str,
+    call: Call,
+    store: BaseStore,
+    user: str,
+    origin: str,
+    tools: Sequence[CoreTool] = (),
 ) -> tuple[CoreNotebook, str]:
     """Edit a shared section: check the call against the store's value, add it to the edits, and read the result.
 
@@ -48,6 +54,7 @@ async def edit_shared(
         store: The store that shares it.
         user: The user whose assistants share it.
         origin: Identifies this edit; the same if it is made again.
+        tools: Tools of the application's own. Assistants that do not have them share what they made of the section.
 
     Returns:
         The page, and the answer to its writer.
@@ -63,9 +70,13 @@ async def edit_shared(
     if not any(key.endswith(mark) for key, _ in log):  # else the node is run again
         # On its own, so that its limit and flag hold; what others add at the same time may pass the limit.
         single = CoreNotebook.of({label: section.model_copy(update={"shared": "", "value": _value(log)[0]})})
-        edit_core(single, call.name, call.args)
+        edited = edit_core(single, call.name, call.args, tools)
+        edit: JSON = {"tool": call.name, "args": call.args}
+        if any(tool.name == call.name for tool in tools):
+            rewritten = {"label": label, "new_content": edited.page.sections[label].text}
+            edit = {"tool": "core_memory_rethink", "args": rewritten}
         key = f"1-{time.time_ns():020}-{mark}"
-        await put_all(store, [PutOp(namespace, key, {"tool": call.name, "args": call.args}, index=False)])
+        await put_all(store, [PutOp(namespace, key, edit, index=False)])
         log = await _log(store, namespace)
     value, applied = _value(log)
     page = _with(page, label, value)
@@ -77,11 +88,11 @@ async def edit_shared(
     return page, f"Section {label!r}, which is shared, now uses {used}: {render_value(value)}"
 
 
-def _with(page: CoreNotebook, label: str, value: str) -> CoreNotebook:
+def _with(page: CoreNotebook, label: str, value: str | list[str]) -> CoreNotebook:
     return page.apply({"sections": {label: {"value": value}}}).page
 
 
-def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str, set[str]]:
+def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str | list[str], set[str]]:
     """Apply all edits in order; return the value, and the marks of those that were applied."""
     applied: set[str] = set()
     page = CoreNotebook.of({_ANY: Section(limit=MAX_LIMIT)})

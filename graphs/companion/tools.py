@@ -56,9 +56,9 @@ class _Search(_Arguments):
 
 
 class _Conversation(_Arguments):
-    """Search earlier turns of the conversation by words; the best fitting come first."""
+    """Search earlier turns of the conversation by meaning and words; the best fitting come first."""
 
-    query: str = Field(description="Words to look for.")
+    query: str = Field(description="What to look for.")
     roles: list[str] = Field(default=list(ROLES), description="Whose words: user, assistant, or both.")
     start: str | None = Field(default=None, description="Only turns from this day on: YYYY-MM-DD.")
     end: str | None = Field(default=None, description="Only turns until this day, the whole of it.")
@@ -98,9 +98,11 @@ TOOLS: list[JSON] = [
 _NOTING = (_CORE - {"core_memory_remove"}) | {"archival_memory_insert"}
 
 
-def tools_for(state: CompanionState) -> list[JSON]:
+def tools_for(state: CompanionState, context: Context) -> list[JSON]:
     """Return what the model may call in this turn; in one that is not to be remembered, nothing that notes anything."""
-    return [tool for tool in TOOLS if tool["function"]["name"] not in _NOTING] if is_private(state) else TOOLS
+    if is_private(state):
+        return [tool for tool in TOOLS if tool["function"]["name"] not in _NOTING]
+    return [*TOOLS, *(_with_heartbeat(tool.schema) for tool in context.OWN.core_tools)]
 
 
 class ToolOutcome(NamedTuple):
@@ -169,13 +171,16 @@ async def run_tool(call: Call, state: CompanionState, runtime: Runtime[Context])
     """
     if call.problem:
         raise EditError(f"{call.name}: {call.problem}")
-    if call.name in _NOTING and is_private(state):
+    own = {tool.name for tool in runtime.context.OWN.core_tools}
+    if call.name in _NOTING | own and is_private(state):
         raise EditError(f"{call.name}: {PRIVATE_REFUSAL}")
     args = {name: value for name, value in call.args.items() if name != HEARTBEAT and value is not None}
-    if call.name in _CORE:
+    if call.name in _CORE | own:
         return await _edit_section(call._replace(args=args), state, runtime)
     if call.name not in _ARGUMENTS:
-        raise EditError(f"There is no tool {call.name!r:.60}; there are {', '.join([*sorted(_CORE), *_ARGUMENTS])}.")
+        raise EditError(
+            f"There is no tool {call.name!r:.60}; there are {', '.join([*sorted(_CORE | own), *_ARGUMENTS])}."
+        )
     try:
         arguments: Any = _ARGUMENTS[call.name].model_validate(args)
     except ValidationError as error:
@@ -192,9 +197,11 @@ async def _edit_section(call: Call, state: CompanionState, runtime: Runtime[Cont
     if isinstance(label, str) and section and section.shared and runtime.store is not None:
         info = runtime.execution_info
         origin = f"{info.thread_id}/{info.checkpoint_id}/{call.id}" if info else call.id
-        page, text = await edit_shared(state.core, label, call, runtime.store, runtime.context.user, origin)
+        page, text = await edit_shared(
+            state.core, label, call, runtime.store, runtime.context.user, origin, runtime.context.OWN.core_tools
+        )
         return ToolOutcome(text, page)
-    edited = edit_core(state.core, call.name, call.args)
+    edited = edit_core(state.core, call.name, call.args, runtime.context.OWN.core_tools)
     return ToolOutcome(edited.text, edited.page)
 
 

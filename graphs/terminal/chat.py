@@ -91,7 +91,7 @@ async def _core(sitting: Sitting, rest: str) -> Outcome:
     if not verb:
         return _show(sitting, page, [label])
     if verb.lower() == "edit" and not text and screen.live:
-        before = page.sections[label].value
+        before = page.sections[label].text
         return Ask(_escape(before), partial(_replace_section, sitting, label, before))
     edit = _read_edit(verb.lower(), text)
     if edit is None:
@@ -109,7 +109,7 @@ def _show(sitting: Sitting, page: CoreNotebook, labels: list[str]) -> Outcome:
         section = page.sections[label]
         notes = [f"{section.used:,}/{section.limit:,}", *(["read-only"] if section.read_only else [])]
         notes += [f"shared as {section.shared}"] if section.shared else []
-        rows.append((label, ", ".join(notes), section.value or "–"))
+        rows.append((label, ", ".join(notes), section.text or "–"))
     sitting.screen.table("Core memory", ("Section", "Used", "Says"), rows)
     return Then.PROMPT
 

@@ -28,7 +28,7 @@ from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.validity import keep_valid, replace_superseded
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.age import phrase_age
-from questbook.memory.recall.query import Present, Query, Reason, Recalled
+from questbook.memory.recall.query import Present, Query, Reason, Recalled, Reranker
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from questbook.memory.store.any_store import newest_items
@@ -60,12 +60,14 @@ class Recall:
         most: Exchanges, however short.
         max_cosine_distance: Leave out exchanges farther than this from the message, 0 to 2; None: none.
         weights: How candidates are scored.
+        rerank: Puts the best candidates in an order of its own; None: `weights` alone order them.
     """
 
     tokens: int = 800
     most: int = 12
     max_cosine_distance: float | None = None
     weights: Weights = DEFAULT_WEIGHTS
+    rerank: Reranker | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -242,6 +244,7 @@ async def recall_exchanges(
             fitting=options.max_cosine_distance is None,
             max_cosine_distance=options.max_cosine_distance,
             refine=hold,
+            rerank=options.rerank,
             accesses=campaign_namespace(context.user, context.campaign, "accesses"),
         ),
     )

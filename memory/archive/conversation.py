@@ -1,4 +1,4 @@
-"""The conversation of a campaign, searched by words, roles and days, whether or not it has left the buffer."""
+"""The conversation of a campaign, searched by meaning, words, roles and days, also what has left the buffer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from langgraph.store.base import BaseStore
 
 from questbook.memory.archive.results import Days, Page, cut_page, score_words
 from questbook.memory.errors import BadQueryError
+from questbook.memory.recall.query import Query
+from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.privacy import WITHHELD
 from questbook.memory.timeline.timeline import Segment, list_visible
 from questbook.types import JSON
 
 ROLES = ("user", "assistant")
+_RECALLED = 64  # exchanges that are ranked by meaning too
+_BY_MEANING = 10  # of these, the first match without a word in common
 _FIELDS = {"user": "player", "assistant": "reply"}
 
 
@@ -23,7 +27,8 @@ class ConversationQuery:
     """What to search the conversation for.
 
     Attributes:
-        text: Words of which an exchange must have one; the best fitting come first. Blank: all, the oldest first.
+        text: What to look for. Exchanges with one of its words match, and a few that are nearest to it in meaning; the
+            best fitting come first. Blank: all, the oldest first.
         roles: The speakers whose words are searched and shown: "user", "assistant".
         days: Only exchanges of these days; None: of all days.
         page: Page of the results, from 1.
@@ -72,7 +77,13 @@ async def search_conversation(
     keys = list(exchanges)
     if query.text.strip():
         scores = await score_words(texts, query.text)
-        keys = sorted((key for key in keys if scores[key] > 0), key=lambda key: -scores[key])
+        hits = await recall(store, namespace, Query(query.text, timeline=timeline, before=before, limit=_RECALLED))
+        ranks = {hit.key: rank for rank, hit in enumerate(hits)}
+        # A record's vector is of both sides, so it says nothing of one of them.
+        both = hits[:_BY_MEANING] if set(query.roles) == set(ROLES) else []
+        near = {hit.key for hit in both if hit.reason.by_meaning is not None}
+        matches = [key for key in keys if scores[key] > 0 or key in near]
+        keys = sorted(matches, key=lambda key: (ranks.get(key, len(ranks)), -scores[key]))
     return cut_page([_shown(exchanges[key], query.roles) for key in keys], query.page, query.size)
 
 

@@ -71,6 +71,11 @@ class LtmWrites(BaseModel):
     model_config = _SETTINGS
 
     min_message_length: int = Field(default=100, ge=0, description="Shorter messages are not remembered; characters.")
+    condense_longer_than: int = Field(
+        default=0,
+        ge=0,
+        description="Of longer messages, a short memory that a model makes is kept; characters; 0: none is made.",
+    )
 
 
 class LtmReads(BaseModel):
@@ -81,7 +86,7 @@ class LtmReads(BaseModel):
     max_cosine_distance: float = Field(
         default=0.60, ge=0, le=2, description="Only memories nearer to the message than this; 0 is the same direction."
     )
-    num_memories_to_fetch: int = Field(default=2, ge=0, le=100, description="Memories in the prompt at the most.")
+    num_memories_to_fetch: int = Field(default=2, ge=0, description="Memories in the prompt at the most.")
     memory_length_cutoff_in_chars: int = Field(
         default=1000, ge=1, description="Characters of a memory in the prompt; it is kept whole."
     )

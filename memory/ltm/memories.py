@@ -195,17 +195,18 @@ async def recall_messages(
         return essence(str(value.get("text", ""))) not in excluded
 
     namespaces = [character_namespace(name, MEMORIES, user=user) for name in (character, EVERYONE)]
-    limit, near_before = max(_FIRST_CANDIDATES, 4 * reads.num_memories_to_fetch), 0
+    most = max(_MAX_CANDIDATES, reads.num_memories_to_fetch)
+    limit, near_before = min(max(_FIRST_CANDIDATES, 4 * reads.num_memories_to_fetch), most), 0
     while True:
         candidates = await _measure(store, namespaces, message, limit)
         reach = _max_distance(reads, by_spelling=candidates.by_spelling)
         near = [(distance, item) for distance, item in candidates.measured if distance < reach]
         memories = _merge_duplicates([(distance, item) for distance, item in near if may_recall(item.value)])
         # A wider search can add something only if this one found more than the one before.
-        last = not candidates.may_be_more or len(near) <= near_before or limit >= _MAX_CANDIDATES
+        last = not candidates.may_be_more or len(near) <= near_before or limit >= most
         if last or len(memories) >= reads.num_memories_to_fetch:
             return put_similar_last(memories, lambda memory: memory.text)[: reads.num_memories_to_fetch]
-        limit, near_before = 4 * limit, len(near)
+        limit, near_before = min(4 * limit, most), len(near)
 
 
 def _max_distance(reads: LtmReads, *, by_spelling: bool) -> float:

@@ -13,6 +13,8 @@ from questbook.memory.timeline.timeline import Segment
 from questbook.types import JSON
 
 Namespace = tuple[str, ...]
+Reranker = Callable[[str, Sequence["Recalled"]], Awaitable[Sequence["Recalled"]]]
+"""Given the question and records, best first, returns those to recall in an order of its own."""
 
 
 class Present(NamedTuple):
@@ -143,6 +145,8 @@ class Query:
         aliases: Whether to search again with the other names of those whom the question names, if some are recalled.
         refine: Is given the records in their order and returns those that may be chosen: it leaves out what no longer
             holds, or puts the successor in its place.
+        rerank: Puts the best records in an order of its own, such as that of a cross-encoder, after `refine`.
+        reranked: Records that it is given; the others follow in their order.
         accesses: Where the campaign keeps last accesses; for the scoring "generative_agents".
 
     Raises:
@@ -167,6 +171,8 @@ class Query:
     viewer: Sequence[str] = ()
     aliases: bool = False
     refine: Callable[[list[Recalled]], Awaitable[list[Recalled]]] | None = None
+    rerank: Reranker | None = None
+    reranked: int = 50
     accesses: Namespace | None = None
 
     def __post_init__(self) -> None:

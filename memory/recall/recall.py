@@ -158,6 +158,10 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         records = await query.refine(list(records))
     elif query.aliases:
         records = list(records)
+    if query.rerank is not None:
+        records = list(records)
+        best = await query.rerank(query.text, records[: query.reranked])
+        records = [*best, *records[query.reranked :]]
     return _Ranking(records, evidence)
 
 

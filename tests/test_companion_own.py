@@ -1,0 +1,178 @@
+"""What an application gives its companion: own tools for core memory, sections that are lists, a re-ranker."""
+
+import pytest
+from companion_thread import Companion, note
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from scripted import call, say, sections_of
+
+from questbook import CoreNotebook, EditError, core_tool, edit_core
+from questbook.graphs.companion.graph import build_graph
+from questbook.memory.archive.conversation import ConversationQuery, search_conversation
+from questbook.memory.ltm.config import LtmConfig
+from questbook.memory.ltm.memories import recall_messages, remember_message
+from questbook.memory.recall.query import Query
+from questbook.memory.recall.recall import recall
+from questbook.notebooks import DeclarationError
+
+LISTS = {"todo": {"value": ["milk", "eggs"], "description": "What is to be bought."}, "human": ""}
+
+
+def tick(value: str, item: str) -> str:
+    """Tick off an item of a list."""
+    if item not in value:
+        raise EditError(f"item: {item!r} is not in the section.")
+    return value.replace(item, f"[done] {item}")
+
+
+def test_a_section_may_be_a_list_and_each_line_of_an_edit_is_an_item():
+    page = CoreNotebook.of(LISTS)
+    assert '"value": ["milk", "eggs"]' in page.render()
+    page = edit_core(page, "core_memory_append", {"label": "todo", "content": "rice\nbeans"}).page
+    page = edit_core(page, "core_memory_insert", {"label": "todo", "content": "tea", "line": 0}).page
+    page = edit_core(page, "core_memory_remove", {"label": "todo", "content": "eggs"}).page
+    assert page.sections["todo"].value == ["tea", "milk", "rice", "beans"]
+    page = edit_core(
+        page, "core_memory_replace", {"label": "todo", "old_content": "rice", "new_content": "wild rice"}
+    ).page
+    assert CoreNotebook.load(page.as_json()).sections["todo"].value == ["tea", "milk", "wild rice", "beans"]
+    page = edit_core(page, "core_memory_rethink", {"label": "todo", "new_content": ""}).page
+    assert (page.sections["todo"].value, page.sections["todo"].used) == ([], 0)
+    page = page.apply({"sections": {"todo": {"value": ["a\nb", " ", "c"]}}}).page
+    assert page.sections["todo"].value == ["a b", "c"], "an item is one line"
+    small = CoreNotebook.of({"todo": {"value": ["milk"], "limit": 10}})
+    with pytest.raises(EditError, match="would use 19 of 10"):
+        edit_core(small, "core_memory_append", {"label": "todo", "content": "marmalade"})
+    assert (
+        edit_core(CoreNotebook(), "core_memory_append", {"label": "human", "content": "x"}).page.sections["human"].value
+        == "x"
+    )
+
+
+def test_a_function_becomes_a_tool_that_edits_a_section():
+    tool = core_tool(tick)
+    assert tool.schema["function"]["description"] == "Tick off an item of a list."
+    assert tool.schema["function"]["parameters"]["required"] == ["label", "item"]
+    page = edit_core(CoreNotebook.of(LISTS), "tick", {"label": "todo", "item": "milk"}, [tool]).page
+    assert page.sections["todo"].value == ["[done] milk", "eggs"]
+    with pytest.raises(EditError, match=r"'jam' is not in the section\. Nothing was changed"):
+        edit_core(page, "tick", {"label": "todo", "item": "jam"}, [tool])
+    with pytest.raises(EditError, match="item"):
+        edit_core(page, "tick", {"label": "todo", "thing": "milk"}, [tool])
+
+    def nameless(text: str) -> str:
+        """Do it."""
+
+    def silent(value: str) -> str:
+        return value
+
+    def untyped(value: str, item) -> str:
+        """Do it."""
+
+    for wrong in (nameless, silent, untyped):
+        with pytest.raises(DeclarationError, match=wrong.__name__):
+            core_tool(wrong)
+
+
+async def test_the_companion_has_the_applications_own_tools(model):
+    app = build_graph(core_tools=[tick]).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    config, context = {"configurable": {"thread_id": "t"}}, {"model": "scripted", "core": LISTS}
+    wrong, right = call("tick", label="todo", item="jam"), call("tick", label="todo", item="milk")
+    model.queue("companion", say("", wrong), say("Done.", right))
+    values = await app.ainvoke({"messages": [("user", "I have milk.")]}, config, context=context)
+    assert values["core"]["sections"]["todo"]["value"] == ["[done] milk", "eggs"]
+    assert values["messages"][-1].text == "Done."
+    assert any("'jam' is not in the section" in message.text for message in values["messages"])
+    private = say("", call("tick", label="todo", item="eggs")), say("No.")
+    model.queue("companion", *private)
+    values = await app.ainvoke({"messages": [("user", "Don't remember this: I have eggs.")]}, config, context=context)
+    assert values["core"]["sections"]["todo"]["value"] == ["[done] milk", "eggs"]
+
+
+async def test_an_own_tool_edits_a_shared_section_for_assistants_that_lack_it(model):
+    store, shared = InMemoryStore(), {"todo": {"value": ["milk"], "shared": "todo"}}
+    app = build_graph(core_tools=[tick]).compile(checkpointer=InMemorySaver(), store=store)
+    model.queue("companion", say("Done.", call("tick", label="todo", item="milk")))
+    said = {"messages": [("user", "I have milk.")]}
+    await app.ainvoke(said, {"configurable": {"thread_id": "t"}}, context={"model": "scripted", "core": shared})
+    other = Companion(model, store=store, campaign="other", core=shared)
+    await other.say("Hello")
+    assert other.core.sections["todo"].value == ["[done] milk"]
+
+
+async def test_about_says_how_full_the_sections_and_the_window_are(model):
+    talk = Companion(model)
+    await talk.say("Hello", say("Hi.", note("Name: Ann")))
+    await talk.say("Again")
+    about = sections_of(model.asked("companion")[-1]).partition("<about>")[2]
+    assert "human 9 of 2,000" in about
+    assert "of 4,000, then older turns go into" in about
+    await talk.say("And again", buffer="unbounded")
+    assert "4,000" not in sections_of(model.asked("companion")[-1]).partition("conversation_tokens")[2]
+
+
+class Meaning:
+    """An embedder that knows that a boat is a ship."""
+
+    def embed_documents(self, texts):
+        return [[float("boat" in text or "ship" in text), float("bread" in text), 0.1] for text in texts]
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+async def test_the_conversation_is_searched_by_meaning_as_well(model):
+    store = InMemoryStore(index={"dims": 3, "embed": Meaning().embed_documents, "fields": ["text"]})
+    talk = Companion(model, store=store)
+    for words in ("My boat leaks.", "I bake bread."):
+        await talk.say(words)
+    timeline = [tuple(segment) for segment in talk.values["timeline"]]
+    place = ("adventurer", "companion", "exchanges")
+    page = await search_conversation(store, place, ConversationQuery("a ship"), timeline=timeline)
+    assert page.items[0]["user"] == "My boat leaks."
+
+
+async def shout_last(question, records):
+    return sorted((record for record in records if "dull" not in record.text), key=lambda record: record.text)
+
+
+async def test_a_reranker_orders_what_is_recalled_and_may_leave_out():
+    store = InMemoryStore()
+    for key, text in enumerate(["zinc boat", "a boat", "a dull boat", "m boat"]):
+        await store.aput(("r",), str(key), {"text": text})
+    best = await recall(store, ("r",), Query("boat", rerank=shout_last, limit=2))
+    assert [record.text for record in best] == ["a boat", "m boat"]
+    best = await recall(store, ("r",), Query("boat", rerank=shout_last, reranked=1))
+    assert len(best) >= 3, "those behind follow in their own order"
+
+
+async def test_the_companion_takes_a_reranker(model):
+    asked = []
+
+    async def only_bees(question, records):
+        asked.append(question)
+        return [record for record in records if "bees" in record.text]
+
+    app = build_graph(rerank=only_bees).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+    config, context = {"configurable": {"thread_id": "t"}}, {"model": "scripted", "buffer": "turns", "buffer_turns": 0}
+    for words in ("Anna keeps bees in Bergen.", "Anna sings in Bergen.", "What does Anna do in Bergen?"):
+        await app.ainvoke({"messages": [("user", words)]}, config, context=context)
+    prompt = sections_of(model.asked("companion")[-1])
+    assert asked[-1] == "What does Anna do in Bergen?"
+    assert "keeps bees" in prompt
+    assert "sings" not in prompt
+
+
+async def test_any_number_of_memories_may_be_fetched():
+    store = InMemoryStore()
+    config = LtmConfig.of(
+        {
+            "ltm_writes": {"min_message_length": 0},
+            "ltm_reads": {"max_cosine_distance": 2.0, "num_memories_to_fetch": 200},
+        }
+    )
+    for number in range(230):
+        await remember_message(store, "Miku", "Anon", f"boat number {number} is called {number * 7}", config)
+    assert len(await recall_messages(store, "Miku", "boat", config)) == 200
+    huge = LtmConfig.of({"ltm_reads": {"max_cosine_distance": 2.0, "num_memories_to_fetch": 10**9}})
+    assert len(await recall_messages(store, "Miku", "boat", huge)) == 230
