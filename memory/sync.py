@@ -24,8 +24,6 @@ from questbook.memory.timeline.timeline import Segment, claim
 ResultT = TypeVar("ResultT")
 StoreT = TypeVar("StoreT", bound=BaseStore | None)
 
-_ASYNC: dict[type[BaseStore], bool] = {}  # whether stores of a class have async methods
-
 
 class SyncStore(BaseStore):
     """Another store as asynchronous code sees it, by its sync methods alone.
@@ -55,19 +53,12 @@ class SyncStore(BaseStore):
         return await asyncio.to_thread(self.store.batch, ops)
 
 
-async def with_async_methods(store: StoreT) -> StoreT | SyncStore:
+def with_async_methods(store: StoreT) -> StoreT | SyncStore:
     """Return a store as it is, or a `SyncStore` of it if it has only sync methods, as LangGraph's `SqliteStore`."""
     if store is None or isinstance(store, SyncStore):
         return store
-    if type(store) not in _ASYNC:
-        try:
-            await store.abatch([])
-            _ASYNC[type(store)] = True
-        except NotImplementedError:
-            _ASYNC[type(store)] = False
-        except Exception:  # noqa: BLE001 (it has the method; what is wrong will be said where it is used)
-            return store
-    return store if _ASYNC[type(store)] else SyncStore(store)
+    code = getattr(type(store).abatch, "__code__", None)  # to call it would be to use the store
+    return SyncStore(store) if code and "NotImplementedError" in code.co_names else store
 
 
 def recall_sync(

@@ -5,6 +5,8 @@ import inspect
 from contextlib import contextmanager
 
 import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models import FakeListChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -13,7 +15,18 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from scripted import say
 
-from questbook import History, Query, SyncHistory, claim, claim_sync, recall, recall_sync, remember, remember_sync
+from questbook import (
+    History,
+    Query,
+    SyncHistory,
+    TimelineMemoryMiddleware,
+    claim,
+    claim_sync,
+    recall,
+    recall_sync,
+    remember,
+    remember_sync,
+)
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.graph import build_graph
 from questbook.memory.sync import run_sync
@@ -136,6 +149,18 @@ def test_history_moves_an_app_whose_stores_have_sync_methods_alone(model, tmp_pa
         with conversation(model, saver, store) as app:
             assert app.get_state(THREAD).values["notices"] == []
             assert sorted(move(app, model)) == sorted(PLAYED)
+
+
+async def test_middleware_works_on_a_store_that_has_sync_methods_alone(tmp_path):
+    with SqliteStore.from_conn_string(str(tmp_path / "s.db")) as store:
+        store.setup()
+        agent = create_agent(
+            FakeListChatModel(responses=["Fine."]), middleware=[TimelineMemoryMiddleware(user="ann")], store=store
+        )
+        agent.invoke({"messages": [("user", "My lamp is red.")]})
+        await agent.ainvoke({"messages": [("user", "My cat is old.")]})
+        said = {item.value["player"] for item in store.search(("ann",), filter={"kind": "exchange"})}
+    assert said == {"My lamp is red.", "My cat is old."}
 
 
 async def test_a_checkpointer_of_the_running_loop_is_refused_and_served_from_another_thread(model, tmp_path):

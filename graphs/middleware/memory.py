@@ -38,7 +38,7 @@ from questbook.graphs.turn.facts import FactState, learn
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.graphs.turn.whose import user_of
 from questbook.memory.buffer.policies import BufferPolicy
-from questbook.memory.sync import run_sync
+from questbook.memory.sync import run_sync, with_async_methods
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment, UserTimeline
 from questbook.notebooks import DeclarationError, Notebook
@@ -272,13 +272,14 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             bases: Any = (context_of(self._agent.name, model), MachineContext)
             reflection = asdict(self.facts) if self.facts else {"reflection": "off"}
             self._settings = {key: create_model("Context", __base__=bases).of(reflection)}
-        settings, context = self._settings[key], runtime.context
+        settings, given = self._settings[key], runtime.context
         if self.user is not None:
             said: Any = self.user(runtime) if callable(self.user) else self.user
         else:
-            said = context.get("user") if isinstance(context, Mapping) else getattr(context, "user", None)
+            said = given.get("user") if isinstance(given, Mapping) else getattr(given, "user", None)
         user = user_of((config or get_config()).get("configurable", {}), said, settings.user)
-        return runtime.override(context=settings.model_copy(update={"user": user}))
+        context = settings.model_copy(update={"user": user})
+        return runtime.override(context=context, store=with_async_methods(runtime.store))
 
     def _tool_view(
         self, values: Any, runtime: Runtime[Any], config: RunnableConfig

@@ -56,7 +56,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         # What a person is waiting for, or need not wait for.
         runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
         context = whose(self.context(runtime.context), get_config().get("configurable"))
-        store = await with_async_methods(runtime.store)
+        store = with_async_methods(runtime.store)
         return await self.function(input, runtime.override(context=context, store=store))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
