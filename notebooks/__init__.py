@@ -2,8 +2,8 @@
 
 Others may use the names in `__all__`:
 
-* a notebook of your own: `Notebook`, `Entry`, `Number`, `Count`, `PromptPlace`, and when it is written: `once`,
-  `every_turn`, `every`, `on_demand` (each an `Update`); `check_declarations` checks a list of them
+* a notebook of your own: `Notebook`, `Entry`, `Number`, `Count`, `PromptPlace`, `Scope`, and when it is written:
+  `once`, `every_turn`, `every`, `on_demand` (each an `Update`); `check_declarations` checks a list of them
 * the notebooks of this project: `CharacterNotebook`, `StateNotebook`, `CoreNotebook` with their entries
 * patches: `Notebook.apply` returns a `Change`; `apply_fitting`, for patches of which not all has to fit, a
   `PartialChange`; `merge_patch`, `diff_patch`, `patch_schema`
@@ -19,6 +19,7 @@ from questbook.notebooks.base import (
     Entry,
     Notebook,
     PromptPlace,
+    Scope,
     Update,
     check_declarations,
     every,
@@ -67,6 +68,7 @@ __all__ = [
     "Person",
     "PromptPlace",
     "Quest",
+    "Scope",
     "Section",
     "SectionFullError",
     "StateNotebook",

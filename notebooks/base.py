@@ -26,6 +26,8 @@ _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
 PageT = TypeVar("PageT")
 PromptPlace = Literal["before", "after", "last"]
 """Where a page is in the prompt: before or after the instructions, or last, beside the newest message."""
+Scope = Literal["thread", "user", "campaign"]
+"""Whose a page or a memory is: a thread's; a user's, in all threads; or a campaign's, which new threads go on with."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,10 @@ class Notebook(BaseModel):
     """When the page is written: `once`, `every_turn`, `every(n)` or `on_demand`."""
     PLACE: ClassVar[PromptPlace | Literal[""]] = ""
     """Where the page is in the prompt; empty: see `place`."""
+    SCOPE: ClassVar[Scope] = "thread"
+    """Whose the page is. "thread": a new chat begins with an empty page. "user": all threads of the user share it;
+    each sees at its next turn what the others noted. "campaign": a new thread goes on with it as the last turn left it.
+    """
 
     CHANGING: ClassVar[tuple[str, ...]] = ()
     """Fields that change most often, by their names in JSON: they come last in the prompt, in this order. Providers
@@ -320,6 +326,9 @@ def _check_declaration(page: type[Notebook]) -> None:
     if page.place() not in get_args(PromptPlace):
         places = ", ".join(map(repr, get_args(PromptPlace)))
         raise DeclarationError(f"{name}.PLACE: got {page.PLACE!r}; expected one of {places}.")
+    if page.SCOPE not in get_args(Scope):
+        scopes = ", ".join(map(repr, get_args(Scope)))
+        raise DeclarationError(f"{name}.SCOPE: got {page.SCOPE!r}; expected one of {scopes}.")
     try:
         empty = page()
     except ValidationError as error:

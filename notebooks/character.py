@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from questbook.notebooks.base import Entry, Notebook, Update, once
+from questbook.notebooks.base import Entry, Notebook, Scope, Update, once
 
 _PLACEHOLDERS = {"?", "n/a", "na", "none", "null", "tbd", "undecided", "unknown", "unspecified", "not specified"}
 
@@ -46,6 +46,7 @@ class CharacterNotebook(Notebook):
     LIMIT: ClassVar[int] = 2500
     RESERVED: ClassVar[int] = 400  # abilities, hit points and a kit, as the rules fill them
     UPDATE: ClassVar[Update] = once
+    SCOPE: ClassVar[Scope] = "campaign"
     REQUIRED: ClassVar[tuple[str, ...]] = ("name", "ancestry", "class", "background", "goal")
 
     name: Text = Field(default="", max_length=80, description="What the character is called.")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from questbook.notebooks.base import Change, Entry, Notebook, Update, on_demand
+from questbook.notebooks.base import Change, Entry, Notebook, Scope, Update, on_demand
 from questbook.notebooks.errors import PatchError, SectionFullError
 from questbook.notebooks.render import render_value
 from questbook.types import JSON
@@ -110,6 +110,7 @@ class CoreNotebook(Notebook):
     """
 
     UPDATE: ClassVar[Update] = on_demand
+    SCOPE: ClassVar[Scope] = "campaign"
     LIMIT: ClassVar[int] = 2_500_000  # the sections' own limits hold; this only bounds what they may add up to
     RESERVED: ClassVar[int] = 0
     TOOL: ClassVar[str] = "Rewrite sections of core memory: {sections: {label: {value: …}}}."

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from questbook.notebooks.base import Change, Entry, Notebook, Update, every_turn
+from questbook.notebooks.base import Change, Entry, Notebook, Scope, Update, every_turn
 from questbook.notebooks.errors import PatchError
 from questbook.notebooks.patch import Number
 from questbook.types import JSON
@@ -80,6 +80,7 @@ class StateNotebook(Notebook):
 
     CHANNEL: ClassVar[str] = "quest"
     UPDATE: ClassVar[Update] = every_turn
+    SCOPE: ClassVar[Scope] = "campaign"
     LIMIT: ClassVar[int] = 6000
     SECRET: ClassVar[frozenset[str]] = frozenset({"secrets"})
     CHANGING: ClassVar[tuple[str, ...]] = ("facts", "objective", "condition", "gold", "clock", "location", "scene")

@@ -54,6 +54,11 @@ class CallbackNotebook(Notebook):
     calls: Count = 0
 
 
+def of_scope(scope: str, *pages: Any) -> list[Any]:
+    """The same notebooks with another scope."""
+    return [type(page.__name__, (page,), {"SCOPE": scope, "__doc__": page.__doc__}) for page in pages]
+
+
 KNOWN = say("", call("CustomerNotebook", name="Ann", product="X100"))
 
 

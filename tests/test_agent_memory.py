@@ -1,7 +1,7 @@
 """What an agent keeps of a conversation, what comes back of it, and what is not to be remembered."""
 
 import pytest
-from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, TicketNotebook, note
+from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, TicketNotebook, note, of_scope
 from scripted import call, say, words_of
 
 from questbook.graphs.agent import Recall
@@ -29,10 +29,11 @@ async def test_what_left_the_buffer_is_recalled_as_far_as_it_may():
         assert ("<memories>\n" in desk.prompts("reply")[-1]) is found
 
 
-async def test_a_new_thread_goes_on_from_the_pages_of_the_last():
-    desk = Desk(CustomerNotebook, TicketNotebook)
+async def test_a_new_thread_of_a_campaign_goes_on_from_the_pages_of_the_last():
+    pages = of_scope("campaign", CustomerNotebook, TicketNotebook)
+    desk = Desk(*pages, scope="campaign")
     await desk.say("Ann, X100", fill=KNOWN, update=note(problem="leaks"))
-    again = Desk(CustomerNotebook, TicketNotebook, store=desk.store)
+    again = Desk(*pages, scope="campaign", store=desk.store)
     await again.say("me again")
     assert again.model.asked("fill") == []
     assert again.values["ticket"]["problem"] == "leaks"

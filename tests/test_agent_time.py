@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook
+from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, of_scope
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -56,12 +56,13 @@ async def test_a_page_filled_once_is_asked_for_again_where_it_was_not_filled_yet
 
 
 async def test_undo_of_the_shared_history_takes_the_pages_and_the_campaigns_head_back():
-    desk = Desk(TicketNotebook)
+    pages = of_scope("campaign", TicketNotebook)
+    desk = Desk(*pages, scope="campaign")
     await desk.say("It leaks", update=note(problem="leaks"))
     await desk.say("It burns", update=note(problem="burns"))
     await History(desk.app, desk.config, desk.builder.context_schema.of()).undo()
     assert (desk.values["ticket"]["problem"], desk.values["turn"]) == ("leaks", 1)
-    again = Desk(TicketNotebook, store=desk.store)
+    again = Desk(*pages, scope="campaign", store=desk.store)
     await again.say("me again")
     assert again.values["ticket"]["problem"] == "leaks"
 

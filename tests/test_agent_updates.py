@@ -1,6 +1,6 @@
 """How the pages of an agent are written: once, with every turn, every n turns, on demand."""
 
-from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note
+from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note, of_scope
 from langchain_core.messages import ToolMessage
 from scripted import call, malformed, say, sections_of
 
@@ -138,10 +138,11 @@ async def test_a_full_page_and_arguments_that_are_no_json_are_refused():
 
 
 async def test_a_new_thread_notes_the_turns_of_the_last_one_that_its_pages_lack():
-    desk = Desk(MoodNotebook)
+    pages = of_scope("campaign", MoodNotebook)
+    desk = Desk(*pages, scope="campaign")
     for words in ("one", "two"):
         await desk.say(words)
-    later = Desk(MoodNotebook, store=desk.store)
+    later = Desk(*pages, scope="campaign", store=desk.store)
     await later.say("three", update=say("", call("MoodNotebook", mood="tired")))
     told = later.model.asked("update")[-1]
     assert [f'"player": "{words}"' in told[-1].text for words in ("one", "two", "three")] == [True] * 3

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from langchain_core.tools import BaseTool
 
 from questbook.graphs.turn.exchanges import Recall
 from questbook.memory.buffer.policies import BufferPolicy
-from questbook.notebooks import DeclarationError, Notebook, check_declarations, on_demand, once
+from questbook.notebooks import DeclarationError, Notebook, Scope, check_declarations, on_demand, once
 
 HAND_OVER = "hand_over"
 """The tool by which an agent of a team hands a person over to another."""
@@ -59,6 +59,7 @@ class Agent:
         tools: Tools for the replies; the notebooks that are written `on_demand` are tools, too.
         handoffs: Agents of the team to hand over to: node of the parent graph to when to do that.
         shared: Notebooks that several agents of a team write.
+        scope: Whose its exchanges and facts are; each page says its own.
     """
 
     name: str = "agent"
@@ -70,6 +71,7 @@ class Agent:
     tools: Sequence[BaseTool] = ()
     handoffs: Mapping[str, str] = field(default_factory=dict)
     shared: Sequence[type[Notebook]] = ()
+    scope: Scope = "user"
 
     @property
     def pages(self) -> dict[str, type[Notebook]]:
@@ -90,6 +92,10 @@ class Agent:
     def kept(self) -> dict[str, type[Notebook]]:
         """Those that are written after replies."""
         return {channel: page for channel, page in self.pages.items() if page.UPDATE.turns}
+
+    def is_shared(self, page: type[Notebook]) -> bool:
+        """Whether others write a page at the same time, so that its limit cannot hold at each write."""
+        return page in self.shared or page.SCOPE == "user"
 
     @property
     def has_tools(self) -> bool:
@@ -130,6 +136,8 @@ class Agent:
         """
         if not isinstance(self.name, str) or not self.name.strip() or ":" in self.name:
             raise DeclarationError(f"name: got {self.name!r:.80}; expected a name without a colon, such as 'desk'.")
+        if self.scope not in get_args(Scope):
+            raise DeclarationError(f"scope: got {self.scope!r:.80}; expected 'thread', 'user' or 'campaign'.")
         if not isinstance(self.recall, Recall | None):
             raise DeclarationError(f"recall: got {self.recall!r:.80}; expected Recall(…), such as Recall(tokens=400).")
         if self.buffer is not None and (isinstance(self.buffer, type) or not isinstance(self.buffer, BufferPolicy)):
@@ -146,6 +154,11 @@ class Agent:
             raise DeclarationError(f"Two tools cannot have one name: {twice[0]!r}.")
         if strange := [page.__name__ for page in self.shared if page not in self.notebooks]:
             raise DeclarationError(f"shared: {strange[0]} is none of the notebooks.")
+        if both := [page.__name__ for page in self.shared if page.SCOPE == "user"]:
+            raise DeclarationError(
+                f"shared: {both[0]} has SCOPE 'user', so the store shares it with all threads already. Leave it out of "
+                "`shared`, or give it the scope 'thread'."
+            )
         self._check_modes(taken)
 
     def _check_modes(self, taken: Sequence[str]) -> None:

@@ -26,11 +26,11 @@ from questbook.graphs.agent.edges import (
 from questbook.graphs.agent.state import AgentInput, AgentState, state_of
 from questbook.graphs.agent.tools import use_tools
 from questbook.graphs.turn.buffer import condense
-from questbook.graphs.turn.exchanges import Recall, remember
+from questbook.graphs.turn.exchanges import Recall
 from questbook.graphs.turn.node import ANSWERS, ASKS, Node
 from questbook.graphs.turn.turn import route_to
 from questbook.memory.buffer.policies import BufferPolicy
-from questbook.notebooks import Notebook
+from questbook.notebooks import Notebook, Scope
 
 
 def build_agent(
@@ -45,6 +45,7 @@ def build_agent(
     tools: Sequence[BaseTool | Callable[..., Any]] = (),
     handoffs: Mapping[str, str] | None = None,
     shared: Sequence[type[Notebook]] = (),
+    scope: Scope = "user",
 ) -> StateGraph[Any, Any, Any, Any]:
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
@@ -61,6 +62,9 @@ def build_agent(
         tools: LangChain tools, or functions with a docstring, that the model may call in its replies.
         handoffs: Nodes of a parent graph to hand over to, each with when to do that; see `as_node`.
         shared: Those of the notebooks that other agents of a parent graph write, too.
+        scope: Whose what was said is, to be recalled: "user": all threads of a user recall it, a new one too; "thread":
+            each only its own; "campaign": a new thread goes on from where the last turn of any thread ended. Each
+            notebook says its own `SCOPE`.
 
     Raises:
         DeclarationError: An argument makes no sense; the message says which, and what is allowed.
@@ -75,6 +79,7 @@ def build_agent(
         tools=[each if isinstance(each, BaseTool) else tool(each) for each in tools],
         handoffs=dict(handoffs or {}),
         shared=tuple(shared),
+        scope=scope,
     )
     agent.check(list(AgentState.model_fields))
     context = context_of(name, model)
@@ -100,7 +105,7 @@ def _build(
         builder.add_node("use_tools", node(use_tools))
     if agent.kept:
         builder.add_node("update_pages", upkeep(nodes.update_pages))
-    builder.add_node("remember", upkeep(remember))
+    builder.add_node("remember", upkeep(nodes.remember))
     builder.add_node("condense", upkeep(condense(prompts.CONDENSE)))
 
     builder.add_conditional_edges(START, route_start(context), ["begin"])

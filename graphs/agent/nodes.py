@@ -1,7 +1,6 @@
-"""An agent's nodes: `begin`, `fill`, `recall`, `respond` and `update_pages`.
+"""An agent's nodes: `begin`, `fill`, `recall`, `respond`, `update_pages` and `remember`.
 
-`use_tools` is beside the tools in `tools`; `remember` and `condense` are those of every machine, in
-`questbook.graphs.turn`.
+`use_tools` is beside the tools in `tools`; `condense` is that of every machine, in `questbook.graphs.turn`.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.agent.tools import tools_of
 from questbook.graphs.errors import PastUnknownError, PromptTooLongError, QuestbookError
+from questbook.graphs.turn import exchanges
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.exchanges import (
     Recall,
@@ -30,6 +30,7 @@ from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.sessions import join
+from questbook.graphs.turn.shared_pages import publish_pages, read_pages
 from questbook.graphs.turn.turn import check_owner, is_private, notice, open_turn, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.notebooks import Notebook
@@ -51,12 +52,16 @@ async def begin(state: AgentState, runtime: Runtime[Context]) -> JSON:
     check_owner(channels.get("campaign", []), runtime.context)
     pages = {name: page.load(channels.pop(name)) for name, page in state.PAGES.items() if name in channels}
     now = state.model_copy(update=channels | pages)
+    shared = await read_pages(now, runtime)
+    noted = {name: getattr(now, name).apply(shared[name], bounded=False).page for name in state.PAGES if name in shared}
+    now = now.model_copy(update=noted)
     patches = {name: getattr(now, name).patch_from(getattr(state, name)) for name in state.PAGES}
     opened = open_turn(now, runtime)
     return {
         **channels,
         **opened,
-        "notices": [*channels.get("notices", []), *opened["notices"]],
+        **{name: value for name, value in shared.items() if name == "agreed"},
+        "notices": [*channels.get("notices", []), *opened["notices"], *shared.get("notices", [])],
         **{name: patch for name, patch in patches.items() if patch or not state.turn},  # JSON from the first turn on
         "mode": state.AGENT.mode(now).name,
         "recalled": None,
@@ -116,6 +121,13 @@ async def respond(state: AgentState, runtime: Runtime[Context]) -> JSON:
     tools = tools_of(state.AGENT, private=is_private(state))
     update, _ = await reply(state, runtime, prompt, node=mode.name, tools=tools, most_rounds=rounds)
     return update
+
+
+async def remember(state: AgentState, runtime: Runtime[Context]) -> JSON:
+    """Write the turn to the store, and then, since it has its place, what it changed on pages that threads share."""
+    update = await exchanges.remember(state, runtime)
+    published = await publish_pages(state.model_copy(update=update), runtime)
+    return {**update, **published, "notices": [*update.get("notices", []), *published.get("notices", [])]}
 
 
 async def update_pages(

@@ -27,6 +27,7 @@ class AgentState(TurnState):
         noted: Last turn that each page takes account of, by channel.
         seat: Channels as a team's state holds them, from which the turn goes on; see `as_node`.
         handover: Node of the team to which the turn hands over; "" if to none.
+        agreed: Pages of scope "user" as thread and store last agreed on them (`questbook.graphs.turn.shared_pages`).
     """
 
     AGENT: ClassVar[Agent]
@@ -37,6 +38,7 @@ class AgentState(TurnState):
     noted: Annotated[dict[str, int], Last] = Field(default_factory=dict)
     seat: Annotated[JSON, Last] = Field(default_factory=dict)
     handover: Annotated[str, Last] = ""
+    agreed: Annotated[JSON, Last] = Field(default_factory=dict)
 
     @property
     def may_leave(self) -> int:
@@ -52,11 +54,11 @@ class AgentState(TurnState):
 def state_of(agent: Agent) -> type[AgentState]:
     """Make the state's class, with a channel for each page."""
     channels: dict[str, Any] = {
-        channel: (Annotated[page, patches(page, bounded=page not in agent.shared)], Field(default_factory=page))
+        channel: (Annotated[page, patches(page, bounded=not agent.is_shared(page))], Field(default_factory=page))
         for channel, page in agent.pages.items()
     }
     channels["machine"] = (Annotated[str, Own(f"agent:{agent.name}")], "")
     state = create_model("AgentState", __base__=AgentState, __module__=__name__, **channels)
     state.MACHINE = f"agent:{agent.name}"
-    state.AGENT, state.PAGES, state.BUFFER = agent, agent.pages, agent.buffer
+    state.AGENT, state.PAGES, state.BUFFER, state.SCOPE = agent, agent.pages, agent.buffer, agent.scope
     return state

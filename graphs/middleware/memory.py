@@ -113,7 +113,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         shared: bool = False,
     ) -> None:
         super().__init__()
-        agent = Agent(name=agent_name, notebooks=tuple(notebooks), recall=recall, buffer=buffer)
+        agent = Agent(name=agent_name, notebooks=tuple(notebooks), recall=recall, buffer=buffer, scope=scope)
         agent.check([*CHANNELS, "messages", "recalled"])
         if agent.interviewed:
             page = next(iter(agent.interviewed.values())).__name__

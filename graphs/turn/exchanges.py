@@ -16,7 +16,8 @@ from langgraph.store.base import BaseStore, PutOp
 from questbook.graphs.errors import PastUnknownError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.clock import said_at
-from questbook.graphs.turn.sessions import head_op
+from questbook.graphs.turn.scopes import sight
+from questbook.graphs.turn.sessions import head_ops
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, stored_words
 from questbook.memory.buffer.policies import count_verbatim_turns
@@ -31,14 +32,23 @@ from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Present, Query, Reason, Recalled, Reranker
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
-from questbook.memory.store.any_store import newest_items
+from questbook.memory.store.any_store import NEWEST_LIMIT, newest_items
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.privacy import WITHHELD
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember as remember_records
 from questbook.memory.timeline.remember import session_number
-from questbook.memory.timeline.timeline import Segment, UserTimeline, as_of, branch_of, record_key, visible_filters
+from questbook.memory.timeline.timeline import (
+    Segment,
+    UserTimeline,
+    as_of,
+    branch_of,
+    is_visible,
+    read_heads,
+    record_key,
+    visible_filters,
+)
 from questbook.notebooks import render_value
 from questbook.types import JSON
 
@@ -103,7 +113,7 @@ async def remember(
 
         def more(timeline: list[Segment]) -> list[PutOp]:
             ops = writes(turns, timeline, origin) if writes else []
-            ops.append(head_op(state, timeline, runtime.context, origin["thread"]))
+            ops += head_ops(state, timeline, runtime.context, origin["thread"])
             if accesses is not None:
                 used = [memory["key"] for memory in state.recalled or []]
                 namespace = campaign_namespace(*campaign, "accesses")
@@ -115,7 +125,7 @@ async def remember(
             campaign_namespace(*campaign, "exchanges"),
             [_record(turn, state) | state.record_fields(turn["turn"]) for turn in turns],
             turn=turns[0]["turn"] if turns else state.turn,
-            timeline=state.timeline,
+            timeline=sight(state, runtime),
             claims=campaign_namespace(*campaign, "claims"),
             provenance=origin,
             also=more,
@@ -203,19 +213,18 @@ async def recall_exchanges(
         options: How much.
         facts: Namespace of the conversation's facts, if any are noted.
     """
-    context, store = runtime.context, runtime.store
+    context, store, view = runtime.context, runtime.store, sight(state, runtime)
     written = min(state.turn - 1, state.remembered_through)
     since = state.turn - count_verbatim_turns(shown)
     before = written + 1 if facts else min(since, written + 1)
-    alone = not isinstance(state.timeline, UserTimeline)  # other threads may know something before this one does
-    if store is None or not options.tokens or (before <= 1 and alone):
+    if store is None or not options.tokens or (before <= 1 and not isinstance(view, UserTimeline)):
         return []
     message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
 
     def cost(record: Recalled) -> int:
         return count_tokens(memory_line(memory_of(record, now, timeline)))
 
-    timeline = as_of(state.timeline, written)
+    timeline = as_of(view, written)
     tokens = state.fitting(options.tokens, context.model)
     always = await _profile(store, facts, timeline, cost, tokens // _SHARE) if facts else []
     present = {record.key for record in always}
@@ -234,7 +243,7 @@ async def recall_exchanges(
         [exchanges, facts] if facts else exchanges,
         Query(
             message,
-            timeline=state.timeline,
+            timeline=view,
             before=before,
             limit=options.most,
             budget=tokens - sum(map(cost, always)),
@@ -290,8 +299,14 @@ async def _profile(
     budget: int,
 ) -> list[Recalled]:
     """Return what the person is and has, as far as it holds and fits: what matters most first, then the latest."""
-    filters = [only | {"subject": PERSON, "slot": {"$ne": ""}} for only in visible_filters(timeline)]
-    items = await keep_valid(store, await newest_items(store, facts, filters, _PROFILE), timeline=timeline)
+    only = {"subject": PERSON, "slot": {"$ne": ""}}
+    if isinstance(timeline, UserTimeline):
+        items = await newest_items(store, facts, [only], NEWEST_LIMIT)
+        await read_heads(store, timeline, (item.value for item in items))
+        items = sorted((item for item in items if is_visible(timeline, item.value)), key=lambda item: item.created_at)
+    else:
+        items = await newest_items(store, facts, [segment | only for segment in visible_filters(timeline)], _PROFILE)
+    items = await keep_valid(store, items[-_PROFILE:], timeline=timeline)
     because = Reason(because="is known of you")
     kept: list[Recalled] = []
     for item in sorted(items, key=lambda item: (importance_of(item.value), position_of(item.value)), reverse=True):

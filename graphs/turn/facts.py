@@ -22,6 +22,7 @@ from questbook.graphs.turn.channels import Last
 from questbook.graphs.turn.exchanges import origin_of, transcript_through
 from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_notes
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
+from questbook.graphs.turn.scopes import sight
 from questbook.graphs.turn.sessions import move_head
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, public_turns
@@ -122,7 +123,8 @@ async def learn(state: FactState, runtime: Runtime[SettingsT], most: int | None 
         if not turns:
             return {"facts_through": state.turn}
         namespace = campaign_namespace(context.user, context.campaign, FACTS)
-        known = await known_attributes(store, namespace, turns, timeline=state.timeline, before=state.turn + 1)
+        view = sight(state, runtime)
+        known = await known_attributes(store, namespace, turns, timeline=view, before=state.turn + 1)
         noted = await give_way(ask_facts(turns, context, known=known), runtime)
     except GaveWay:
         return {}
@@ -135,7 +137,7 @@ async def learn(state: FactState, runtime: Runtime[SettingsT], most: int | None 
     first, last = turns[0]["turn"], turns[-1]["turn"]
     origin = origin_of(runtime) | {"turns": [first, last], "messages": messages_of(state, first, last)["messages"]}
     try:
-        changes = await note_facts(store, namespace, noted.facts, timeline=state.timeline, turn=last, provenance=origin)
+        changes = await note_facts(store, namespace, noted.facts, timeline=view, turn=last, provenance=origin)
         new = await read_records(store, namespace, changes.new)
     except Exception as error:  # noqa: BLE001 (as above)
         return {"notices": [_not_noted(state, error)]}

@@ -3,6 +3,9 @@
 The head is what the last finished turn left: pages, summary, timeline. It is one item of the store; each finished turn
 moves it. A new thread takes it over as its past. Two threads that go on from one head part at their first turn, because
 the turn claims its place (`questbook.memory.timeline`).
+
+Of a machine whose memories are not a campaign's (`questbook.graphs.turn.scopes`), a new thread takes over the pages of
+scope campaign alone.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.errors import PastUnknownError
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.scopes import HEAD
+from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import ASIDE
 from questbook.memory.store.any_store import put_all
@@ -28,24 +33,25 @@ SettingsT = TypeVar("SettingsT", bound=Settings)
 PASTS = "pasts"
 """Last label of the namespace that keeps what each thread took over when it began, by the thread's id."""
 
-_HEAD = "head"
+_PAGES = "pages"  # the key where only pages are a campaign's
 
 
-def head_op(state: TurnState, timeline: Sequence[Segment], settings: Settings, thread: str | None) -> PutOp:
-    """Make the write that moves the campaign's head to where this turn ends."""
+def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, thread: str | None) -> list[PutOp]:
+    """Make the write that moves the campaign's head to where this turn ends; none if nothing is a campaign's."""
+    if not _has_head(state):
+        return []
     value = {
         "thread": thread,
         "turn": state.turn,
         "timeline": [list(segment) for segment in timeline],
         **state.carried(),
     }
-    return PutOp(campaign_namespace(settings.user, settings.campaign, _HEAD), _HEAD, value, index=False)
+    return [PutOp(campaign_namespace(settings.user, settings.campaign, HEAD), _key(state), value, index=False)]
 
 
 async def head_of(store: BaseStore, settings: Settings) -> JSON | None:
     """Return the campaign's head; None if no turn of it was finished."""
-    head = await store.aget(campaign_namespace(settings.user, settings.campaign, _HEAD), _HEAD)
-    return head.value if head else None
+    return await _read_head(store, settings, HEAD)
 
 
 async def past_of(store: BaseStore, settings: Settings, thread: str) -> JSON | None:
@@ -60,10 +66,12 @@ async def move_head(state: TurnState, store: BaseStore, settings: Settings, thre
 
     A state in which nothing has begun has no past: the head is removed, and a new thread begins the campaign again.
     """
+    if thread:
+        await put_all(store, await move_ops(state, store, settings, thread))
     if state.begun:
-        await put_all(store, [head_op(state, state.timeline, settings, thread)])
-    else:
-        await store.adelete(campaign_namespace(settings.user, settings.campaign, _HEAD), _HEAD)
+        await put_all(store, head_ops(state, state.timeline, settings, thread))
+    elif _has_head(state):
+        await store.adelete(campaign_namespace(settings.user, settings.campaign, HEAD), _key(state))
 
 
 async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[JSON], str] | None = None) -> JSON:
@@ -80,10 +88,10 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
     Raises:
         PastUnknownError: The store cannot say whether there is a past.
     """
-    if state.turn or state.timeline or runtime.store is None:
+    if state.turn or state.timeline or runtime.store is None or not _has_head(state):
         return {}
     try:
-        past = await _past(runtime.store, runtime)
+        past = await _past(state, runtime.store, runtime)
     except Exception as error:  # any store may be behind this; to start a new story instead would split the campaign
         raise PastUnknownError(
             f"Whether campaign {runtime.context.campaign!r} has a past cannot be read from the store: {error} "
@@ -91,24 +99,39 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
         ) from error
     if past is None:
         return {}
+    if state.SCOPE != "campaign":
+        return {name: past[name] for name in state.pages_of("campaign") if name in past}
     text = recap(past) if recap else ""
     return {
         "turn": past["turn"],
         "timeline": past["timeline"],
         "remembered_through": past["turn"],
-        **{name: past[name] for name in (*state.CARRIED, *state.PAGES) if name in past},
+        **{name: past[name] for name in (*state.CARRIED, *state.pages_of("campaign")) if name in past},
         **({"messages": [AIMessage(text, name=ASIDE)]} if text else {}),
     }
 
 
-async def _past(store: BaseStore, runtime: Runtime[SettingsT]) -> JSON | None:
+def _has_head(state: TurnState) -> bool:
+    return state.SCOPE == "campaign" or bool(state.pages_of("campaign"))
+
+
+def _key(state: TurnState) -> str:
+    return HEAD if state.SCOPE == "campaign" else _PAGES
+
+
+async def _read_head(store: BaseStore, settings: Settings, key: str) -> JSON | None:
+    head = await store.aget(campaign_namespace(settings.user, settings.campaign, HEAD), key)
+    return head.value if head else None
+
+
+async def _past(state: TurnState, store: BaseStore, runtime: Runtime[SettingsT]) -> JSON | None:
     """Return the head that this thread goes on from, and keep it for when its first message is run again."""
     pasts = campaign_namespace(runtime.context.user, runtime.context.campaign, PASTS)
     thread = runtime.execution_info.thread_id if runtime.execution_info else None
     if thread and (kept := await store.aget(pasts, thread)):
         past: JSON | None = kept.value["head"]
         return past
-    head = await head_of(store, runtime.context)
+    head = await _read_head(store, runtime.context, _key(state))
     if thread:
         await put_all(store, [PutOp(pasts, thread, {"head": head}, index=False)])
     return head

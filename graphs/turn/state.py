@@ -15,7 +15,7 @@ from questbook.graphs.models.answer import storable_message
 from questbook.graphs.turn.channels import Checked, Last, Refusal, refusals_in
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.buffer.turns import split_turns, turn_text
-from questbook.notebooks import Notebook
+from questbook.notebooks import Notebook, Scope
 from questbook.types import JSON
 
 _NOTICES_KEPT = 10
@@ -127,6 +127,8 @@ class TurnState(BaseModel):
 
     PAGES: ClassVar[dict[str, type[Notebook]]] = {}
     """Channels that hold pages."""
+    SCOPE: ClassVar[Scope] = "campaign"
+    """Whose the exchanges and facts are (`questbook.graphs.turn.scopes`); a page says its own."""
     MACHINE: ClassVar[str] = ""
     """Name of the machine, in the channel `machine`, which its state declares with `Own`."""
     CARRIED: ClassVar[tuple[str, ...]] = ("line", "summary")
@@ -178,9 +180,14 @@ class TurnState(BaseModel):
         return min(tokens, most) if self.window.get("model") == model and isinstance(most, int) else tokens
 
     def carried(self) -> JSON:
-        """Return what a new thread takes over, as JSON: pages and the channels of `CARRIED`."""
-        pages = {name: getattr(self, name).as_json() for name in self.PAGES}
+        """Return what a new thread takes over, as JSON: pages of scope campaign and the channels of `CARRIED`."""
+        pages = {name: getattr(self, name).as_json() for name in self.pages_of("campaign")}
         return pages | {name: getattr(self, name) for name in self.CARRIED}
+
+    @classmethod
+    def pages_of(cls, scope: Scope) -> dict[str, type[Notebook]]:
+        """Return the pages of a scope, by channel."""
+        return {name: page for name, page in cls.PAGES.items() if scope == page.SCOPE}
 
     def transcript(self, first: int, last: int) -> list[JSON]:
         """Return turns `first` to `last`, those that are still in the buffer, each as {"turn", "player", "reply"}."""

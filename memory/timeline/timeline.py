@@ -48,16 +48,25 @@ class UserTimeline(list[Segment]):
         segments: The checkpoint's timeline.
         thread: Id of its thread.
         heads: Namespace of the heads of the user's threads.
+        fallback: Namespace and key of an item whose `timeline` is the head of threads that have none, because they last
+            wrote before heads were kept.
     """
 
-    def __init__(self, segments: Iterable[Segment] = (), *, thread: str, heads: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        segments: Iterable[Segment] = (),
+        *,
+        thread: str,
+        heads: tuple[str, ...],
+        fallback: tuple[tuple[str, ...], str] | None = None,
+    ) -> None:
         super().__init__((branch, turn) for branch, turn in segments)
-        self.thread, self.heads = thread, heads
+        self.thread, self.heads, self.fallback = thread, heads, fallback
         self._head_of: dict[str, list[Segment]] = {}
 
     def with_segments(self, segments: Iterable[Segment]) -> Self:
         """Return the same view of other threads, from another place of this one."""
-        other = type(self)(segments, thread=self.thread, heads=self.heads)
+        other = type(self)(segments, thread=self.thread, heads=self.heads, fallback=self.fallback)
         other._head_of = self._head_of
         return other
 
@@ -78,9 +87,13 @@ class UserTimeline(list[Segment]):
         """Read the heads of other threads that are not read yet, in one batch."""
         missing = sorted({thread for thread in threads if thread not in ("", self.thread)} - self._head_of.keys())
         values = await get_values(store, [(self.heads, thread) for thread in missing])
+        heads = {thread: values[self.heads, thread] for thread in missing if (self.heads, thread) in values}
+        if self.fallback is not None and len(heads) < len(missing):
+            head = (await get_values(store, [self.fallback])).get(self.fallback, {})
+            heads = dict.fromkeys(missing, head) | heads
         for thread in missing:
-            head = values.get((self.heads, thread), {})
-            self._head_of[thread] = [(str(branch), int(turn)) for branch, turn in head.get("timeline", ())]
+            segments = heads.get(thread, {}).get("timeline", ())
+            self._head_of[thread] = [(str(branch), int(turn)) for branch, turn in segments]
 
 
 async def read_heads(

@@ -1,0 +1,197 @@
+"""Pages of scope "user": all threads of a user share them, and each goes back with its own checkpoint.
+
+Such a page is the sum of patches. Each is a record in the store with the thread, branch and turn that noted it, and is
+seen as all records are (`UserTimeline`): a thread sees its own by its timeline, those of others as far as their heads
+do. So threads that write at once lose nothing, each sees at its next turn what others have noted, and what a fork took
+back is on no thread's page. The state holds the page as it was in the turn, so every checkpoint shows it.
+
+To add up the patches of years each time would cost more and more. A snapshot holds the sum of all that are older than
+an hour, as the heads saw them. Who takes back, or brings back, something older changes the mark `epoch`, and the
+snapshot counts no more.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore, PutOp, SearchOp
+
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.scopes import thread_of, view_of_user
+from questbook.graphs.turn.state import TurnState
+from questbook.graphs.turn.turn import notice
+from questbook.memory.facts.marks import ALL_MARKS, RecordId, lasting_position, position_of
+from questbook.memory.store.any_store import get_values, put_all, search_all
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import (
+    Segment,
+    UserTimeline,
+    as_of,
+    branch_of,
+    is_visible,
+    read_heads,
+    record_key,
+)
+from questbook.notebooks import Notebook, NotebookError
+from questbook.types import JSON
+
+PAGES, _LOG = "pages", "patches"
+_SNAPSHOT, _EPOCH = "snapshot", "epoch"
+_SETTLED = 3600.0  # seconds: a patch that is older is in snapshots; clocks of two computers differ by less
+_UNSUMMED = 64  # patches behind the snapshot at which another one is made
+_log = logging.getLogger(__name__)
+
+
+class SharedPage(NamedTuple):
+    """A page as its patches add up to.
+
+    Attributes:
+        page: The page.
+        moved: Whether the thread has gone back or aside since it last wrote.
+    """
+
+    page: Notebook
+    moved: bool
+
+
+async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
+    """Return the channels with which a turn begins: patches that bring the pages of scope "user" up to date.
+
+    What a person has edited in this thread since its last turn stays on the page, and is published with this turn. If
+    the store cannot be read, the pages are as the thread knows them, and a notice says so.
+
+    Args:
+        state: The thread's state; its channel `agreed` holds the pages on which thread and store last agreed.
+        runtime: The run's.
+    """
+    pages = state.pages_of("user")
+    if not pages or runtime.store is None:
+        return {}
+    update, agreed, moved = dict[str, Any](), dict(_agreed(state)), set(_moved(state))
+    try:
+        view = view_of_user(state.timeline, runtime.context, thread_of(runtime, state.timeline))
+        for channel, kind in pages.items():
+            shared = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
+            page: Notebook = getattr(state, channel)
+            edited = page.patch_from(kind.load(agreed.get(channel)))
+            new = _applied(shared.page, [edited]) if edited else shared.page
+            update |= {channel: new.patch_from(page)}
+            agreed[channel] = shared.page.as_json()
+            moved |= {channel} if shared.moved else set()
+    except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
+        _log.warning("Pages of turn %d were not read: %s", state.turn, error, exc_info=True)
+        text = f"What other threads noted on {', '.join(pages)} could not be read. {error}"
+        return {"notices": [notice(state.turn, "begin", text)]}
+    return {**update, "agreed": {"pages": agreed, "moved": sorted(moved)}}
+
+
+async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
+    """Write what this turn changed on pages of scope "user"; return the channels to write.
+
+    To be called when the turn has its place, after `remember`. To call it twice is to call it once. If the store fails,
+    a notice says so, and the next turn writes it too.
+    """
+    pages = state.pages_of("user")
+    if not pages or runtime.store is None or state.remembered_through < state.turn:
+        return {}
+    agreed, branch, thread = _agreed(state), branch_of(state.timeline, state.turn), thread_of(runtime, state.timeline)
+    stamp = Stamp(branch, state.turn, thread=thread).to_json()
+    ops = [view_of_user(state.timeline, runtime.context, thread).head_op()] if state.SCOPE != "user" else []
+    for channel, kind in pages.items():
+        page: Notebook = getattr(state, channel)
+        if patch := page.patch_from(kind.load(agreed.get(channel))):
+            value = {"patch": patch, "version": kind.VERSION, "at": lasting_position(time.time()), **stamp}
+            key = record_key(branch, state.turn, "page")
+            ops.append(PutOp((*_place(runtime.context, channel), _LOG), key, value, index=False))
+            agreed[channel] = page.as_json()
+    # Last: a reader between two writes then sees too much once, where a snapshot could be wrong for long.
+    ops += [_epoch_op(_place(runtime.context, channel)) for channel in _moved(state)]
+    try:
+        await put_all(runtime.store, ops)
+    except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
+        _log.warning("Pages of turn %d were not published: %s", state.turn, error, exc_info=True)
+        text = (
+            f"Other threads do not see yet what was noted on {', '.join(pages)}; the next turn will tell them. {error}"
+        )
+        return {"notices": [notice(state.turn, "remember", text)]}
+    return {"agreed": {"pages": agreed, "moved": []}} if ops else {}
+
+
+async def move_ops(state: TurnState, store: BaseStore, settings: Settings, thread: str) -> list[PutOp]:
+    """Make the writes by which a thread's head goes where the thread has gone; none if no thread shares anything."""
+    pages = state.pages_of("user")
+    if state.SCOPE != "user" and not pages:
+        return []
+    view = view_of_user(state.timeline, settings, thread)
+    head = _segments(await get_values(store, [(view.heads, thread)]), (view.heads, thread))
+    places = [_place(settings, channel) for channel in pages] if _goes_aside(head, view) else []
+    return [view.head_op(), *map(_epoch_op, places)]
+
+
+async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebook], view: UserTimeline) -> SharedPage:
+    """Add up the patches of a page that a thread sees."""
+    own = [(view.heads, view.thread)] if view.thread else []
+    values = await get_values(store, [(place, _EPOCH), (place, _SNAPSHOT), *own])
+    epoch, snapshot = (dict(values.get((place, key), {})) for key in (_EPOCH, _SNAPSHOT))
+    head = _segments(values, (view.heads, view.thread))
+    moved = _goes_aside(head, view)
+    if moved or snapshot.get("epoch") != epoch.get("id"):
+        snapshot = {}
+    since = {"at": {"$gt": snapshot["at"]}} if snapshot else None
+    [entries] = await search_all(store, [SearchOp((*place, _LOG), filter=since, limit=ALL_MARKS)])
+    await read_heads(store, view, (entry.value for entry in entries))
+    visible = [entry.value for entry in entries if is_visible(view, entry.value)]
+    visible.sort(key=lambda value: (position_of(value), value["branch"]))
+    settled_at = lasting_position(time.time() - _SETTLED)
+    settled = [value for value in visible if position_of(value) <= settled_at]
+    base = _applied(kind.load(snapshot.get("page")), _patches(settled))
+    if len(settled) >= _UNSUMMED and head == list(view):  # as the heads see it, and not only this thread
+        new = {"page": base.as_json(), "at": position_of(settled[-1]), "epoch": epoch.get("id")}
+        await put_all(store, [PutOp(place, _SNAPSHOT, new, index=False)])
+    return SharedPage(_applied(base, _patches(visible[len(settled) :])), moved)
+
+
+def _segments(values: Mapping[RecordId, Mapping[str, Any]], head: RecordId) -> list[Segment]:
+    """Return the timeline of a head that was read."""
+    return [(str(branch), int(turn)) for branch, turn in values.get(head, {}).get("timeline", ())]
+
+
+def _goes_aside(head: Sequence[Segment], timeline: Sequence[Segment]) -> bool:
+    """Return whether a timeline does not go on from a head, and lacks something of it."""
+    return as_of(list(timeline), head[-1][1] if head else 0) != list(head)
+
+
+def _applied(page: Notebook, patches: Iterable[Any]) -> Notebook:
+    """Apply patches in order; one that fits no more, because what it rests on was taken back, is left out."""
+    for patch in patches:
+        try:
+            page = page.apply(patch, bounded=False).page
+        except NotebookError as error:
+            _log.warning("A patch of %s that fits no more was left out: %s", type(page).__name__, error)
+    return page
+
+
+def _patches(values: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [value["patch"] for value in values]
+
+
+def _place(settings: Settings, channel: str) -> tuple[str, ...]:
+    return campaign_namespace(settings.user, settings.campaign, PAGES, channel)
+
+
+def _epoch_op(place: tuple[str, ...]) -> PutOp:
+    return PutOp(place, _EPOCH, {"id": uuid.uuid4().hex}, index=False)
+
+
+def _agreed(state: TurnState) -> JSON:
+    return dict(getattr(state, "agreed", {}).get("pages", {}))
+
+
+def _moved(state: TurnState) -> list[str]:
+    return list(getattr(state, "agreed", {}).get("moved", []))

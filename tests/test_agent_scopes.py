@@ -1,0 +1,280 @@
+"""What an agent's threads share: pages and memories of each scope, under rewinds and forks."""
+
+import asyncio
+import random
+
+import pytest
+from desk import Desk, TicketNotebook
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from scripted import call, say
+
+from questbook import Count, DeclarationError, FaissStore, History, Notebook, build_agent, every_turn, on_demand
+from questbook.graphs.turn import shared_pages
+from questbook.memory.timeline.namespaces import campaign_namespace
+
+
+class ProfileNotebook(Notebook):
+    """What is known of the customer."""
+
+    UPDATE = every_turn
+    SCOPE = "user"
+    LIMIT = 400
+
+    home: str = ""
+    likes: dict[str, str] = {}
+    visits: Count = 0
+
+
+class RulesNotebook(Notebook):
+    """How the customer wants to be served."""
+
+    UPDATE = every_turn
+    SCOPE = "campaign"
+
+    tone: str = ""
+
+
+def learn(number):
+    """An answer that notes something of which an oracle can tell what must be there, and what holds."""
+    return say("", call("ProfileNotebook", home=f"h{number}", likes={f"w{number}": "yes"}, visits={"$add": 1}))
+
+
+class Chat:
+    """A thread of an agent, of a user, that can go back; `path` is what its checkpoint descends from."""
+
+    def __init__(self, saver, store, user, thread, *pages, **description):
+        self.desk = Desk(*(pages or (ProfileNotebook,)), saver=saver, store=store, **description)
+        self.desk.config = {"configurable": {"thread_id": thread, "user": user}}
+        self.user, self.path, self.ends = user, [], []
+        self.back = None
+
+    async def say(self, words, **answers):
+        config = {"configurable": {**self.desk.config["configurable"], **(self.back or {})}}
+        self.back = None
+        reply = await self.desk.say(words, config=config, **answers)
+        self.ends.append(self.desk.app.get_state(self.desk.config).config["configurable"])
+        return reply
+
+    async def learn(self, number):
+        await self.say(f"It is number {number}", update=learn(number))
+        self.path.append(number)
+
+    def rewind(self, turns):
+        """Go on from an older checkpoint, as an app does that lets a person edit a message."""
+        del self.path[len(self.path) - turns :], self.ends[len(self.ends) - turns :]
+        if self.ends:
+            self.back = {"checkpoint_id": self.ends[-1]["checkpoint_id"]}
+        else:
+            first = [*self.desk.app.get_state_history(self.desk.config)][-1]
+            self.back = {"checkpoint_id": first.config["configurable"]["checkpoint_id"]}
+
+    @property
+    def profile(self):
+        return self.desk.values["profile"]
+
+
+@pytest.fixture(params=[InMemoryStore, FaissStore], ids=lambda kind: kind.__name__)
+def store(request, tmp_path):
+    if request.param is InMemoryStore:
+        yield InMemoryStore()
+        return
+    with FaissStore.open(tmp_path / "memory.db", index=None) as store:
+        yield store
+
+
+@pytest.mark.parametrize("snapshots", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_shared_page_is_what_the_oracle_says_under_random_rewinds(store, seed, snapshots, monkeypatch):
+    if snapshots:
+        monkeypatch.setattr(shared_pages, "_SETTLED", 0.0)
+        monkeypatch.setattr(shared_pages, "_UNSUMMED", 2)
+    chance, saver = random.Random(seed), InMemorySaver()
+    names = [("ann", "a1"), ("ann", "a2"), ("ann", "a3"), ("bob", "b1")]
+    chats = {name: Chat(saver, store, user, name) for user, name in names}
+    heads = {name: [] for name in chats}
+    for number in range(16):
+        name = chance.choice(list(chats))
+        chat = chats[name]
+        if chat.path and chance.random() < 0.4:
+            chat.rewind(chance.randint(1, len(chat.path)))
+        await chat.learn(number)
+        heads[name] = list(chat.path)
+        seen = [n for other, path in heads.items() if chats[other].user == chat.user for n in path]
+        assert chat.profile == {
+            "version": 1,
+            "home": f"h{number}",
+            "likes": {f"w{n}": "yes" for n in seen},
+            "visits": len(seen),
+        }, (number, name)
+    for user in ("ann", "bob"):
+        new = Chat(saver, store, user, f"{user}-new")
+        await new.say("Hello.")
+        seen = [n for other, path in heads.items() if chats[other].user == user for n in path]
+        assert set(new.profile["likes"]) == {f"w{n}" for n in seen}
+        assert new.profile["home"] == (f"h{max(seen)}" if seen else "")
+
+
+async def test_a_fresh_chat_has_no_old_ticket_but_knows_the_customer(store):
+    saver, pages = InMemorySaver(), (TicketNotebook, ProfileNotebook)
+    first = Chat(saver, store, "ann", "1", *pages)
+    noted = say(
+        "", call("TicketNotebook", problem="printer on fire"), call("ProfileNotebook", likes={"printers": "lasers"})
+    )
+    await first.say("My printer is on fire, and I like lasers.", update=noted)
+    fresh = Chat(saver, store, "ann", "2", *pages)
+    await fresh.say("Do you know my printer?")
+    prompt = fresh.desk.prompts("reply")[-1]
+    assert fresh.desk.values["ticket"]["problem"] == ""
+    assert "lasers" in prompt.split("<profile>")[1]
+    assert "problem" not in prompt
+    assert "My printer is on fire" in prompt.split("<memories>\n")[1], "what was said is recalled in every thread"
+    bobs = Chat(saver, store, "bob", "3", *pages)
+    await bobs.say("Do you know my printer?")
+    assert "printer on fire" not in bobs.desk.prompts("reply")[-1].lower()
+    assert "lasers" not in bobs.desk.prompts("reply")[-1]
+
+
+async def test_what_a_learns_later_is_seen_by_b_and_c_and_its_rewind_takes_it_back_for_them(store):
+    saver = InMemorySaver()
+    a, b = Chat(saver, store, "ann", "a"), Chat(saver, store, "ann", "b")
+    await b.say("Good morning.")
+    await a.say("Hello.")
+    await a.say("I shout the word zebracake.", update=learn(7))
+    c = Chat(saver, store, "ann", "c")
+    for chat in (b, c):
+        await chat.say("Which word did I shout?")
+        assert "zebracake" in chat.desk.prompts("reply")[-1]
+        assert chat.profile["home"] == "h7"
+    a.rewind(1)
+    await a.say("I whisper.")
+    for chat in (b, c, Chat(saver, store, "ann", "d")):
+        await chat.say("Tell me the word that I shout.")
+        assert "zebracake" not in chat.desk.prompts("reply")[-1].split("<message>")[0].replace("Which word", "")
+        assert chat.profile["home"] == ""
+
+
+async def test_undo_takes_it_back_for_the_others_at_once(store):
+    saver = InMemorySaver()
+    a, b = Chat(saver, store, "ann", "a"), Chat(saver, store, "ann", "b")
+    await a.learn(1)
+    await a.learn(2)
+    await History(a.desk.app, a.desk.config, a.desk.builder.context_schema.of()).undo()
+    await b.say("Hello.")
+    assert b.profile["home"] == "h1"
+    assert b.profile["visits"] == 1
+
+
+async def test_a_persons_edit_in_one_thread_reaches_the_others_with_its_next_turn(store):
+    saver = InMemorySaver()
+    a, b = Chat(saver, store, "ann", "a"), Chat(saver, store, "ann", "b")
+    await a.learn(1)
+    a.desk.app.update_state(a.desk.config, {"profile": {"home": "Oslo"}}, as_node="remember")
+    await b.learn(2)
+    await a.say("Hello.")
+    assert a.profile["home"] == "Oslo"
+    await b.say("Hello.")
+    assert (b.profile["home"], set(b.profile["likes"])) == ("Oslo", {"w1", "w2"})
+
+
+async def test_the_page_may_pass_its_limit_by_what_two_threads_noted(store):
+    saver = InMemorySaver()
+    a, b = Chat(saver, store, "ann", "a"), Chat(saver, store, "ann", "b")
+    await b.say("Hello.")
+    notes = {name: say("", call("ProfileNotebook", likes={name: "y" * 250})) for name in ("one", "two")}
+    await asyncio.gather(a.say("x", update=notes["one"]), b.say("x", update=notes["two"]))
+    await a.say("Hello.")
+    assert set(a.profile["likes"]) == {"one", "two"}
+
+
+async def test_scope_thread_and_scope_campaign_of_what_was_said(store):
+    for scope, knows in (("thread", False), ("campaign", True), ("user", True)):
+        saver, name = InMemorySaver(), f"desk-{scope}"
+        pages = (TicketNotebook, RulesNotebook)
+        first = Chat(saver, store, "ann", f"{scope}1", *pages, name=name, scope=scope)
+        await first.say("My cat is called Biscuit.", update=say("", call("RulesNotebook", tone="formal")))
+        later = Chat(saver, store, "ann", f"{scope}2", *pages, name=name, scope=scope)
+        await later.say("What is my cat called?")
+        assert ("Biscuit" in later.desk.prompts("reply")[-1]) is knows, scope
+        assert later.desk.values["turn"] == (2 if scope == "campaign" else 1), scope
+        assert later.desk.values["rules"]["tone"] == "formal", scope
+        assert later.desk.values["ticket"]["problem"] == "", scope
+
+
+async def test_a_thread_of_before_scopes_is_still_known_to_new_threads(store):
+    """Before, an agent's memories were a campaign's: its head says what its threads know."""
+    saver = InMemorySaver()
+    old = Chat(saver, store, "ann", "old", TicketNotebook, scope="campaign")
+    await old.say("My cat is called Biscuit.")
+    new = Chat(saver, store, "ann", "new", TicketNotebook)
+    await new.say("What is my cat called?")
+    assert "Biscuit" in new.desk.prompts("reply")[-1]
+    assert new.desk.values["turn"] == 1
+    goes_on = Chat(saver, store, "ann", "old", TicketNotebook)
+    await goes_on.say("And my dog is Crumb.")
+    assert goes_on.desk.values["turn"] == 2
+    await new.say("What is my dog called?")
+    assert "Crumb" in new.desk.prompts("reply")[-1]
+
+
+async def test_a_store_that_fails_costs_no_turn_and_is_told(monkeypatch):
+    class Broken(InMemoryStore):
+        error = None
+
+        async def abatch(self, ops):
+            if self.error:
+                raise self.error
+            return await super().abatch(ops)
+
+    store, saver = Broken(), InMemorySaver()
+    a, b = Chat(saver, store, "ann", "a"), Chat(saver, store, "ann", "b")
+    await a.learn(1)
+    store.error = ConnectionError("the line went dead")
+    await a.learn(2)
+    assert any("What other threads noted on profile could not be read" in text for text in a.desk.notices)
+    assert a.profile["home"] == "h2"
+    store.error = None
+    await a.say("Hello.")
+    await b.say("Hello.")
+    assert (b.profile["home"], b.profile["visits"]) == ("h2", 2)
+
+
+async def test_without_a_checkpointer_each_run_is_a_thread_that_knows_the_user(store):
+    app = build_agent([ProfileNotebook], model="offline").compile(store=store)
+    for words in ("My cat is called Biscuit.", "What is my cat called?"):
+        values = await app.ainvoke({"messages": [HumanMessage(words)]}, context={"user": "ann"})
+    assert values["turn"] == 1
+    exchanges = campaign_namespace("ann", "agent:agent", "exchanges")
+    assert len({item.value["thread"] for item in await store.asearch(exchanges)}) == 2
+
+
+def test_a_scope_that_there_is_not_is_refused():
+    with pytest.raises(DeclarationError, match="scope: got 'global'; expected 'thread', 'user' or 'campaign'"):
+        build_agent([], scope="global")
+
+    class Wrong(Notebook):
+        """Wrong."""
+
+        SCOPE = "world"
+
+    with pytest.raises(DeclarationError, match=r"Wrong\.SCOPE: got 'world'"):
+        build_agent([Wrong])
+    with pytest.raises(DeclarationError, match="SCOPE 'user'"):
+        build_agent([ProfileNotebook], shared=[ProfileNotebook])
+
+
+async def test_pages_written_on_demand_are_shared_too(store):
+    class DietNotebook(Notebook):
+        """What they eat."""
+
+        UPDATE = on_demand
+        SCOPE = "user"
+
+        eats: str = ""
+
+    saver = InMemorySaver()
+    a, b = Chat(saver, store, "ann", "a", DietNotebook), Chat(saver, store, "ann", "b", DietNotebook)
+    await a.say("I eat no fish.", reply=say("Noted.", call("DietNotebook", eats="no fish")))
+    await b.say("Hello.")
+    assert b.desk.values["diet"]["eats"] == "no fish"
