@@ -24,8 +24,9 @@ from questbook.memory.facts import marks
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts, split_aside
+from questbook.memory.facts.slots import find_slots, subjects_in
 from questbook.memory.facts.validity import keep_valid
-from questbook.memory.facts.writing import FactDraft, find_slots, subjects_in, write_facts
+from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.text.wording import normalize
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace

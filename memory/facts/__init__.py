@@ -5,7 +5,8 @@ Read `fact` first (what a fact is), then `writing` (how it gets into a store) an
 * `fact`: `Fact`, its slot, its stored `FactRecord`, and the tool by which a model hands facts over.
 * `reading`: facts from what a model sent, classified as fact, claim, rumour, secret or preference.
 * `likeness`: whether two facts say the same in other words.
-* `writing`: `note_facts` for apps, `write_facts` for records with keys of their own, `find_slots` for prompts.
+* `writing`: `note_facts` for apps, `write_facts` for records with keys of their own.
+* `slots`: `find_slots`, for prompts that ask for facts.
 * `marks`: the small records beside the facts that say which fact holds a slot, and what was judged to be wrong.
 * `hearsay`: rumours, claims and secrets that a later fact settles.
 * `validity`: what holds, then and now: `keep_valid`, `replace_superseded`, `slot_history`, `count_repetitions`.

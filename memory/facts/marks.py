@@ -122,6 +122,12 @@ def repetition_mark_op(facts: Namespace, original: str, key: str, record: Mappin
     return _mark_op(facts, AGAIN, original, key, record)
 
 
+async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -> dict[str, JSON]:
+    """Read records by their keys in one batch; leave out those that the store does not have."""
+    items = await get_all(store, [GetOp(namespace, key) for key in dict.fromkeys(keys)])
+    return {item.key: item.value for item in items if item is not None}
+
+
 def mark_search(facts: Namespace, about: str, only: JSON | None = None, limit: int = FIRST_MARKS) -> SearchOp:
     """Make the search for the marks of a slot, or of a fact's key.
 

@@ -34,6 +34,7 @@ from questbook.memory.facts.marks import (
     lasting_position,
     mark_search,
     position_of,
+    read_records,
     turn_position,
 )
 from questbook.memory.recall.query import Recalled
@@ -297,12 +298,6 @@ async def find_holders(
                 holders[slot] = holder
         span *= _SPAN_GROWTH
     return {slot: holder for slot, holder in holders.items() if holder}
-
-
-async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -> dict[str, JSON]:
-    """Read records by their keys in one batch; leave out those that the store does not have."""
-    items = await get_all(store, [GetOp(namespace, key) for key in dict.fromkeys(keys)])
-    return {item.key: item.value for item in items if item is not None}
 
 
 async def _superseded_slots(

@@ -4,16 +4,12 @@ A fact that says what a valid record says becomes a mark that it was said again.
 same slot becomes a record of its own, which supersedes the older one from then on. Existing records are never changed,
 and keys follow from where a fact was said, so that writing twice is writing once.
 
-Apps call `note_facts`. `write_facts` takes records whose keys and stamps the caller has made. `find_slots` tells a
-prompt which subjects and attributes are known, so that a model words them alike: a second wording of an attribute
-("lair" for "den") makes a second slot, and what is known of the first would go on to hold beside it.
+Apps call `note_facts`. `write_facts` takes records whose keys and stamps the caller has made.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count, groupby
@@ -31,25 +27,22 @@ from questbook.memory.facts.marks import (
     find_judgements,
     lasting_position,
     position_of,
+    read_records,
     repetition_mark_op,
     slot_mark_op,
     text_digest,
     turn_position,
 )
-from questbook.memory.facts.validity import SlotHolder, find_holders, keep_valid, read_records
+from questbook.memory.facts.validity import SlotHolder, find_holders, keep_valid
 from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.store.joint_reads import JointReads
-from questbook.memory.text.wording import content_stems, is_negated, names_in, normalize, numbers_in
+from questbook.memory.text.wording import content_stems, is_negated, normalize, numbers_in
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 from questbook.types import JSON
 
 _COMPARED = 32  # records that sound most like a fact, which it is compared with
-_MAX_SUBJECTS = 6  # subjects whose facts `find_slots` searches one by one
-_SLOT_SEARCH = 32  # facts that `find_slots` reads for their slots
-_MAX_QUERY = 2000  # characters of a text that the store is searched with
-_NAME = re.compile(r"[^\W\d_a-z][^\W_]+(?:[ ](?:of[ ]|the[ ])?[^\W\d_a-z][^\W_]+)*")
 
 
 class FactDraft(NamedTuple):
@@ -78,22 +71,6 @@ class FactChanges(NamedTuple):
     new: list[str]
     repetitions: dict[str, str]
     superseded: list[str]
-
-
-class Slot(NamedTuple):
-    """A slot that facts have held.
-
-    Attributes:
-        slot: As `questbook.memory.facts.fact.slot_of` makes it.
-        subject: The subject, as it was written.
-        attribute: The attribute, as it was written.
-        key: Key of a fact that held it.
-    """
-
-    slot: str
-    subject: str
-    attribute: str
-    key: str
 
 
 async def note_facts(
@@ -182,55 +159,6 @@ async def write_facts(
     for _, of_turn in groupby(missing, key=lambda draft: draft.value.get("turn")):
         await _write_turn(store, namespace, list(of_turn), timeline, changes)
     return changes
-
-
-async def find_slots(
-    store: BaseStore,
-    namespace: Namespace,
-    text: str,
-    *,
-    subjects: Iterable[str] = (),
-    keys: Sequence[str] = (),
-    timeline: Sequence[Segment] | None = None,
-    before: int | None = None,
-) -> list[Slot]:
-    """Find the slots that may matter to a text, whether or not their facts still hold.
-
-    Args:
-        store: Any store; it should index the field `text`.
-        namespace: Namespace of the facts.
-        text: The text that facts are to be drawn from.
-        subjects: Subjects whose facts are searched by themselves, in addition to those that the text names.
-        keys: Keys of facts whose slots come first: what was recalled for the text.
-        timeline: The timeline that asks; None: everything is visible.
-        before: Only facts from before this turn.
-
-    Returns:
-        Each slot once: those of `keys`, then by how well a fact of theirs fits the text.
-    """
-    searched = list(dict.fromkeys([*subjects, *_names_by_frequency(text)]))[:_MAX_SUBJECTS]
-    scope = Scope(namespace, timeline, before, [{"subject": subject} for subject in searched])
-    reads = JointReads.of(store)
-    proposed, records = await asyncio.gather(
-        propose_candidates(reads, [scope] if text.strip() else [], [text[:_MAX_QUERY]], [_SLOT_SEARCH]),
-        read_records(reads, namespace, keys),
-    )
-    slots: dict[str, Slot] = {}
-    for key, value in [*records.items(), *((item.key, item.value) for [items] in proposed for item in items)]:
-        slot, subject, attribute = (str(value.get(name) or "") for name in ("slot", "subject", "attribute"))
-        if slot:
-            slots.setdefault(slot, Slot(slot, subject, attribute, key))
-    return list(slots.values())
-
-
-def subjects_in(text: str, subjects: Iterable[str]) -> frozenset[str]:
-    """Return the subjects that a text names: by all of their words, or by a word that both write like a name."""
-    words, names = content_stems(text), set(names_in(text))
-    return frozenset(
-        subject
-        for subject in set(subjects)
-        if (own := content_stems(subject)) and (own <= words or names & set(names_in(subject)))
-    )
 
 
 def _checked(fact: Fact | Mapping[str, Any] | str) -> Fact:
@@ -401,9 +329,3 @@ async def _valid_duplicates(
     before = None if timeline is None else int(drafts[0].value["turn"]) + 1
     valid = {item.key for item in await keep_valid(store, list(unique.values()), timeline=timeline, before=before)}
     return [[item.key for item in items if item.key in valid] for items in duplicates]
-
-
-def _names_by_frequency(text: str) -> list[str]:
-    """Return what is written like a name, the most frequent first: "Goran", "Tower of Ash"."""
-    counts = Counter(match[0] for match in _NAME.finditer(text) if names_in(match[0]))
-    return [name for name, _ in counts.most_common()]

@@ -20,8 +20,9 @@ from questbook.graphs.turn.turn import notice, open_turn
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.facts.conclusions import add_insights
+from questbook.memory.facts.marks import read_records
 from questbook.memory.facts.reflection import importance_of
-from questbook.memory.facts.validity import keep_valid, read_records, replace_superseded
+from questbook.memory.facts.validity import keep_valid, replace_superseded
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
