@@ -48,3 +48,11 @@ def test_they_run_as_programs_on_the_offline_models(example):
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("> ") == 2
     assert len(run.stdout) > 200
+
+
+def test_an_agent_of_langchains_is_rewound_with_its_memory(monkeypatch, capsys):
+    monkeypatch.delenv("QUESTBOOK_USER")
+    runpy.run_path(str(ROOT / "examples" / "middleware.py"), run_name="__main__")
+    *_, painted, back = [line for line in capsys.readouterr().out.splitlines() if line.startswith("I remember")]
+    assert "painted my lamp blue" in painted
+    assert back == "I remember: My lamp is red."

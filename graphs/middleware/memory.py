@@ -133,6 +133,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._state_class: Any = create_model(
             "MemoryAgentState", __base__=(state_of(agent), FactState), staged=(list[JSON], Field(default_factory=list))
         )
+        self._defaults: JSON = dict(self._state_class().__dict__)
+        del self._defaults["messages"]
         self._settings: dict[Any, Context] = {}
         self._agents_model: BaseChatModel | None = None
         self._warned = False
@@ -249,7 +251,8 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         pages = {channel: page.load(values.get(channel)) for channel, page in self._agent.pages.items()}
         own["timeline"] = self._timeline(own.get("timeline", []), run)
         messages = read_turns(values["messages"], values.get("due", []))
-        state: AgentState = self._state_class.model_construct(**own, **pages, messages=messages)
+        # pydantic looks at the signature of each default factory again, which takes a millisecond and more
+        state: AgentState = self._state_class.model_construct(**self._defaults | own | pages, messages=messages)
         return state
 
     def _timeline(self, segments: list[Segment], run: Runtime[Context]) -> list[Segment]:

@@ -221,10 +221,18 @@ async def recall_exchanges(
         return []
     message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
 
-    def cost(record: Recalled) -> int:
-        return count_tokens(memory_line(memory_of(record, now, timeline)))
-
     timeline = as_of(view, written)
+    memories: dict[tuple[tuple[str, ...], str], JSON] = {}
+
+    def to_memory(record: Recalled) -> JSON:
+        place = (record.namespace, record.key)
+        if place not in memories:
+            memories[place] = memory_of(record, now, timeline)
+        return memories[place]
+
+    def cost(record: Recalled) -> int:
+        return count_tokens(memory_line(to_memory(record)))
+
     tokens = state.fitting(options.tokens, context.model)
     always = await _profile(store, facts, timeline, cost, tokens // _SHARE) if facts else []
     present = {record.key for record in always}
@@ -257,9 +265,8 @@ async def recall_exchanges(
             accesses=campaign_namespace(context.user, context.campaign, "accesses"),
         ),
     )
-    memories = [memory_of(record, now, timeline) for record in [*always, *best]]
     return sorted(
-        memories,
+        map(to_memory, [*always, *best]),
         key=lambda memory: (
             int(memory["turn"]),
             "" if memory["turn"] else str(memory["said_at"]),
@@ -325,8 +332,10 @@ def _is_shown(record: Recalled, since: int, timeline: Sequence[Segment]) -> bool
 
 def _is_elsewhere(record: Recalled, timeline: Sequence[Segment]) -> bool:
     """Whether another thread of the user wrote a record."""
-    stamp = record.record.stamp
-    return isinstance(timeline, UserTimeline) and bool(timeline.other_thread(stamp.thread, stamp.branch, stamp.turn))
+    if not isinstance(timeline, UserTimeline):
+        return False
+    value = record.value
+    return bool(timeline.other_thread(str(value.get("thread") or ""), str(value.get("branch")), int(value["turn"])))
 
 
 async def present_of(
