@@ -3,7 +3,7 @@
     python benchmarks/middleware_cost.py             200 turns of each agent, five times; about two minutes
     python benchmarks/middleware_cost.py --turns 50 --rounds 1
 
-Agents: `bare`; with LangChain's `SummarizationMiddleware`; with ours (`TimelineMemoryMiddleware`, and once more with the
+Agents: `bare`; with LangChain's `SummarizationMiddleware`; with ours (`TimelineMemoryMiddleware`, and once more with
 tools and facts); and with LangMem's tools inline, if it is installed (`pip install langmem`). All are answered by one
 model of tables: replies of 600 characters to messages of about 80, no network; it calls what tools the agent has as an
 agent has to that keeps each turn: LangMem's search, then its manage tool, then the answer. The summary is made without
@@ -57,15 +57,18 @@ class Model(BaseChatModel):
     def _llm_type(self) -> str:
         return "prose"
 
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+    def bind_tools(self, tools: Sequence[Any], **_: Any) -> Any:
+        """Return the model that answers with these tools."""
         names = [tool["function"]["name"] if isinstance(tool, dict) else tool.name for tool in tools]
         if names == ["Facts"]:
             return Noting.model_construct(count=self.count)
         return self
 
-    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+    def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
         self.count[0] += 1
-        done = next(n for n, message in enumerate(reversed(messages)) if not isinstance(message, AIMessage | ToolMessage))
+        done = next(
+            n for n, message in enumerate(reversed(messages)) if not isinstance(message, AIMessage | ToolMessage)
+        )
         said, number = messages[-1 - done].text, done // 2
         if number < len(self.calls):
             name, arguments = self.calls[number]
@@ -79,7 +82,7 @@ class Model(BaseChatModel):
 class Noting(Model):
     """Notes one fact of each turn."""
 
-    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+    def _generate(self, *_: Any, **__: Any) -> ChatResult:
         self.count[0] += 1
         fact = {"text": words(self.count[0], "fact", 60), "subject": "the user", "attribute": f"trait {self.count[0]}"}
         call = {"name": "Facts", "args": {"facts": [fact]}, "id": "facts", "type": "tool_call"}
@@ -94,7 +97,7 @@ class Measured(NamedTuple):
 
 
 @before_model
-def trim(state: Any, runtime: Any) -> dict[str, Any] | None:
+def trim(state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ARG001 (LangChain passes both)
     """Keep the last messages, from a person's on."""
     messages = state["messages"]
     if len(messages) <= KEPT or messages[-1].type != "human":
@@ -139,7 +142,7 @@ def agents(files: ExitStack) -> dict[str, tuple[Any, Model]]:
         return files.enter_context(FaissStore.open(Path(directory) / "m.db"))
 
     summary = SummarizationMiddleware(
-        Model(), trigger=("messages", KEPT), keep=("messages", KEPT // 2), summarizer=lambda messages: "They talked."
+        Model(), trigger=("messages", KEPT), keep=("messages", KEPT // 2), summarizer=lambda _: "They talked."
     )
     add("bare", [])
     add("summarization", [summary])
@@ -152,7 +155,9 @@ def agents(files: ExitStack) -> dict[str, tuple[Any, Model]]:
     else:
         from langmem import create_manage_memory_tool, create_search_memory_tool  # type: ignore[import-not-found]
 
-        tools = [factory(namespace=("ann", "memories")) for factory in (create_search_memory_tool, create_manage_memory_tool)]
+        tools = [
+            factory(namespace=("ann", "memories")) for factory in (create_search_memory_tool, create_manage_memory_tool)
+        ]
         keep = ("manage_memory", lambda said: {"action": "create", "content": said})
         add("langmem_inline", [], InMemoryStore(), tools, calls=[("search_memory", lambda said: {"query": said}), keep])
     return made

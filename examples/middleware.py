@@ -1,6 +1,6 @@
 """An agent of LangChain's with a memory that is rewound with it. It needs no key: the model repeats what it remembers.
 
-    python examples/middleware.py
+python examples/middleware.py
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ class Repeating(BaseChatModel):
     def _llm_type(self) -> str:
         return "repeating"
 
-    def _generate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
-    ) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         memories = re.findall(r'"user": "(.*?)"', messages[0].text)
         reply = f"I remember: {' '.join(memories)}" if memories else "I remember nothing of that."
         return ChatResult(generations=[ChatGeneration(message=AIMessage(reply))])

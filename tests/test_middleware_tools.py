@@ -1,10 +1,14 @@
 """What an agent of LangChain's keeps beside its exchanges: pages, facts, and what its tools change in mid-turn."""
 
+import asyncio
+
 import pytest
 from answering import THREAD, Talk, visible, written
 from faulty_stores import Refusing
 from langchain_core.messages import RemoveMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
 from questbook import DeclarationError, FactNotes, Notebook, TimelineMemoryMiddleware, every_turn, on_demand, once
@@ -235,3 +239,33 @@ def test_a_notebook_that_an_interview_fills_is_refused():
         TimelineMemoryMiddleware(user="ann", notebooks=[Form])
     with pytest.raises(DeclarationError, match="timeline"):
         TimelineMemoryMiddleware(user="ann", notebooks=[type("Timeline", (Profile,), {"CHANNEL": "timeline"})])
+
+
+async def test_a_page_of_the_user_is_shared_by_all_threads_and_goes_back_with_the_one_that_wrote_it():
+    class Person(Profile):
+        """Who the person is."""
+
+        SCOPE = "user"
+
+    class Order(Profile):
+        """What is ordered."""
+
+    def talk_on(thread, store, saver):
+        config = {"configurable": {"thread_id": thread}}
+        return Talk(store, saver=saver, thread=config, notebooks=[Person, Order])
+
+    store, saver = InMemoryStore(), InMemorySaver()
+    kitchen, hall = talk_on("kitchen", store, saver), talk_on("hall", store, saver)
+    await kitchen.say("Hello.")
+    before = kitchen.state.config
+    await kitchen.say("I am Ann.", None, say("", call("Person", name="Ann"), call("Order", name="tea")), "Hi.")
+    await hall.say("Who am I?")
+    assert '<person>\nname: "Ann"\n</person>' in hall.model.system
+    assert "tea" not in hall.model.system, "a page of the thread"
+    await hall.say("From Oslo.", None, say("", call("Person", home="Oslo")), "Nice.")
+    await asyncio.to_thread(kitchen.agent.invoke, {"messages": [("user", "Where am I from?")]}, kitchen.thread)
+    assert 'name: "Ann"\nhome: "Oslo"' in kitchen.model.system
+    await kitchen.say("Who am I?", before)
+    await hall.say("Who am I?")
+    assert "Ann" not in hall.model.system, "taken back"
+    assert 'home: "Oslo"' in hall.model.system

@@ -7,16 +7,15 @@ a parent graph keeps no state of its own from run to run, so there the parent's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, get_type_hints
 
 from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
 from langgraph.channels import UntrackedValue
 from typing_extensions import TypedDict
 
+from questbook.graphs.agent.description import Agent
 from questbook.graphs.turn.channels import Checked, Last
 from questbook.graphs.turn.state import keep_notices, patches
-from questbook.notebooks import Notebook
 from questbook.types import JSON
 
 
@@ -34,6 +33,7 @@ class MemoryState(TypedDict, total=False):
         due: Turns that are not in the store yet, and the current one: {"turn", "opened_by", "player", "reply"}.
         remembered_through: Last turn that is in the store.
         noted: Last turn that each page takes account of, by channel.
+        agreed: Pages of scope "user" as thread and store last agreed on them.
         staged: What tools changed in memory in the middle of a turn; it reaches the store with the turn's place.
         notices: The last 10 things that a person should know of: {"turn", "node", "text"}.
         facts_through: Last turn whose facts are in the store, or that taught none.
@@ -49,6 +49,7 @@ class MemoryState(TypedDict, total=False):
     due: Annotated[list[JSON], Last]
     remembered_through: Annotated[int, Last]
     noted: Annotated[dict[str, int], Last]
+    agreed: Annotated[JSON, Last]
     staged: Annotated[list[JSON], Checked(list[JSON], _append, list)]
     notices: Annotated[list[JSON], keep_notices()]
     facts_through: Annotated[int, Last]
@@ -61,15 +62,17 @@ class MemoryState(TypedDict, total=False):
 CHANNELS = tuple(MemoryState.__annotations__)
 
 
-def state_schema(pages: Sequence[type[Notebook]], *, shared: bool) -> type[Any]:
+def state_schema(agent: Agent, *, shared: bool) -> type[Any]:
     """Make the schema of the middleware's channels.
 
     Args:
-        pages: The notebooks; each has a channel of its own.
+        agent: Its notebooks have a channel each.
         shared: Whether all channels are in the agent's input and output, for a parent graph that holds them.
     """
     hints: dict[str, Any] = get_type_hints(MemoryState, include_extras=True)
-    hints |= {page.channel(): Annotated[JSON, patches(page)] for page in pages}
+    hints |= {
+        name: Annotated[JSON, patches(page, bounded=not agent.is_shared(page))] for name, page in agent.pages.items()
+    }
     if not shared:
         own = {name: Annotated[hint, PrivateStateAttr] for name, hint in hints.items() if name in CHANNELS}
         hints = {name: Annotated[hint, OmitFromInput] for name, hint in hints.items()} | own

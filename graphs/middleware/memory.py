@@ -22,7 +22,7 @@ from pydantic import Field, create_model
 
 from questbook.graphs.agent.context import Context, context_of
 from questbook.graphs.agent.description import Agent
-from questbook.graphs.agent.nodes import update_pages
+from questbook.graphs.agent.nodes import remember, update_pages
 from questbook.graphs.agent.prompts import CONDENSE
 from questbook.graphs.agent.state import AgentState, state_of
 from questbook.graphs.middleware.channels import CHANNELS, state_schema
@@ -33,14 +33,13 @@ from questbook.graphs.middleware.tools import memory_tools, page_tool
 from questbook.graphs.reflect.context import MachineContext
 from questbook.graphs.reflect.trigger import reflect, reflection_due
 from questbook.graphs.turn.buffer import condense, conversation
-from questbook.graphs.turn.exchanges import Recall, recall_or_notice, remember
+from questbook.graphs.turn.exchanges import Recall, recall_or_notice
 from questbook.graphs.turn.facts import FactState, learn
+from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.graphs.turn.whose import user_of
 from questbook.memory.buffer.policies import BufferPolicy
-from questbook.memory.sync import run_sync, with_async_methods
-from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.memory.timeline.timeline import Segment, UserTimeline
+from questbook.memory.sync import SyncStore, run_sync, with_async_methods
 from questbook.notebooks import DeclarationError, Notebook
 from questbook.types import JSON
 
@@ -121,9 +120,11 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
                 f"{page}.UPDATE: got once; an agent of LangChain's holds no interview. Take every_turn, every(n) or "
                 "on_demand, or build the agent with build_agent."
             )
+        if carried := [page.__name__ for page in notebooks if page.SCOPE == "campaign"]:
+            raise DeclarationError(f"{carried[0]}.SCOPE: got 'campaign'; expected 'thread' or 'user' for this agent.")
         self.user, self.recall, self.facts, self.model = user, recall, facts, model
-        self.scope, self.shared = scope, shared
-        self.state_schema = state_schema(agent.notebooks, shared=shared)
+        self.shared = shared
+        self.state_schema = state_schema(agent, shared=shared)
         self.tools = [
             *(memory_tools(self._tool_view, recall) if tools else []),
             *(page_tool(page, self._tool_view) for page in agent.on_demand.values()),
@@ -141,6 +142,65 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """Open the turn: number it, and keep the person's words until it is in the store."""
+        update = self._open(state, runtime)
+        if update is None or not self._state_class.pages_of("user"):
+            return update
+        return run_sync(self._bring_up_to_date(state, update, _for_sync(runtime)))
+
+    async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
+        """As `before_agent`."""
+        update = self._open(state, runtime)
+        if update is None or not self._state_class.pages_of("user"):
+            return update
+        return await self._bring_up_to_date(state, update, runtime)
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ExtendedModelResponse[Any]:
+        """Put what this checkpoint remembers into the system message."""
+        request, command = run_sync(self._remind(request, _for_sync(request.runtime)))
+        return ExtendedModelResponse(handler(request), command)
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ExtendedModelResponse[Any]:
+        """As `wrap_model_call`."""
+        request, command = await self._remind(request, request.runtime)
+        return ExtendedModelResponse(await handler(request), command)
+
+    def after_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
+        """Remember the turn, and do what else comes after a reply."""
+        return run_sync(self.aafter_agent(state, _for_sync(runtime)))
+
+    async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
+        """As `after_agent`. A failure costs nothing: a notice says so, and the next turn makes up for it."""
+        if self._is_inside(runtime) or not state.get("turn"):
+            return None
+        run = self._run(runtime)
+        now = self._read(state)
+        first = min((entry["turn"] for entry in state.get("due", [])), default=now.turn)
+        now = now.model_copy(update={"remembered_through": min(now.remembered_through, first - 1)})
+        update, notices = dict[str, Any](), list[JSON]()
+        for step in self._upkeep():
+            channels = await step(now, run)
+            notices += channels.pop("notices", [])
+            update |= channels
+            pages = {
+                name: getattr(now, name).apply(channels[name], bounded=False).page
+                for name in self._agent.pages
+                if name in channels
+            }
+            now = now.model_copy(update=pages | {name: channels[name] for name in CHANNELS if name in channels})
+        update["due"] = (
+            [] if now.remembered_through >= now.turn else with_words(state["messages"], state.get("due", []))
+        )
+        if removals := update.pop("messages", []):
+            ids = {message.id for message in state["messages"]}
+            update["messages"] = [removal for removal in removals if removal.id in ids]
+        return update | ({"notices": notices} if notices else {})
+
+    def _open(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
+        """Return the channels with which the turn begins; None if there is nothing to remember."""
         run = self._run(runtime)
         if self._is_inside(runtime):
             if not self._warned:
@@ -151,69 +211,27 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         kept: JSON = {}
         if _thread_of(runtime) is None:  # the caller keeps the conversation, and sends all of it each time
             opened, kept = opened._replace(due=opened.due[-1:]), {"remembered_through": opened.turn - 1}
-        now = self._read(state | opened._asdict(), run)
+        now = self._read(state | opened._asdict())
         if not opened.turn or not now.messages:
             return None
         update = open_turn(now, run)
-        pages = (
-            {} if state.get("turn") else {channel: dict[str, Any]() for channel in self._agent.pages}
-        )  # JSON from now on
-        return (
-            pages | kept | opened._asdict() | {name: update[name] for name in ("timeline", "notices") if update[name]}
-        )
+        if not state.get("turn"):  # pages are JSON from the first turn on
+            kept |= {channel: {} for channel in self._agent.pages}
+        return kept | opened._asdict() | {name: update[name] for name in ("timeline", "notices") if update[name]}
 
-    async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
-        """As `before_agent`."""
-        return self.before_agent(state, runtime)
-
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ExtendedModelResponse[Any]:
-        """Put what this checkpoint remembers into the system message."""
-        request, command = run_sync(self._remind(request))
-        return ExtendedModelResponse(handler(request), command)
-
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ExtendedModelResponse[Any]:
-        """As `wrap_model_call`."""
-        request, command = await self._remind(request)
-        return ExtendedModelResponse(await handler(request), command)
-
-    def after_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
-        """Remember the turn, and do what else comes after a reply."""
-        return run_sync(self.aafter_agent(state, runtime))
-
-    async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
-        """As `after_agent`. A failure costs nothing: a notice says so, and the next turn makes up for it."""
-        if self._is_inside(runtime) or not state.get("turn"):
-            return None
-        run = self._run(runtime)
-        now = self._read(state, run)
-        first = min((entry["turn"] for entry in state.get("due", [])), default=now.turn)
-        now = now.model_copy(update={"remembered_through": min(now.remembered_through, first - 1)})
-        update, notices = dict[str, Any](), list[JSON]()
-        for step in self._upkeep():
-            channels = await step(now, run)
-            notices += channels.pop("notices", [])
-            update |= channels
-            now = now.model_copy(update={name: channels[name] for name in CHANNELS if name in channels})
-            now.timeline = self._timeline(now.timeline, run)
-        update["due"] = (
-            [] if now.remembered_through >= now.turn else with_words(state["messages"], state.get("due", []))
-        )
-        if removals := update.pop("messages", []):
-            ids = {message.id for message in state["messages"]}
-            update["messages"] = [removal for removal in removals if removal.id in ids]
-        return update | ({"notices": notices} if notices else {})
+    async def _bring_up_to_date(self, state: Any, update: JSON, runtime: Runtime[Any]) -> JSON:
+        """Return the channels with which a turn begins, with what other threads have noted on the user's pages."""
+        now = self._read(state | {name: value for name, value in update.items() if name in CHANNELS})
+        shared = await read_pages(now, self._run(runtime))
+        return {**update, **shared, "notices": [*update.get("notices", []), *shared.get("notices", [])]}
 
     def _upkeep(self) -> list[Step]:
         """Return what is done after a reply, in this order."""
         return [
+            *([self._noting(update_pages)] if self._agent.kept else []),
             remember,
             _write_staged,
             *([self._noting(learn), self._noting(_reflect)] if self.facts else []),
-            *([self._noting(update_pages)] if self._agent.kept else []),
             *([condense(CONDENSE)] if self._agent.buffer else []),
         ]
 
@@ -225,14 +243,16 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
         return note
 
-    async def _remind(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], Command[Any] | None]:
+    async def _remind(
+        self, request: ModelRequest[Any], runtime: Runtime[Any]
+    ) -> tuple[ModelRequest[Any], Command[Any] | None]:
         """Return the request with what is remembered, and the command that keeps it for the turn's further calls."""
-        values, runtime = request.state, request.runtime
+        values = request.state
         self._agents_model = request.model
         if self._is_inside(runtime) or not values.get("turn"):
             return request, None
         run = self._run(runtime)
-        now = self._read(values, run)
+        now = self._read(values)
         if self._agent.buffer:
             request = request.override(messages=conversation(now, run.context))
         recalled: list[JSON] | None = now.recalled
@@ -245,23 +265,14 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
         return request.override(system_message=with_memory(request.system_message, now, recalled or [])), command
 
-    def _read(self, values: Mapping[str, Any], run: Runtime[Context]) -> AgentState:
+    def _read(self, values: Mapping[str, Any]) -> AgentState:
         """Return the agent's state as Questbook's own agents have it."""
         own: JSON = {name: values[name] for name in (*CHANNELS, "recalled") if values.get(name) is not None}
         pages = {channel: page.load(values.get(channel)) for channel, page in self._agent.pages.items()}
-        own["timeline"] = self._timeline(own.get("timeline", []), run)
         messages = read_turns(values["messages"], values.get("due", []))
         # pydantic looks at the signature of each default factory again, which takes a millisecond and more
         state: AgentState = self._state_class.model_construct(**self._defaults | own | pages, messages=messages)
         return state
-
-    def _timeline(self, segments: list[Segment], run: Runtime[Context]) -> list[Segment]:
-        """Return the timeline, with a view of the user's other threads if it is theirs, too."""
-        thread = _thread_of(run) or (segments[0][0] if segments else "")
-        if self.scope == "thread" or not thread:
-            return segments
-        heads = campaign_namespace(run.context.user, run.context.campaign, "heads")
-        return UserTimeline([(branch, turn) for branch, turn in segments], thread=thread, heads=heads)
 
     def _run(self, runtime: Runtime[Any], config: RunnableConfig | None = None) -> Runtime[Context]:
         """Return the run with its settings: whose memory it is, and the model that takes notes.
@@ -288,7 +299,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self, values: Any, runtime: Runtime[Any], config: RunnableConfig
     ) -> tuple[AgentState, Runtime[Context]]:
         run = self._run(runtime, config)
-        return self._read(values, run), run
+        return self._read(values), run
 
     def _is_inside(self, runtime: Runtime[Any]) -> bool:
         """Whether the agent runs inside another graph that does not hold its memory: as a subagent, or as a node."""
@@ -298,6 +309,12 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
 def _thread_of(runtime: Runtime[Any]) -> str | None:
     return runtime.execution_info.thread_id if runtime.execution_info else None
+
+
+def _for_sync(runtime: Runtime[Any]) -> Runtime[Any]:
+    """Return a run for work in the loop of sync callers: a store of another loop is used by its sync methods."""
+    store = runtime.store
+    return runtime.override(store=SyncStore(store)) if getattr(store, "_loop", None) is not None and store else runtime
 
 
 async def _write_staged(state: Any, runtime: Runtime[Context]) -> JSON:

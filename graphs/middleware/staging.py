@@ -15,6 +15,7 @@ from langgraph.runtime import Runtime
 from questbook.graphs.agent.context import Context
 from questbook.graphs.middleware.recollection import facts_namespace
 from questbook.graphs.turn.exchanges import origin_of
+from questbook.graphs.turn.scopes import sight
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.facts.marks import turn_position, write_judgements
 from questbook.memory.facts.writing import note_facts
@@ -63,12 +64,12 @@ async def write_staged(state: TurnState, staged: Sequence[JSON], runtime: Runtim
         runtime: The run's, with a store.
     """
     assert runtime.store is not None  # noqa: S101 (the turn has been remembered)
-    facts = facts_namespace(runtime.context)
+    facts, view = facts_namespace(runtime.context), sight(state, runtime)
     for turn in sorted({change["turn"] for change in staged}):
         changes = read_staged([change for change in staged if change["turn"] == turn])
         branch, origin = branch_of(state.timeline, turn), origin_of(runtime)
         texts = [{"text": text, "kind": "trait"} for text in changes.texts.values()]
-        await note_facts(runtime.store, facts, texts, timeline=state.timeline, turn=turn, provenance=origin)
+        await note_facts(runtime.store, facts, texts, timeline=view, turn=turn, provenance=origin)
         place = {"at": turn_position(turn, _AFTER_FACTS), "turns": [turn, turn]}
         stamp = Stamp(branch, turn).to_json() | origin | place
         holds = record_key(branch, turn, "exchange")

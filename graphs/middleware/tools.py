@@ -19,10 +19,11 @@ from questbook.graphs.middleware.recollection import facts_namespace, search
 from questbook.graphs.middleware.staging import Action, read_staged
 from questbook.graphs.turn.exchanges import Recall, memory_line
 from questbook.graphs.turn.reply import Call, edit_page
+from questbook.graphs.turn.scopes import sight
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.memory.facts.fact import MAX_TEXT
 from questbook.memory.sync import run_sync
-from questbook.memory.timeline.timeline import is_visible
+from questbook.memory.timeline.timeline import is_visible, read_heads
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
@@ -109,7 +110,10 @@ async def _problem(state: AgentState, run: Runtime[Context], values: Any, action
     if about in read_staged([change for change in values.get("staged", []) if change["turn"] == state.turn]).texts:
         return ""
     item = await run.store.aget(facts_namespace(run.context), about) if run.store is not None and about else None
-    if item is None or not is_visible(state.timeline, item.value, before=state.turn):
+    view = sight(state, run)
+    if item is not None and run.store is not None:
+        await read_heads(run.store, view, [item.value])
+    if item is None or not is_visible(view, item.value, before=state.turn):
         return f"There is no memory with the id {about!r} that can be changed. Take an id from search_memory."
     return ""
 
