@@ -1,24 +1,17 @@
-"""The dungeon master inside your own LangGraph app, on your checkpointer and your store."""
+"""The dungeon master inside your own LangGraph app: rewind or fork your app, and the game goes back with it."""
 
 import asyncio
 
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
 
+from questbook import TeamState, as_node
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
 
-dungeon_master = build_graph().compile(checkpointer=True)  # remembers its state under your thread
-
-
-async def play(state: MessagesState) -> MessagesState:
-    told = await dungeon_master.ainvoke({"messages": state["messages"][-1:]})
-    return {"messages": told["messages"][-1:]}  # a turn ends with what the dungeon master said
-
-
-builder = StateGraph(MessagesState, context_schema=Context)
-builder.add_node(play)
+builder = StateGraph(TeamState, context_schema=Context)  # your state derives from TeamState, which holds the game
+builder.add_node("play", as_node(build_graph().compile()))  # without a checkpointer of its own
 builder.add_edge(START, "play").add_edge("play", END)
 app = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
 

@@ -1,16 +1,18 @@
-"""Agents of a team: each has its own conversation; they share notebooks in the parent graph's state.
+"""Graphs inside another graph: each has its own conversation; agents share notebooks in the parent graph's state.
 
-The parent's state holds all of it, so that its checkpoints alone decide what an agent knows: to rewind or fork the
-parent is to rewind or fork every agent in it. (What a subgraph keeps under `checkpointer=True` does not go back.)
+The parent's state holds all of it, so that its checkpoints alone decide what each of them knows: to rewind or fork the
+parent is to rewind or fork every one in it. (What a subgraph keeps under `checkpointer=True` does not go back.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.channels import UntrackedValue
 from langgraph.runtime import get_runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
@@ -18,8 +20,8 @@ from typing_extensions import TypedDict
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.channels import Checked
-from questbook.graphs.turn.state import reduce_messages
-from questbook.notebooks import DeclarationError
+from questbook.graphs.turn.state import TurnState, reduce_messages
+from questbook.notebooks import DeclarationError, Notebook
 from questbook.types import JSON
 
 _OF_THE_TURN = frozenset({"mode", "recalled", "seat", "handover"})
@@ -35,45 +37,82 @@ class TeamState(TypedDict):
 
     Attributes:
         messages: What the person and the agents said.
-        seats: State of each agent's own conversation, by its name.
+        seats: State of the conversation of each graph inside, by the name of its node.
     """
 
     messages: Annotated[list[AnyMessage], Checked(list, reduce_messages, list)]
     seats: Annotated[dict[str, JSON], Checked(dict, keep_seats, dict)]
 
 
-def as_node(agent: Any) -> RunnableLambda[Any, Any]:
-    """Make an agent a node of a parent graph that shares notebooks with it.
+def as_node(graph: Any) -> RunnableLambda[Any, Any]:
+    """Make one of Questbook's graphs a node of a parent graph, which is rewound and forked with it.
 
-    The parent's state is a `TeamState` with a channel for each notebook in the agent's `shared`, by its channel's name:
-    `ticket: Annotated[TicketNotebook, patches(TicketNotebook, bounded=False)]`. The agent is given the person's newest
-    message and the shared pages as they are. The node returns what the agent said, and of each shared page the
-    patch that the agent made: what others have written meanwhile, or write in the same step, is kept, and counts
-    add up.
+    It may be the dungeon master, the companion, or what `build_agent` makes, compiled without a checkpointer:
+    `builder.add_node("dungeon_master", as_node(build_graph().compile()))`. The parent's state is a `TeamState`. The
+    node is given the person's newest message, and returns what the graph said.
 
-    The node has the agent's name, and so has the agent's seat: no two agents of a graph share a conversation.
-
-    An agent that hands over ends its own turn first, with its notes taken; then the parent goes on at the other's node.
+    An agent of `build_agent` can share notebooks: the parent has a channel for each that is in the agent's `shared`, by
+    its channel's name: `ticket: Annotated[TicketNotebook, patches(TicketNotebook, bounded=False)]`. The agent is given
+    the shared pages as they are, and the node returns of each the patch that the agent made: what others have written
+    meanwhile, or write in the same step, is kept, and counts add up. Its node has the agent's name. An agent that hands
+    over ends its own turn first, with its notes taken; then the parent goes on at the other's node. It may run many
+    times in one step (`Send`); its own conversation is then what the last of them left.
 
     Args:
-        agent: `build_agent(…, name="sales").compile()` for the node "sales". It may run many times in one step
-            (`Send`); its own conversation is then what the last of them left.
+        graph: The compiled graph.
 
     Raises:
-        DeclarationError: The agent has a checkpointer of its own, which would not go back with the parent. When the
-            node runs: it does not have the agent's name.
+        DeclarationError: It is none of Questbook's graphs of turns, or has a checkpointer of its own, which would not
+            go back with the parent. When the node runs: an agent's node does not have the agent's name.
     """
-    if agent.checkpointer is not None:
-        raise DeclarationError(f"Agent {agent.builder.state_schema.AGENT.name!r}: compile it without a checkpointer.")
+    schema = getattr(getattr(graph, "builder", None), "state_schema", None)
+    if not isinstance(schema, type) or not issubclass(schema, TurnState) or not schema.MACHINE:
+        raise DeclarationError(
+            f"as_node: got {graph!r:.80}; expected a compiled graph of Questbook's: the dungeon master's or the "
+            "companion's build_graph().compile(), or build_agent(…).compile()."
+        )
+    if graph.checkpointer is not None:
+        raise DeclarationError(
+            f"as_node: {schema.MACHINE!r} has a checkpointer of its own, which does not go back with the parent. "
+            "Compile it without a checkpointer: the parent's state holds its conversation."
+        )
+    return _agent_node(graph) if issubclass(schema, AgentState) else _machine_node(graph)
+
+
+def _machine_node(graph: Any) -> RunnableLambda[Any, Any]:
+    """Make a node of a graph whose whole state goes in and comes out."""
+    builder = copy(graph.builder)
+    builder.input_schema = builder.state_schema  # a caller of its own sends messages alone
+    machine: Any = builder.compile(name=graph.name)
+    kept = [name for name, channel in builder.channels.items() if not isinstance(channel, UntrackedValue)]
+    name = builder.state_schema.MACHINE
+
+    def given(state: Any, config: RunnableConfig) -> JSON:
+        seat = dict(_seats(state).get(_node_of(config, name), {}))
+        return {**seat, "messages": [*seat.get("messages", []), _newest(_of(state, "messages"))]}
+
+    def returned(after: Mapping[str, Any], config: RunnableConfig) -> JSON:
+        seat = {name: _as_json(after[name]) for name in kept if name in after}
+        last = after["messages"][-1]
+        return {"messages": [last] if last.type == "ai" else [], "seats": {_node_of(config, name): seat}}
+
+    def run(state: Any, config: RunnableConfig) -> JSON:
+        return returned(machine.invoke(given(state, config), config), config)
+
+    async def arun(state: Any, config: RunnableConfig) -> JSON:
+        return returned(await machine.ainvoke(given(state, config), config), config)
+
+    return RunnableLambda(run, arun, name=name)
+
+
+def _agent_node(agent: Any) -> RunnableLambda[Any, Any]:
+    """Make a node of an agent, which may share pages and hand over."""
     description = agent.builder.state_schema.AGENT
     shared = {page.channel(): page for page in description.shared}
     own = [name for name in (*AgentState.model_fields, *description.pages) if name not in {*shared, *_OF_THE_TURN}]
 
     def agent_input(state: Any) -> tuple[JSON, JSON]:
-        seats = _of(state, "seats")
-        if seats is None:
-            raise InputError("The parent's state has no `seats`: derive it from TeamState; a Send brings {} for it.")
-        seat = dict(seats.get(description.name, {}))
+        seat = dict(_seats(state).get(description.name, {}))
         pages = {channel: page.load(_of(state, channel)).as_json() for channel, page in shared.items()}
         return {"messages": [*seat.pop("messages", []), _newest(_of(state, "messages"))], "seat": seat | pages}, pages
 
@@ -106,12 +145,27 @@ def as_node(agent: Any) -> RunnableLambda[Any, Any]:
 
 def _check_name(name: str, config: RunnableConfig) -> None:
     """Refuse a node of another name: names of nodes are unique in a graph, so agents' names are, too."""
-    node = config.get("metadata", {}).get("langgraph_node", name)
+    node = _node_of(config, name)
     if node != name:
         raise DeclarationError(
             f"Agent {name!r} is the node {node!r}: expected one name for both, since an agent's conversation and "
             f"memories are kept by its name. Build it with build_agent(…, name={node!r}), or rename the node."
         )
+
+
+def _node_of(config: RunnableConfig, otherwise: str) -> str:
+    return str(config.get("metadata", {}).get("langgraph_node", otherwise))
+
+
+def _seats(state: Any) -> JSON:
+    seats: JSON | None = _of(state, "seats")
+    if seats is None:
+        raise InputError("The parent's state has no `seats`: derive it from TeamState; a Send brings {} for it.")
+    return seats
+
+
+def _as_json(value: Any) -> Any:
+    return value.as_json() if isinstance(value, Notebook) else value
 
 
 def _newest(messages: Any) -> HumanMessage:
