@@ -53,3 +53,26 @@ def test_of_a_day_it_finds_what_was_said_of_something(tmp_path):
 def test_rules_of_the_offline_assistant_take_no_other_question_for_the_name(tmp_path):
     told = questbook(tmp_path, "chat", words="My name is Ann\nWho am I going to meet?\nWho am I?\n").stdout
     assert told.count("Your name is Ann.") == 1
+
+
+@pytest.mark.slow
+def test_facts_go_back_with_the_turn_and_are_shown_listed_deleted_and_forgotten(tmp_path):
+    words = "My sister Anna lives in Bergen\nI live in Oslo\nI don't live in Oslo any more\nWhere do I live?\n"
+    back = "/undo\n/undo\nWhere do I live?\n/why\n/why Oslo\n"
+    told = questbook(tmp_path, "chat", words=f"{words}/why Oslo\n{back}").stdout
+    before, _, after = told.partition("Back at the end of turn")
+    assert "I do not know where you live." in before
+    assert "The user lives in Oslo. (no longer)" in before
+    assert "You live in Oslo." in after
+    assert "(no longer)" not in after
+    assert "My sister Anna lives in Bergen" in after.partition("What it learnt")[2], "what was said that taught it"
+    listed = questbook(tmp_path, "memories", "list", "--assistant", "companion").stdout
+    assert "Facts: 3" in listed
+    assert "On other branches: 1" in listed
+    assert "Anna lives" in questbook(tmp_path, "memories", "search", "Bergen", "--assistant", "companion").stdout
+    key = next(line.split()[0] for line in listed.splitlines() if line.endswith("The user lives in Oslo."))
+    assert "deleted: " in questbook(tmp_path, "memories", "delete", key, "--assistant", "companion").stdout
+    run = questbook(tmp_path, "chat", words="/forget Bergen\ny\ny\nWhere does Anna live?\n")
+    assert "Forgotten" in run.stderr
+    assert "I do not know where Anna lives." in run.stdout
+    assert files_saying(tmp_path, "Bergen") == []

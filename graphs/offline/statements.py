@@ -70,6 +70,7 @@ _UNCERTAIN = re.compile(
     r"\b(?:if|maybe|perhaps|might|may|could|would|wish|imagine|suppose|pretend|dream(?:t|ed)?|think|guess|used to"
     r"|wanted|says?|said|told|claims?|heard|hope|what|who|where|when|how)\b"
 )
+_FORGOTTEN = "[forgotten]"  # stands for words that were taken out of a memory
 _UNKNOWN = "It is not known any more: "
 _NOT = rf"(?:do(?:es)? not|do(?:es)?n{_A}t|no longer|never)"
 _BE = rf"(?:am|is|are|{_A}m|{_A}s|was)"
@@ -165,7 +166,7 @@ def read_statements(text: str, last: str = "") -> list[Statement]:
     """
     statements: list[Statement] = []
     for sentence in _SENTENCE.split(text.strip()):
-        if sentence.rstrip().endswith("?"):
+        if sentence.rstrip().endswith("?") or _FORGOTTEN in sentence:
             continue
         forgotten = sentence.startswith(_UNKNOWN)
         for clause in _clauses(sentence.removeprefix(_UNKNOWN)):

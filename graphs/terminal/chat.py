@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from questbook.notebooks import CoreNotebook
 
 _ARROW = "=>"
+_WIDTH = 160  # characters of a cell
 _ESCAPE = re.compile(r"\\(n|\\)")
 
 
@@ -171,6 +172,42 @@ def _unescape(line: str) -> str:
     return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else "\\", line)
 
 
+async def _why(sitting: Sitting, rest: str) -> Outcome:
+    """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
+    from questbook.memory.facts.groups import group_facts
+    from questbook.memory.text.wording import content_stems
+    from questbook.memory.timeline.namespaces import campaign_namespace
+    from questbook.memory.timeline.timeline import record_key
+
+    screen, game = sitting.screen, sitting.game
+    saved, store = await game.saved_game(), (await game.load()).store
+    timeline = [(branch, turn) for branch, turn in saved.values.get("timeline") or []] if saved else []
+    if not timeline or store is None:
+        screen.answer("Nothing is noted yet; /why shows what was learnt, and what you said that taught it.")
+        return Then.PROMPT
+    facts, exchanges = (
+        campaign_namespace(game.context.user, game.context.campaign, kind) for kind in ("facts", "exchanges")
+    )
+    groups, wanted = await group_facts(store, facts, timeline), content_stems(rest) if rest else frozenset[str]()
+    rows = []
+    for item in sorted([*groups.facts, *groups.insights, *groups.ended], key=lambda item: str(item.value.get("at"))):
+        value, ended = item.value, item in groups.ended
+        if (ended and not wanted) or not wanted <= content_stems(str(value["text"])):
+            continue
+        said = await store.aget(exchanges, record_key(str(value["branch"]), int(value["turn"]), "exchange"))
+        words = str(said.value.get("player") or "") if said and not value.get("cites") else ""
+        noted = f"{value['text']}{' (no longer)' if ended else ''}"
+        rows.append((str(value["turn"]), one_line(noted, _WIDTH), one_line(words, _WIDTH)))
+    if rows:
+        screen.table("What it learnt", ("Turn", "Noted", "You said"), rows)
+    else:
+        screen.answer(f"Nothing is noted{f' of {one_line(rest, 40)}' if rest else ' yet'}.")
+    return Then.PROMPT
+
+
+_WHY = {
+    "/why": Command("[WORDS]", "what it learnt, and what you said that taught it; of WORDS also what has ended", _why)
+}
 _CORE = {
     "/core": Command(
         "[SECTION [EDIT]]",
@@ -182,7 +219,7 @@ _CORE = {
 COMPANION = Partner(
     machine="companion",
     name="the companion",
-    commands=_CORE | LAST_TURN | TRAVEL | FORGET | REST,
+    commands=_CORE | LAST_TURN | _WHY | TRAVEL | FORGET | REST,
     blank="Say something, or /help.",
     offline=(
         "The built-in offline assistant answers, which follows a few rules. "

@@ -30,7 +30,7 @@ Settings come from the flags, then from the environment, then from defaults:
 
 In the game: /sheet /quest /memories /prompt /campaigns /recap /help /quit; to move about in the story
   /undo /retry /edit /branch /branches /go /diff; and about what is kept /forget /retract /why.
-With the companion (questbook chat): /core /memories /prompt /forget, and those that move about.
+With the companion (questbook chat): /core /why /memories /prompt /forget, and those that move about.
 Through a pipe each line is a message or a command; the game ends with the input:
   printf 'I am Mira, a halfling rogue\\n/sheet\\n' | questbook play
 Exit status: 0 fine, 2 error (one line on standard error).
@@ -356,7 +356,9 @@ def _add_memories(commands: _Commands) -> None:
     for name, action in actions.choices.items():
         owner = action.add_mutually_exclusive_group()
         owner.add_argument("--character", metavar="NAME", help="of a character; '*': of all of the user's")
-        owner.add_argument("--assistant", metavar="NAME", help="what an assistant of `questbook chat` archived")
+        owner.add_argument(
+            "--assistant", metavar="NAME", help="what an assistant of `questbook chat` archived and noted"
+        )
         if name != "edit":
             owner.add_argument("--campaign", metavar="NAME", help="the facts of a campaign")
             owner.add_argument("--player", action="store_true", help="what is known of the player")

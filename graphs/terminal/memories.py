@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +38,7 @@ from questbook.memory.timeline.namespaces import (
 from questbook.memory.timeline.timeline import Segment
 
 _FACTS, _ARCHIVE = "facts", "archive"
+_OF_FACTS = re.compile(r"-(?:fact|insight)-")  # in a key
 _REASONS_SHOWN = 10  # of one source; of more, their number
 _WIDTH = 200
 _LONG = 300
@@ -75,15 +77,28 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
             )
         if flags.action == "list" and namespace[-1] == _FACTS:
             return _show_facts(await group_facts(store, namespace, await _timeline(store, context.user, campaign)))
+        # What an assistant remembers is what it archived, and the facts that it noted.
+        own = own_campaign(assistant) if assistant is not None else None
+        facts = [campaign_namespace(context.user, own, _FACTS)] if own is not None else []
         if flags.action == "list":
-            return _show(await curation.list_memories(store, namespace))
+            archive = await curation.list_memories(store, namespace)
+            groups = [await group_facts(store, place, await _timeline(store, context.user, own)) for place in facts]
+            told = [group for group in groups if any(group)]
+            if archive or not told:
+                _show(archive)
+            for group in told:
+                _show_facts(group)
+            return True
         if flags.action == "search":
             matches = [
                 item
-                for item in await curation.search_memories(store, namespace, flags.words)
+                for place in (namespace, *facts)
+                for item in await curation.search_memories(store, place, flags.words)
                 if not is_secret_record(item.value)
             ]
             return _show(matches, {item.key: item.score for item in matches})
+        if flags.action == "delete" and facts and any(_OF_FACTS.search(key) for key in flags.keys):
+            namespace = facts[0]
         if flags.action == "delete":
             return await _delete(store, namespace, flags, user)
         if flags.action == "edit":

@@ -42,6 +42,7 @@ _WORK = {
     "use_tools": "{name} looks it up…",
     "update_state": "Taking notes…",
     "remember": "Writing the turn to memory…",
+    "learn": "Noting what it learnt…",
     "reflect": "Looking back on what happened…",
     "condense": "Summing up older turns…",
 }
