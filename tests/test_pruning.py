@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 from questbook import prune, prune_sync
 from questbook.graphs.errors import PruningError
 from questbook.graphs.pruning import prune as pruning
+from questbook.graphs.pruning.retention import Node, Tree, kept_turns
 
 THREAD = {"configurable": {"thread_id": "t"}}
 
@@ -82,7 +83,7 @@ def reads(graph, thread="t"):
     return {name: (state.values, state.next) for name, state in states(graph, thread).items()}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", pytest.param("sqlite", marks=pytest.mark.slow)])
 def saver(request):
     if request.param == "memory":
         yield InMemorySaver()
@@ -191,6 +192,36 @@ def test_a_run_in_progress_is_skipped_and_a_stopped_one_is_kept(saver):
     assert prune_sync(saver, keep_turns=2, idle=timedelta(0)).checkpoints
     graph.invoke(None, THREAD)
     assert graph.get_state(THREAD).values["said"][-3:] == ["9", "re 9", "ok"]
+
+
+def test_going_back_without_doing_anything_there_keeps_nothing(saver):
+    graph = graph_of(saver)
+    play(graph, *numbers(1, 8))
+    last = graph.get_state(THREAD).config
+    for place in (end_of(graph, "3"), last):
+        graph.update_state(place, None, as_node="__copy__")
+    play(graph, "9")
+    prune_sync(saver, keep_turns=2)
+    assert set(ends(graph)) == {"9", "8", "7"}
+
+
+def test_a_copy_on_which_a_run_was_stopped_is_kept():
+    steps = [
+        Node("1", None, "input", -1),
+        Node("2", "1", "loop", 0),
+        Node("3", "2", "loop", 1),
+        Node("9", "3", "input", 2),
+    ]
+    copies = [Node("4", "1", "fork", 1, pending=True), Node("5", "1", "fork", 1), Node("6", "2", "fork", 1)]
+    tree = Tree({node.id: node for node in [*steps, *copies]})
+    assert sorted(tree.leaves()) == ["4", "6", "9"]  # 6 was made by a run that plays 2 again
+
+
+def test_a_chain_that_is_a_loop_is_left_alone():
+    nodes = [Node("1", None, "input"), Node("2", "1", "loop"), Node("3", "4", "loop"), Node("4", "3", "loop")]
+    tree = Tree({node.id: node for node in nodes})
+    assert kept_turns(tree, {"4"}, (), 1, None) == {"1", "2", "3", "4"}
+    assert list(tree.ancestors("3")) == ["4"]
 
 
 def test_turns_younger_than_a_given_age_are_kept(saver):
@@ -318,6 +349,7 @@ def test_a_fork_that_somebody_makes_meanwhile_stops_the_removal(tmp_path, monkey
         assert graph.get_state(THREAD).values["said"][-3:] == ["on", "re on", "ok"]
 
 
+@pytest.mark.slow
 async def test_the_asynchronous_saver_is_pruned_while_another_thread_plays(tmp_path):
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
         graph = graph_of(saver)
@@ -337,6 +369,7 @@ async def test_the_asynchronous_saver_is_pruned_while_another_thread_plays(tmp_p
         assert len((await graph.aget_state(THREAD)).values["said"]) == 39
 
 
+@pytest.mark.slow
 def test_the_file_shrinks(tmp_path):
     file = tmp_path / "c.db"
     with SqliteSaver.from_conn_string(str(file)) as saver:

@@ -49,6 +49,7 @@ async def test_undo_goes_back_within_what_was_kept_and_says_what_is_gone(story):
     assert (await history(story).undo(3)).values["turn"] == 3
 
 
+@pytest.mark.slow
 async def test_a_turn_that_is_kept_is_told_again_and_its_message_written_anew(story):
     config, context = await history(story).retry()
     story.model.queue("quest", say("Told anew."))
@@ -74,6 +75,7 @@ async def test_lines_and_branches_can_be_gone_to_and_played_on(story):
     assert {change.path for change in difference.pages} >= {("gold",)}
 
 
+@pytest.mark.slow
 async def test_what_was_said_of_a_pruned_turn_is_still_known(story):
     await history(story).go("main")
     causes = await why(story.app, story.config, Context.of(story.settings), "gold")
@@ -82,6 +84,7 @@ async def test_what_was_said_of_a_pruned_turn_is_still_known(story):
     assert (done.player, done.kept, story.values["quest"]["gold"]) == ("Deed 5", ["gold"], 9)
 
 
+@pytest.mark.slow
 async def test_a_new_session_goes_on_from_a_pruned_one_and_back_into_it(story):
     other = beside(story)
     assert await history(other).enter([story.config["configurable"]["thread_id"]])
@@ -93,6 +96,7 @@ async def test_a_new_session_goes_on_from_a_pruned_one_and_back_into_it(story):
     assert told(other)[-2:] == ["Deed 18", "Deed 30"]
 
 
+@pytest.mark.slow
 async def test_a_turn_that_another_thread_copied_is_kept(game):
     await game.begin()
     await deeds(game, 2, 3)
@@ -105,6 +109,7 @@ async def test_a_turn_that_another_thread_copied_is_kept(game):
     assert (await history(other).undo()).values["turn"] == 2
 
 
+@pytest.mark.slow
 async def test_words_are_forgotten_in_a_pruned_game(home):
     async with open_game(CONTEXT, home) as game:
         await tell(game, MIRA, *(f"I look at the heron number {number}" for number in range(2, 9)))
@@ -155,15 +160,16 @@ async def test_our_own_saver_keeps_each_value_that_a_kept_checkpoint_needs(home)
         assert (await game.saved_game()).turn == 9
 
 
+@pytest.mark.slow
 def test_the_command_shows_asks_and_deletes(home):
     play(home.path, "\n".join([MIRA, *(f"look at door {number}" for number in range(2, 10))]))
     said = questbook(home.path, "prune", "--keep-turns", "2", "--dry-run").stdout
-    assert "checkpoints of 1 threads would go" in said
+    assert "MB), would go. Kept: " in said
     declined = questbook(home.path, "prune", "--keep-turns", "2", words="no\n")
     assert "Nothing was deleted." in declined.stdout
     before = tables(home.checkpoints)
     done = questbook(home.path, "prune", "--keep-turns", "2", words="yes\n")
-    assert (done.returncode, "deleted, with" in done.stdout, "now" in done.stdout) == (0, True, True)
+    assert (done.returncode, "MB), deleted." in done.stdout, "MB now" in done.stdout) == (0, True, True)
     assert tables(home.checkpoints)[0] < before[0] / 2
     assert "Nothing to prune" in questbook(home.path, "prune", "--keep-turns", "2", "--yes").stdout
     assert "agree" in questbook(home.path, "doctor").stdout
@@ -173,6 +179,7 @@ def test_the_command_shows_asks_and_deletes(home):
     assert "9 turns on 1 branch" in shown.stdout.decode()
 
 
+@pytest.mark.slow
 def test_a_campaign_that_is_played_is_left_as_it_is(home):
     for campaign in ("isle", "coast"):
         play(

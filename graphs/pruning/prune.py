@@ -248,12 +248,12 @@ def _plans(
     roots, plans = trees.get("", Tree({})), dict[str, Plan]()
     tips = yield from _tips(thread, roots, newest)
     kept_roots = kept_turns(roots, tips, copied, limits.keep_turns, limits.since)
-    kept_roots = yield from with_writers(backend, thread, "", roots, roots.with_forks(kept_roots))
+    kept_roots = yield from with_writers(backend, thread, "", roots, kept_roots)
     for namespace, tree in trees.items():
         kept = kept_roots
         if namespace:
             kept = kept_of_subgraph(namespace, tree, roots, kept_roots)
-            kept = yield from with_writers(backend, thread, namespace, tree, tree.with_forks(kept))
+            kept = yield from with_writers(backend, thread, namespace, tree, kept)
         plans[namespace] = Plan(tree.nodes.keys(), tree.nodes.keys() - kept, tree.new_parents(kept))
     return plans
 

@@ -86,15 +86,6 @@ class Tree:
         newest = max(self.nodes)
         return [node.id for node in self.nodes.values() if not self._children[node.id] and not self._idle(node, newest)]
 
-    def with_forks(self, kept: Collection[str]) -> set[str]:
-        """Return kept checkpoints, and those at which the ways to them part."""
-        kept, ways = set(kept), dict[str, int]()
-        for checkpoint in reversed(self.order):
-            if sum(ways[child] > 0 for child in self._children[checkpoint]) > 1:
-                kept.add(checkpoint)
-            ways[checkpoint] = (checkpoint in kept) + sum(ways[child] for child in self._children[checkpoint])
-        return kept
-
     def new_parents(self, kept: Collection[str]) -> dict[str, str | None]:
         """Return the nearest kept ancestor of each kept checkpoint whose parent is not kept."""
         parents: dict[str, str | None] = {}

@@ -47,33 +47,39 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
         print(f"Nothing to prune: there is no {home.checkpoints}.")  # noqa: T201
         return True
     older_than = None if flags.older_than is None else timedelta(days=flags.older_than)
-    async with open_checkpointer(home.checkpoints) as saver:
-        campaigns = await Erasure(saver).threads_of(context.user)
-        threads: list[str] | None = None
-        if flags.campaign is not None:
-            threads = [thread for thread, campaign in campaigns.items() if campaign == context.campaign]
-            threads = threads or [thread_id_of(context.user, context.campaign)]
-        limits: dict[str, Any] = {"keep_turns": flags.keep_turns, "older_than": older_than}
-        would = await prune(saver, threads=threads, dry_run=True, **limits)
-        print(f"{_count(would, 'would go')} Kept: {would.kept:,}.")  # noqa: T201
-        if flags.dry_run:
-            _say_skipped(would.skipped, campaigns)
-            return True
-        if would.checkpoints and not flags.yes and not await ask([], "Delete them for ever?"):
-            print("Nothing was deleted.")  # noqa: T201
-            return False
-        started, before = time.monotonic(), await asyncio.to_thread(_size, home)
-        with ExitStack() as locks:
-            chosen, busy = await asyncio.to_thread(_held, locks, home, threads or await _all_threads(saver))
-            done = await prune(saver, threads=chosen, **limits)
-        seconds, size = time.monotonic() - started, await asyncio.to_thread(_size, home)
-    print(f"{_count(done, 'deleted')} {home.checkpoints.name}: {before}, now {size} ({seconds:.1f} s).")  # noqa: T201
+    with ExitStack() as locks:
+        async with open_checkpointer(home.checkpoints) as saver:
+            campaigns = await Erasure(saver).threads_of(context.user)
+            if flags.campaign is None:
+                threads = await _all_threads(saver)
+            else:
+                threads = [thread for thread, campaign in campaigns.items() if campaign == context.campaign]
+                threads = threads or [thread_id_of(context.user, context.campaign)]
+            threads, busy = await asyncio.to_thread(_hold, locks, home, threads)
+            limits: dict[str, Any] = {"threads": threads, "keep_turns": flags.keep_turns, "older_than": older_than}
+            done = await prune(saver, dry_run=True, **limits)
+            would = f"{_amount(done)} would go. Kept: {done.kept:,}."
+            if not done.checkpoints:
+                print(f"Nothing to prune. Kept: {_count(done.kept, 'checkpoint')}.")  # noqa: T201
+            elif flags.dry_run:
+                print(would)  # noqa: T201
+            else:
+                if not flags.yes and not await ask([would], "Delete them for ever?"):
+                    print("Nothing was deleted.")  # noqa: T201
+                    return False
+                started, before = time.monotonic(), await asyncio.to_thread(_size, home)
+                done = await prune(saver, **limits)
+                seconds, size = time.monotonic() - started, await asyncio.to_thread(_size, home)
+                print(f"{_amount(done)} deleted.")  # noqa: T201
+                print(f"{home.checkpoints.name} had {before} and has {size} now ({seconds:.1f} s).")  # noqa: T201
     if done.compacted is False:
         print(  # noqa: T201
             "The file could not be made smaller now, because another program uses it or the disk is full: what is "
-            "free in it is used again. Once that has ended, `questbook prune` makes it smaller."
+            "free in it is used again. The next `questbook prune` tries again."
         )
-    _say_skipped(done.skipped | busy, campaigns)
+    for thread, reason in (done.skipped | busy).items():
+        name = f"campaign {one_line(campaigns[thread], 60)!r}" if campaigns.get(thread) else f"thread {thread}"
+        print(f"Left as it is: {name}. {one_line(reason, 200)}")  # noqa: T201
     return True
 
 
@@ -82,7 +88,7 @@ async def _all_threads(saver: Any) -> list[str]:
     return [str(thread) for (thread,) in rows]
 
 
-def _held(locks: ExitStack, home: Home, threads: list[str]) -> tuple[list[str], dict[str, str]]:
+def _hold(locks: ExitStack, home: Home, threads: list[str]) -> tuple[list[str], dict[str, str]]:
     """Hold the campaigns of threads; return those that are held or need not be, and why the others are not."""
     free, busy = list[str](), dict[str, str]()
     for thread in threads:
@@ -95,19 +101,15 @@ def _held(locks: ExitStack, home: Home, threads: list[str]) -> tuple[list[str], 
     return free, busy
 
 
-def _count(pruned: Pruned, done: str) -> str:
-    if not pruned.checkpoints:
-        return f"Nothing to prune in {pruned.threads:,} threads."
+def _amount(pruned: Pruned) -> str:
     return (
-        f"{pruned.checkpoints:,} checkpoints of {pruned.threads:,} threads {done}, with {pruned.writes:,} writes and "
-        f"{pruned.blobs:,} values: {pruned.bytes / _MEGABYTE:,.1f} MB."
+        f"{_count(pruned.checkpoints, 'checkpoint')} of {_count(pruned.threads, 'thread')}, with "
+        f"{_count(pruned.writes, 'write')} and {_count(pruned.blobs, 'value')} ({pruned.bytes / _MEGABYTE:,.1f} MB),"
     )
 
 
-def _say_skipped(skipped: dict[str, str], campaigns: dict[str, str]) -> None:
-    for thread, reason in skipped.items():
-        name = f"campaign {one_line(campaigns[thread], 60)!r}" if campaigns.get(thread) else f"thread {thread}"
-        print(f"Left as it is: {name}. {one_line(reason, 200)}")  # noqa: T201
+def _count(number: int, name: str) -> str:
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
 def _size(home: Home) -> str:
