@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 import pytest
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -15,9 +17,12 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from questbook import prune, prune_sync
+from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import PruningError
 from questbook.graphs.pruning import prune as pruning
+from questbook.graphs.pruning.memory import Memory
 from questbook.graphs.pruning.retention import Node, Tree, kept_turns
+from questbook.graphs.pruning.tables import Tables
 
 THREAD = {"configurable": {"thread_id": "t"}}
 
@@ -67,7 +72,11 @@ def numbers(first, last):
 
 def states(graph, thread="t"):
     history = graph.get_state_history({"configurable": {"thread_id": thread}})
-    return {state.config["configurable"]["checkpoint_id"]: state for state in history}
+    return {state.config["configurable"]["checkpoint_id"]: state for state in history if not is_stub(state)}
+
+
+def is_stub(state):
+    return "pruned" in state.metadata
 
 
 def ends(graph, thread="t"):
@@ -256,12 +265,84 @@ def test_delta_channels_keep_their_values(saver, durability):
     play(graph, "6b", config=end_of(graph, "5"), delta=True, durability=durability)
     play(graph, *(f"{number}b" for number in range(7, 18)), delta=True, durability=durability)
     before = reads(graph)
-    assert prune_sync(saver, keep_turns=2).checkpoints > len(before) // 3
+    assert prune_sync(saver, keep_turns=2).checkpoints > len(before) / 3
+    assert set(ends(graph)) == {"17b", "16b", "15b", "14", "13", "5", "4"}
     after = reads(graph)
     assert after == {name: before[name] for name in after}
     play(graph, "on", delta=True)
     words = graph.get_state(THREAD).values["words"]
     assert words == [w for n in [*numbers(1, 5), *(f"{i}b" for i in range(6, 18)), "on"] for w in (n, f"re {n}")]
+    prune_sync(saver, keep_turns=1)
+    assert graph.get_state(THREAD).values["words"] == words
+    assert graph.get_state(end_of(graph, "5")).values["words"] == words[:10]
+    stubs = [state for state in graph.get_state_history(THREAD) if is_stub(state)]
+    assert len(stubs) <= 4  # one for each place at which a way back was cut
+
+
+def test_a_removal_that_was_given_up_leaves_no_stub(saver, monkeypatch):
+    graph = graph_of(saver, delta=True)
+    play(graph, *numbers(1, 9), delta=True)
+    monkeypatch.setattr(Memory, "remove", lambda *_, **__: nothing())
+    monkeypatch.setattr(Tables, "remove", lambda *_, **__: nothing())
+    assert prune_sync(saver, keep_turns=2).skipped
+    monkeypatch.undo()
+    words = graph.get_state(THREAD).values["words"]
+    prune_sync(saver, keep_turns=2)
+    prune_sync(saver, keep_turns=1)
+    assert len([state for state in graph.get_state_history(THREAD) if is_stub(state)]) == 1
+    assert graph.get_state(THREAD).values["words"] == words
+
+
+def nothing():
+    yield from ()
+
+
+def test_a_thread_of_langgraph_js_with_a_delta_channel_is_skipped():
+    saver = InMemorySaver()
+    play(graph_of(saver), *numbers(1, 5), config={**THREAD, "metadata": {"delta_writes_versioned": True}})
+    assert "LangGraph.js" in prune_sync(saver, keep_turns=1).skipped["t"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opened", [AsyncSqliteSaver.from_conn_string, open_checkpointer])
+async def test_asynchronous_savers_keep_the_values_of_delta_channels(tmp_path, opened):
+    async with opened(str(tmp_path / "c.db")) as saver:
+        graph = graph_of(saver, delta=True)
+        for word in numbers(1, 20):
+            await graph.ainvoke(say(word, delta=True), THREAD)
+        words = (await graph.aget_state(THREAD)).values["words"]
+        assert (await prune(saver, keep_turns=2)).checkpoints > 60
+        assert (await graph.aget_state(THREAD)).values["words"] == words
+        await graph.ainvoke(say("on", delta=True), THREAD)
+        assert (await graph.aget_state(THREAD)).values["words"] == [*words, "on", "re on"]
+
+
+@pytest.mark.slow
+def test_an_agent_of_deepagents_keeps_its_messages_and_files(saver):
+    """Its messages and its files are two such channels, which are saved at different steps."""
+    deepagents = pytest.importorskip("deepagents")
+
+    class Scribe(FakeMessagesListChatModel):
+        def bind_tools(self, tools, **kwargs):
+            return self
+
+    answers = []
+    for number in range(12):
+        arguments = {"file_path": f"/{number}.txt", "content": f"content {number}"}
+        asks = [{"name": "write_file", "args": arguments, "id": f"call{number}"}]
+        answers += [AIMessage("", tool_calls=asks), AIMessage(f"Written {number}.")]
+    agent = deepagents.create_deep_agent(Scribe(responses=[*answers, AIMessage("Bye.")]), checkpointer=saver)
+    for number in range(12):
+        agent.invoke({"messages": [("user", f"Write {number}")]}, THREAD)
+    before = agent.get_state(THREAD).values
+    assert len(before["files"]) == 12
+    count = len(list(saver.list(THREAD)))
+    assert prune_sync(saver, keep_turns=2).checkpoints > count / 2
+    assert agent.get_state(THREAD).values == before
+    agent.invoke({"messages": [("user", "Bye")]}, THREAD)
+    after = agent.get_state(THREAD).values
+    assert after["files"] == before["files"]
+    assert [m.text for m in after["messages"]][:-2] == [m.text for m in before["messages"]]
 
 
 class Inner(TypedDict, total=False):

@@ -85,9 +85,10 @@ def test_what_is_kept_reads_as_before_and_can_be_played_on_from(uri, kind, delta
         after = reads(graph)
         assert after == {name: before[name] for name in after}
         assert unneeded_blobs(uri) == 0
-        gone = [rows[table] - count(uri, table) for table in TABLES]
-        assert gone == [would.checkpoints, would.blobs, would.writes]
-        assert would.checkpoints > (10 if delta else len(before) / 2)
+        if not delta:  # else stubs take the place of some
+            gone = [rows[table] - count(uri, table) for table in TABLES]
+            assert gone == [would.checkpoints, would.blobs, would.writes]
+        assert would.checkpoints > len(before) / 2
         play(graph, "on", config=end_of(graph, "4"), delta=delta)
         said = [word for number in [*numbers(1, 4), "on"] for word in (number, f"re {number}", "ok")]
         assert graph.get_state(THREAD).values["said"] == said

@@ -149,20 +149,16 @@ class History(HistoryView):
         position = position_of(await self.current_state())
         first: StateSnapshot | None = None
         async for state in self._ancestors(self._thread_config()):
+            if not self._waiting(state) and position_of(state).turn == position.turn - 1:
+                return LastMessage(await self._on_line(position.line, state, "condense"), position.player)
             first = state
-            if not self._waiting(state):
-                before = position_of(state).turn
-                if before == position.turn - 1:
-                    return LastMessage(await self._on_line(position.line, state, "condense"), position.player)
-                if before < position.turn - 1:
-                    break  # what is between was pruned, or another thread played it
         if first is None:
             raise HistoryError("There is no message to replace.")
         # If the thread joined the campaign with this message, it joins again, as it did then.
         joins = thread_of(first) == self._thread_id and self._waiting(first) == ("__start__",)
         if position.turn > 1 and not joins:
-            end = await self.end_of_turn(position.turn - 1)
-            return LastMessage(await self._on_line(position.line, end, "condense"), position.player)
+            before = await self.end_of_turn(position.turn - 1)
+            return LastMessage(await self._on_line(position.line, before, "condense"), position.player)
         if position.turn == 1:
             await move_head(self._schema(), self._store(), self.context, self._thread_id)
         return LastMessage(await self._on_thread(first), position.player)

@@ -2,7 +2,7 @@
 
 - `prune`: `prune(checkpointer, ...)` for any app, and its synchronous twin. Read this first.
 - `retention`: the turns of a thread, and which of its checkpoints are kept: plain functions on a tree.
-- `delta`: what a `DeltaChannel` needs of the checkpoints before a kept one.
+- `delta`: stubs, which keep what a `DeltaChannel` needs of checkpoints that go.
 - `tables`, `memory`: what is read and deleted where: SQLite and Postgres, `InMemorySaver`.
 - `steps`, `connections`: the same steps, run over synchronous and asynchronous connections.
 """

@@ -13,18 +13,20 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from questbook.graphs.errors import UnreadableError
-from questbook.graphs.pruning.steps import Atomic, Load, Query, Request, Result, Steps
+from questbook.graphs.pruning.steps import Atomic, Load, Put, Query, Replayed, Request, Result, Steps
 
 Rows = list[tuple[Any, ...]]
 Execute = Callable[[Query], Rows]
 ExecuteAsync = Callable[[Query], Awaitable[Rows]]
 _BEGIN = "BEGIN IMMEDIATE"  # nobody else can write until it ends
 _FOR_STEPS = (UnreadableError, sqlite3.OperationalError)  # they decide what becomes of these
+_TASK = "00000000-0000-4000-8000-000000000000"  # of a stub's writes; not that of what callers write
 _DAMAGED = (ValueError, KeyError, TypeError, EOFError)  # what a serializer raises
 
 
@@ -44,6 +46,11 @@ def run(steps: Steps[Result], saver: Any, execute: Execute | None = None) -> Res
             if isinstance(request, Load):
                 with _explained(request):
                     answer = saver.get_tuple(_config(request))
+            elif isinstance(request, Replayed):
+                answer = saver.get_delta_channel_history(config=_config(request), channels=request.channels)
+            elif isinstance(request, Put):
+                saved = saver.put(*_arguments(saver, request))
+                saver.put_writes(saved, request.writes, _TASK)
             elif isinstance(request, Atomic):
                 with _session(saver, transaction=True) as inside:
                     answer = run(request.steps, saver, inside)
@@ -68,6 +75,11 @@ async def run_async(steps: Steps[Result], saver: Any, execute: ExecuteAsync | No
             if isinstance(request, Load):
                 with _explained(request):
                     answer = await saver.aget_tuple(_config(request))
+            elif isinstance(request, Replayed):
+                answer = await saver.aget_delta_channel_history(config=_config(request), channels=request.channels)
+            elif isinstance(request, Put):
+                saved = await saver.aput(*_arguments(saver, request))
+                await saver.aput_writes(saved, request.writes, _TASK)
             elif isinstance(request, Atomic):
                 async with _async_session(saver, transaction=True) as inside:
                     answer = await run_async(request.steps, saver, inside)
@@ -99,7 +111,15 @@ def _advance(
         return None, end.value
 
 
-def _config(load: Load) -> RunnableConfig:
+def _arguments(saver: Any, put: Put) -> tuple[RunnableConfig, Checkpoint, CheckpointMetadata, ChannelVersions]:
+    """Return what a saver's `put` takes."""
+    where = {"thread_id": put.thread, "checkpoint_ns": put.namespace, "checkpoint_id": put.parent}
+    versions = {name: saver.get_next_version(None, None) for name in put.checkpoint["channel_values"]}
+    checkpoint: Checkpoint = {**put.checkpoint, "channel_versions": versions}
+    return {"configurable": where}, checkpoint, put.metadata, versions
+
+
+def _config(load: Load | Replayed) -> RunnableConfig:
     named = {"checkpoint_id": load.checkpoint} if load.checkpoint else {}
     return {"configurable": {"thread_id": load.thread, "checkpoint_ns": load.namespace, **named}}
 

@@ -1,49 +1,65 @@
 """What a `DeltaChannel` needs: the writes of earlier checkpoints.
 
-LangGraph saves such a channel's value only now and then, as a snapshot. In between, its value is the last snapshot on
-the way back, and all writes since, made again. So a kept checkpoint also needs each ancestor that wrote to the channel,
-back to the snapshot. These ancestors must be readable themselves: what they need is kept, too.
+LangGraph saves such a channel's value only now and then. In between, its value is the last saved one on the way back,
+and all writes since, made again. When these checkpoints go, a stub takes their place: a checkpoint that nobody goes to,
+with the last saved value and the writes since, in their order. (LangGraph makes such stubs itself if a thread's first
+run saves only its end.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import uuid
+from collections.abc import Mapping
+from typing import Any
 
-from questbook.graphs.pruning.retention import Tree
-from questbook.graphs.pruning.steps import Backend, Load, Steps
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, empty_checkpoint
+from langgraph.types import Overwrite
+
+from questbook.graphs.pruning.retention import STUB, Tree
+from questbook.graphs.pruning.steps import Load, Put, Replayed, Steps
 
 
-def delta_channels(tree: Tree) -> frozenset[str]:
-    """Return the channels of a namespace that are a `DeltaChannel`, as its checkpoints' metadata say."""
-    return frozenset[str]().union(*(node.deltas for node in tree.nodes.values()))
+def with_stubs(
+    thread: str, namespace: str, tree: Tree, parents: Mapping[str, str | None], *, dry_run: bool
+) -> Steps[dict[str, str | None]]:
+    """Write the stubs that are needed; return the new parents, of which some are stubs now.
+
+    Args:
+        thread: The thread.
+        namespace: One of its namespaces.
+        tree: The checkpoints of that.
+        parents: New parents, of the checkpoints whose parent goes.
+        dry_run: Whether to write none.
+    """
+    channels = frozenset[str]().union(*(node.deltas for node in tree.nodes.values()))
+    stubbed = dict(parents)
+    for checkpoint, parent in parents.items() if channels and not dry_run else ():
+        saved = yield Load(thread, namespace, checkpoint)
+        missing = channels & saved.checkpoint["channel_versions"].keys() - saved.checkpoint["channel_values"].keys()
+        if not missing:
+            continue
+        history = yield Replayed(thread, namespace, checkpoint, tuple(sorted(missing)))
+        values, writes = dict[str, Any](), list[tuple[str, Any]]()
+        for channel in sorted(missing):
+            if "seed" in history[channel]:
+                values[channel] = history[channel]["seed"]
+            elif history[channel]["writes"]:
+                writes.append((channel, Overwrite(None)))  # begins empty, whatever is found further back
+            writes += [(channel, value) for _, _, value in history[channel]["writes"]]
+        stubbed[checkpoint] = _id_before(checkpoint)
+        metadata: CheckpointMetadata = {"source": "loop", "step": tree.nodes[checkpoint].step - 1, STUB: True}  # type: ignore[misc]  # savers keep any field
+        metadata["parents"] = saved.metadata.get("parents") or {}
+        yield Put(thread, namespace, parent, _stub(checkpoint, values), metadata, tuple(writes))
+    return stubbed
 
 
-def with_writers(backend: Backend, thread: str, namespace: str, tree: Tree, kept: Collection[str]) -> Steps[set[str]]:
-    """Return kept checkpoints, and those whose writes or snapshots their channels are made of."""
-    needed, channels = set(kept), delta_channels(tree)
-    if not channels:
-        return needed
-    writes = yield from backend.writers(thread, namespace, channels)
-    values: dict[str, frozenset[str]] = {}
+def _stub(checkpoint: str, values: Mapping[str, Any]) -> Checkpoint:
+    stub = empty_checkpoint()
+    stub["id"] = _id_before(checkpoint)
+    stub["channel_values"] = dict(values)
+    return stub
 
-    def saved_in(checkpoint: str, names: Iterable[str]) -> Steps[frozenset[str]]:
-        # A channel that the metadata count updates of has no snapshot here, so most need not be loaded.
-        candidates = frozenset(names) - tree.nodes[checkpoint].deltas
-        if candidates and checkpoint not in values:
-            saved = yield Load(thread, namespace, checkpoint)
-            values[checkpoint] = channels.intersection(saved.checkpoint["channel_values"]) if saved else frozenset()
-        return candidates & values.get(checkpoint, frozenset())
 
-    waiting = list(needed)
-    while waiting:
-        checkpoint = waiting.pop()
-        missing = set(channels - (yield from saved_in(checkpoint, channels)))
-        for ancestor in tree.ancestors(checkpoint):
-            if not missing:
-                break
-            seeds = yield from saved_in(ancestor, missing)
-            if ancestor not in needed and (seeds or missing & writes.get(ancestor, frozenset())):
-                needed.add(ancestor)
-                waiting.append(ancestor)
-            missing -= seeds
-    return needed
+def _id_before(checkpoint: str) -> str:
+    """Return an id just before another one: the newest checkpoint of a thread is the one with the greatest id."""
+    return str(uuid.UUID(int=uuid.UUID(checkpoint).int - 1))

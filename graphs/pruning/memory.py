@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -57,15 +57,6 @@ class Memory:
             }
             for namespace, checkpoints in self._saver.storage.get(thread, {}).items()
             if checkpoints
-        }
-
-    def writers(self, thread: str, namespace: str, channels: Collection[str]) -> Steps[dict[str, frozenset[str]]]:
-        """See `Backend.writers`."""
-        yield from ()
-        return {
-            checkpoint: frozenset(channels) & {channel for _, channel, *_ in writes.values()}
-            for (of_thread, of_namespace, checkpoint), writes in self._saver.writes.items()
-            if (of_thread, of_namespace) == (thread, namespace)
         }
 
     def remove(self, thread: str, plans: Mapping[str, Plan], *, dry_run: bool) -> Steps[Volume | None]:

@@ -21,9 +21,9 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from questbook.graphs.errors import PruningError, UnreadableError
 from questbook.graphs.pruning.connections import is_async, run, run_async
-from questbook.graphs.pruning.delta import with_writers
+from questbook.graphs.pruning.delta import with_stubs
 from questbook.graphs.pruning.memory import Memory
-from questbook.graphs.pruning.retention import Node, Tree, kept_of_subgraph, kept_turns
+from questbook.graphs.pruning.retention import FOREIGN, Node, Tree, kept_of_subgraph, kept_turns
 from questbook.graphs.pruning.steps import Atomic, Backend, Load, Plan, Steps, Volume
 from questbook.graphs.pruning.tables import POSTGRES, SQLITE, Tables
 
@@ -221,11 +221,17 @@ def _prune_thread(backend: Backend, thread: str, copied: set[str], limits: _Limi
             raise _SkippedError("A run is in progress: prune it again when that has ended.")
         for _ in range(_TRIES):
             nodes = yield from backend.survey(thread)
-            plans = yield from _plans(backend, thread, nodes, newest, copied, limits)
+            if any(FOREIGN in node.deltas for checkpoints in nodes.values() for node in checkpoints.values()):
+                raise _SkippedError("LangGraph.js wrote a DeltaChannel to it, which cannot be read here.")
+            plans = yield from _plans(thread, nodes, newest, copied, limits)
             left = sum(len(plan.surveyed) - len(plan.removed) for plan in plans.values())
             changed = {name: plan for name, plan in plans.items() if plan.removed}
             if not changed:
                 return Volume(), left
+            for namespace, plan in plans.items():
+                tree = Tree(nodes[namespace])
+                parents = yield from with_stubs(thread, namespace, tree, plan.parents, dry_run=limits.dry_run)
+                plans[namespace] = plan._replace(parents=parents, removed=plan.removed - set(parents.values()))
             removal = backend.remove(thread, plans, dry_run=limits.dry_run)
             volume = (yield from removal) if limits.dry_run else (yield Atomic(removal))
             if volume is not None:
@@ -236,7 +242,6 @@ def _prune_thread(backend: Backend, thread: str, copied: set[str], limits: _Limi
 
 
 def _plans(
-    backend: Backend,
     thread: str,
     nodes: Mapping[str, Mapping[str, Node]],
     newest: CheckpointTuple,
@@ -248,12 +253,8 @@ def _plans(
     roots, plans = trees.get("", Tree({})), dict[str, Plan]()
     tips = yield from _tips(thread, roots, newest)
     kept_roots = kept_turns(roots, tips, copied, limits.keep_turns, limits.since)
-    kept_roots = yield from with_writers(backend, thread, "", roots, kept_roots)
     for namespace, tree in trees.items():
-        kept = kept_roots
-        if namespace:
-            kept = kept_of_subgraph(namespace, tree, roots, kept_roots)
-            kept = yield from with_writers(backend, thread, namespace, tree, kept)
+        kept = kept_of_subgraph(namespace, tree, roots, kept_roots) if namespace else kept_roots
         plans[namespace] = Plan(tree.nodes.keys(), tree.nodes.keys() - kept, tree.new_parents(kept))
     return plans
 

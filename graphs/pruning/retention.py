@@ -15,12 +15,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
 from questbook.graphs.turn.clock import time_of
 
+STUB = "pruned"
+"""Field of the metadata of a stub (`questbook.graphs.pruning.delta`)."""
+FOREIGN = "delta_writes_versioned"
+"""Field of the metadata of a thread to which LangGraph.js wrote a `DeltaChannel`, in a way of its own."""
 _CALL = ":"  # in the namespace of a subgraph's single call; without it, its state outlives the calls
 
 
@@ -35,6 +39,7 @@ class Node(NamedTuple):
         root: Of a subgraph's: the checkpoint of the root graph that it belongs to.
         deltas: Channels whose value is not in this checkpoint alone (`DeltaChannel`), as its metadata say.
         pending: Whether writes are saved on it.
+        stub: Whether it holds only what a `DeltaChannel` needs of checkpoints that are gone.
     """
 
     id: str
@@ -44,6 +49,7 @@ class Node(NamedTuple):
     root: str | None = None
     deltas: frozenset[str] = frozenset()
     pending: bool = False
+    stub: bool = False
 
 
 class Tree:
@@ -86,6 +92,11 @@ class Tree:
         newest = max(self.nodes)
         return [node.id for node in self.nodes.values() if not self._children[node.id] and not self._idle(node, newest)]
 
+    def stubs_of(self, kept: Iterable[str]) -> set[str]:
+        """Return the stubs that kept checkpoints were made from."""
+        parents = {parent for checkpoint in kept if (parent := self.parent(checkpoint)) is not None}
+        return {parent for parent in parents if self.nodes[parent].stub}
+
     def new_parents(self, kept: Collection[str]) -> dict[str, str | None]:
         """Return the nearest kept ancestor of each kept checkpoint whose parent is not kept."""
         parents: dict[str, str | None] = {}
@@ -97,7 +108,7 @@ class Tree:
 
     def _idle(self, node: Node, newest: str) -> bool:
         if node.source != "fork" or node.pending or node.id == newest:
-            return False
+            return node.stub  # of a removal that was given up
         return node.parent is None or (node.parent in self.nodes and node.step > self.nodes[node.parent].step + 1)
 
     def _walk(self) -> Iterator[str]:
@@ -147,7 +158,8 @@ def kept_turns(
         turns |= {start for checkpoint, start in starts.items() if _is_younger(checkpoint, since)}
     bases = {base for start in turns if (base := tree.parent(start)) is not None}
     looped = tree.nodes.keys() - starts.keys()
-    return {checkpoint for checkpoint, start in starts.items() if start in turns} | bases | looped
+    kept = {checkpoint for checkpoint, start in starts.items() if start in turns} | bases | looped
+    return kept | tree.stubs_of(kept)
 
 
 def kept_of_subgraph(namespace: str, tree: Tree, roots: Tree, kept_roots: Collection[str]) -> set[str]:
@@ -160,11 +172,11 @@ def kept_of_subgraph(namespace: str, tree: Tree, roots: Tree, kept_roots: Collec
         kept_roots: Those of them that are kept.
     """
     kept = {node.id for node in tree.nodes.values() if node.root in kept_roots or node.root not in roots.nodes}
-    if _CALL in namespace:
-        return kept
-    # The state of this subgraph outlives its calls: a run from a root checkpoint finds the last one before it.
-    ids = sorted(tree.nodes)
-    return kept | {ids[place - 1] for root in kept_roots if (place := bisect_left(ids, root))} | {ids[-1]}
+    if _CALL not in namespace:
+        # The state of this subgraph outlives its calls: a run from a root checkpoint finds the last one before it.
+        ids = sorted(tree.nodes)
+        kept |= {ids[place - 1] for root in kept_roots if (place := bisect_left(ids, root))} | {ids[-1]}
+    return kept | tree.stubs_of(kept)
 
 
 def _begins_turn(node: Node, parent: Node) -> bool:

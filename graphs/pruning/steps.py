@@ -5,8 +5,10 @@ The same steps run over synchronous and asynchronous connections (`connections`)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Mapping, Set
 from typing import Any, NamedTuple, Protocol, TypeVar
+
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
 from questbook.graphs.pruning.retention import Node
 
@@ -39,13 +41,42 @@ class Load(NamedTuple):
     checkpoint: str = ""
 
 
+class Replayed(NamedTuple):
+    """Channels whose value is not in a checkpoint alone; answered with LangGraph's `DeltaChannelHistory` of each."""
+
+    thread: str
+    namespace: str
+    checkpoint: str
+    channels: tuple[str, ...]
+
+
+class Put(NamedTuple):
+    """A checkpoint to be written, with pending writes.
+
+    Attributes:
+        thread: The thread.
+        namespace: The namespace.
+        parent: Id of its parent; None: none.
+        checkpoint: The checkpoint; its values get versions of their own.
+        metadata: Its metadata.
+        writes: Channel and value of each write, in their order.
+    """
+
+    thread: str
+    namespace: str
+    parent: str | None
+    checkpoint: Checkpoint
+    metadata: CheckpointMetadata
+    writes: tuple[tuple[str, Any], ...]
+
+
 class Atomic(NamedTuple):
     """Steps in one transaction, in which nobody else writes to the same rows; answered with their result."""
 
     steps: Generator[Any, Any, Any]
 
 
-Request = Query | Load | Atomic
+Request = Query | Load | Replayed | Put | Atomic
 Steps = Generator[Request, Any, Result]
 
 
@@ -59,7 +90,7 @@ class Plan(NamedTuple):
     """
 
     surveyed: Collection[str]
-    removed: Collection[str]
+    removed: Set[str]
     parents: Mapping[str, str | None]
 
 
@@ -93,10 +124,6 @@ class Backend(Protocol):
 
     def survey(self, thread: str) -> Steps[dict[str, dict[str, Node]]]:
         """Return a thread's checkpoints by namespace and id."""
-        ...
-
-    def writers(self, thread: str, namespace: str, channels: Collection[str]) -> Steps[dict[str, frozenset[str]]]:
-        """Return the channels, of these, that writes on a checkpoint are for, by its id."""
         ...
 
     def remove(self, thread: str, plans: Mapping[str, Plan], *, dry_run: bool) -> Steps[Volume | None]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from questbook.graphs.pruning.retention import Node
+from questbook.graphs.pruning.retention import FOREIGN, STUB, Node
 from questbook.graphs.pruning.steps import Plan, Query, Steps, Volume
 from questbook.types import JSON
 
@@ -26,9 +26,6 @@ _NODES = "SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, {metadata} 
 _FREE = 0.1  # of a file; from then on it is worth the time to write it again
 _SHARES = "SELECT 1 FROM pragma_table_info('checkpoints') WHERE name = 'blobs'"
 _PENDING = "SELECT DISTINCT checkpoint_ns, checkpoint_id FROM {writes} WHERE thread_id = {p}"
-_WRITERS = (
-    "SELECT checkpoint_id, channel FROM {writes} WHERE thread_id = {p} AND checkpoint_ns = {p} AND channel {listed}"
-)
 
 
 class Dialect(NamedTuple):
@@ -154,14 +151,6 @@ class Tables:
             nodes[namespace][checkpoint] = node_of(checkpoint, parent, _metadata(text), pending=has_writes)
         return nodes
 
-    def writers(self, thread: str, namespace: str, channels: Collection[str]) -> Steps[dict[str, frozenset[str]]]:
-        """See `Backend.writers`."""
-        query = Query(self._sql.says(_WRITERS), (thread, namespace, self._sql.one_of(sorted(channels))))
-        writers: dict[str, frozenset[str]] = defaultdict(frozenset)
-        for checkpoint, channel in (yield query):
-            writers[checkpoint] |= {channel}
-        return writers
-
     def remove(self, thread: str, plans: Mapping[str, Plan], *, dry_run: bool) -> Steps[Volume | None]:
         """See `Backend.remove`."""
         if not dry_run and went_on((yield from self.survey(thread)), plans):
@@ -223,8 +212,9 @@ def node_of(checkpoint: str, parent: str | None, metadata: JSON, *, pending: boo
         source=str(metadata.get("source", "")),
         step=int(metadata.get("step") or 0),
         root=(metadata.get("parents") or {}).get(""),
-        deltas=frozenset(metadata.get("counters_since_delta_snapshot") or ()),
+        deltas=frozenset(metadata.get("counters_since_delta_snapshot") or ()) | ({FOREIGN} & metadata.keys()),
         pending=pending,
+        stub=STUB in metadata,
     )
 
 
