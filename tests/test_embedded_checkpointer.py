@@ -1,10 +1,54 @@
-"""The checkpointer takes back what single runs wrote, and nothing else."""
+"""The checkpointer takes back what single runs wrote; it writes each value once, loses none and keeps none too long."""
 
+import asyncio
+import operator
+from typing import Annotated, Any, TypedDict
+
+import aiosqlite
+import pytest
 from conftest import MIRA
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
 from scripted import call, say
+from stored_bytes import contents
+from twin_saver import assert_each_value_is_listed
 
 from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.embedded.compression import compressing_serializer
 from questbook.graphs.embedded.databases import open_checkpointer
+from questbook.graphs.embedded.saved_game import read_saved_game
+from questbook.graphs.errors import UnreadableError
+from questbook.graphs.forgetting.erasure import Erasure
+from questbook.graphs.forgetting.phrase import Phrase
+
+AT: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+LONG = "the road: " + " ".join(f"{mile * 2654435761 % 2**32:x}" for mile in range(40))
+"""Long also when it is compressed."""
+
+
+class State(TypedDict, total=False):
+    lines: Annotated[list[str], operator.add]
+    page: Annotated[dict[str, str], operator.or_]
+
+
+def app_on(saver):
+    def first(state: State) -> State:
+        return {"lines": [f"{LONG}{len(state['lines'])}"]}
+
+    def second(state: State) -> State:
+        return {"page": {"text": LONG * 3}} if not state.get("page") else {}
+
+    def third(state: State) -> State:
+        return {"lines": [str(interrupt("more?"))]} if state["lines"][-2] == "ask" else {}
+
+    builder = StateGraph(State).add_sequence([first, second, third]).add_edge(START, "first")
+    return builder.compile(checkpointer=saver)
+
+
+async def rows(saver, query):
+    return [tuple(row) for row in await saver.conn.execute_fetchall(query)]
 
 
 async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(tmp_path, model):
@@ -16,7 +60,7 @@ async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(tmp_
             await app.ainvoke({"messages": [("user", words)]}, config, context={"model": "scripted", "seed": 7})
 
         async def counted():
-            tables = ("checkpoints", "writes")
+            tables = ("checkpoints", "writes", "checkpoint_blobs")
             found = [await (await saver.conn.execute(f"SELECT count(*) FROM {table}")).fetchone() for table in tables]
             return [count for (count,) in found]
 
@@ -28,7 +72,154 @@ async def test_what_one_run_wrote_goes_and_the_thread_stands_where_it_stood(tmp_
         assert await counted() > rows
         await saver.adelete_for_runs(["two", "x' OR 1=1"])
         assert await counted() == rows
+        await assert_each_value_is_listed(saver)
         assert (await app.aget_state({"configurable": {"thread_id": "t"}})).values == before
         await run("three", "I sing.")
         after = (await app.aget_state({"configurable": {"thread_id": "t"}})).values
         assert after["turn"] == before["turn"] + 1
+
+
+async def test_a_value_is_written_when_it_changes_and_not_at_other_steps(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        app = app_on(saver)
+        for words in ("one", "two", "three"):
+            await app.ainvoke({"lines": [words]}, AT)
+        assert len([state async for state in app.aget_state_history(AT)]) == 15
+        count = "SELECT channel, COUNT(*) FROM checkpoint_blobs GROUP BY 1 ORDER BY 1"
+        assert await rows(saver, count) == [("lines", 5), ("page", 1)], "the first line alone is short"
+        await assert_each_value_is_listed(saver)
+
+
+@pytest.mark.parametrize("serde", [None, compressing_serializer()], ids=["LangGraph's", "of version 0.2"])
+async def test_a_thread_of_whole_checkpoints_is_played_on_forked_erased_and_deleted(tmp_path, serde):
+    file = tmp_path / "checkpoints.db"
+    async with aiosqlite.connect(file) as connection:
+        old = app_on(AsyncSqliteSaver(connection, serde=serde))
+        for words in ("the Silver Heron", "two"):
+            await old.ainvoke({"lines": [words]}, AT)
+        before = [state async for state in old.aget_state_history(AT)]
+    async with open_checkpointer(file) as saver:
+        app = app_on(saver)
+        assert [state async for state in app.aget_state_history(AT)] == before
+        after = await app.ainvoke({"lines": ["three"]}, AT)
+        assert after["lines"] == [*before[0].values["lines"], "three", f"{LONG}5"]
+        fork = await app.ainvoke({"lines": ["else"]}, before[5].config)
+        assert fork["lines"] == [*before[5].values["lines"], "else", f"{LONG}{len(fork['lines']) - 1}"]
+        assert await rows(saver, "SELECT COUNT(*) FROM checkpoint_blobs WHERE channel = 'page'") == [(2,)], (
+            "of each line"
+        )
+        await Erasure(saver).cut(["t"], Phrase("silver heron"))
+        await Erasure(saver).compact()
+        assert b"Heron" not in b"".join(contents(tmp_path).values())
+        assert (await app.aget_state(AT)).values["lines"][1:] == fork["lines"][1:]
+        await saver.adelete_thread("t")
+        for table in ("checkpoints", "writes", "checkpoint_blobs"):
+            assert await rows(saver, f"SELECT COUNT(*) FROM {table}") == [(0,)]
+
+
+async def test_programs_that_know_whole_checkpoints_only_refuse_ours(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        await app_on(saver).ainvoke({"lines": ["one"]}, AT)
+        with pytest.raises(NotImplementedError, match=r"msgpack\+blobs\+zlib"):
+            await AsyncSqliteSaver(saver.conn).aget_tuple(AT)
+        with pytest.raises(ValueError, match="needs the serializer that wrote it"):
+            await AsyncSqliteSaver(saver.conn, serde=compressing_serializer()).aget_tuple(AT)
+        await AsyncSqliteSaver(saver.conn).adelete_thread("t")
+        await Erasure(saver).compact()
+        assert LONG.encode() not in b"".join(contents(tmp_path).values()), "values whose checkpoints are gone go too"
+
+
+async def test_a_checkpoint_comes_with_all_its_values_or_not_at_all(tmp_path, monkeypatch):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        app = app_on(saver)
+        await app.ainvoke({"lines": ["one"]}, AT)
+        before = await rows(saver, "SELECT id FROM checkpoint_blobs")
+        last = await app.aget_state(AT)
+        with monkeypatch.context() as patch:
+
+            def put(database, saved):
+                assert len(database.execute("SELECT id FROM checkpoint_blobs").fetchall()) > len(before)
+                raise OSError("the power goes")
+
+            patch.setattr("questbook.graphs.embedded.checkpoint_tables.put", put)
+            with pytest.raises(OSError, match="the power goes"):
+                await app.aupdate_state(AT, {"lines": [LONG * 2]})
+        assert await rows(saver, "SELECT id FROM checkpoint_blobs") == before
+        assert await app.aget_state(AT) == last
+        await app.ainvoke({"lines": ["two"]}, AT)
+        await assert_each_value_is_listed(saver)
+
+
+async def test_a_value_that_is_missing_is_no_empty_channel(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        app = app_on(saver)
+        await app.ainvoke({"lines": ["one"]}, AT)
+        await saver.conn.execute("DELETE FROM checkpoint_blobs WHERE channel = 'page'")
+        await saver.conn.commit()
+        with pytest.raises(UnreadableError, match="Values of the checkpoint are missing"):
+            await read_saved_game(saver, "t")
+
+
+async def test_two_programs_write_one_thread_and_what_one_deletes_the_other_writes_whole(tmp_path):
+    file = tmp_path / "checkpoints.db"
+    async with open_checkpointer(file) as saver, open_checkpointer(file) as other:
+        await asyncio.gather(*(app_on(one).ainvoke({"lines": ["one"]}, AT) for one in (saver, other)))
+        await assert_each_value_is_listed(saver)
+        saved = await saver.aget_tuple(AT)
+        await other.adelete_thread("t")
+        later = {**saved.checkpoint, "id": f"2{saved.checkpoint['id'][1:]}"}
+        await saver.aput(saved.config, later, {"source": "loop", "step": 9, "parents": {}}, {})
+        assert (await other.aget_tuple(AT)).checkpoint == later
+        await assert_each_value_is_listed(other)
+
+
+async def test_a_checkpoint_that_is_written_again_leaves_no_value_behind(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        for text in (LONG, LONG[::-1]):
+            checkpoint = empty_checkpoint() | {
+                "id": "1", "channel_values": {"page": text * 2}, "channel_versions": {"page": "1"}
+            }  # fmt: skip
+            await saver.aput(AT, checkpoint, {"source": "loop", "step": 1}, {"page": "1"})
+        assert (await saver.aget(AT))["channel_values"] == {"page": LONG[::-1] * 2}
+        await assert_each_value_is_listed(saver)
+
+
+async def test_what_ends_a_turn_or_waits_for_a_person_is_on_the_disk(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        app, done = app_on(saver), []
+        await saver.conn.set_trace_callback(done.append)
+
+        async def commits():
+            """Which of the commits waited for the disk, in order."""
+            sure, waited = True, []
+            for line in done:
+                sure = "FULL" in line if "synchronous" in line else sure
+                waited += [sure] if line == "COMMIT" else []
+            done.clear()
+            return waited
+
+        await app.ainvoke({"lines": ["one"]}, AT, durability="sync")
+        waited = await commits()
+        assert waited[-1]
+        assert waited.count(False) >= 7, "steps and their writes"
+        await app.ainvoke({"lines": ["ask"]}, AT, durability="sync")
+        assert (await commits())[-1], "the question"
+        await app.aupdate_state(AT, {"lines": ["edited"]}, as_node="first")
+        assert (await commits())[-1]
+
+
+async def test_synchronous_methods_work_from_other_threads(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        app = app_on(saver)
+        await app.ainvoke({"lines": ["one"]}, AT)
+
+        def read():
+            app.invoke({"lines": ["two"]}, AT)
+            return app.get_state(AT), list(app.get_state_history(AT))
+
+        state, states = await asyncio.to_thread(read)
+        assert states == [state async for state in app.aget_state_history(AT)]
+        assert state == states[0]
+        assert len(state.values["lines"]) == 4
+        await asyncio.to_thread(saver.delete_thread, "t")
+        assert await rows(saver, "SELECT COUNT(*) FROM checkpoint_blobs") == [(0,)]

@@ -49,15 +49,16 @@ async def test_between_foldings_the_prompt_only_grows_up_to_the_newest_message(g
 
 
 @pytest.mark.slow
-async def test_most_of_each_call_is_the_beginning_of_the_one_before(tmp_path):
+async def test_most_of_each_call_is_the_beginning_of_the_one_before_and_a_turn_takes_few_bytes(tmp_path):
     model = Tables()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chat_models, "load_chat_model", lambda *_, **__: model)
-        await ours(model, 30, tmp_path / "home", 0)
+        turns = await ours(model, 30, tmp_path / "home", 0)
     shares = shared_beginnings(model.asked)
     assert model.jobs.count("") > 0, "turns were folded meanwhile"
     assert shares["roll_dice"] >= 0.7
     assert shares["StateNotebook"] >= 0.7
+    assert sum(turn.checkpoint for turn in turns[-15:]) / 15 <= 60 * 1024
 
 
 async def test_after_a_roll_the_whole_question_is_the_beginning_of_the_next(game):

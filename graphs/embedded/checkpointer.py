@@ -10,7 +10,7 @@ import json
 import logging
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -185,21 +185,6 @@ class Checkpointer(AsyncSqliteSaver):
         def delete(database: sqlite3.Connection) -> None:
             with transaction(database):
                 tables.delete_thread(database, str(thread_id))
-
-        await self._run(delete)
-
-    async def adelete_checkpoints(self, checkpoints: Iterable[tuple[str, str, str]]) -> None:
-        """Delete checkpoints, the pending writes on them, and the values that no other checkpoint needs.
-
-        Args:
-            checkpoints: Thread, namespace and id of each.
-        """
-        await self.setup()
-        chosen = sorted(checkpoints)
-
-        def delete(database: sqlite3.Connection) -> None:
-            with transaction(database):
-                tables.delete(database, chosen)
 
         await self._run(delete)
 
