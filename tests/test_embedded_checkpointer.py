@@ -173,15 +173,16 @@ async def test_two_programs_write_one_thread_and_what_one_deletes_the_other_writ
         await assert_each_value_is_listed(other)
 
 
-async def test_a_checkpoint_that_is_written_again_leaves_no_value_behind(tmp_path):
+@pytest.mark.parametrize("versions", [{"page": "1"}, {}], ids=["versions", "no versions"])
+async def test_a_checkpoint_that_is_written_again_leaves_no_value_behind(tmp_path, versions):
     async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
-        for text in (LONG, LONG[::-1]):
-            checkpoint = empty_checkpoint() | {
-                "id": "1", "channel_values": {"page": text * 2}, "channel_versions": {"page": "1"}
-            }  # fmt: skip
-            await saver.aput(AT, checkpoint, {"source": "loop", "step": 1}, {"page": "1"})
-        assert (await saver.aget(AT))["channel_values"] == {"page": LONG[::-1] * 2}
-        await assert_each_value_is_listed(saver)
+        config = AT
+        for number, text in (("1", LONG), ("1", LONG[::-1]), ("2", LONG.upper())):
+            values: Any = {"id": number, "channel_values": {"page": text}, "channel_versions": versions}
+            config = await saver.aput(config, empty_checkpoint() | values, {"source": "loop", "step": 1}, versions)
+            assert (await saver.aget(AT))["channel_values"] == {"page": text}
+            await assert_each_value_is_listed(saver)
+        assert await rows(saver, "SELECT COUNT(*) FROM checkpoint_blobs") == [(2,)]
 
 
 async def test_what_ends_a_turn_or_waits_for_a_person_is_on_the_disk(tmp_path):

@@ -22,7 +22,7 @@ MOVES = ("say", "go on", "answer", "edit", "copy", "roll back", "delete")
 
 class State(TypedDict, total=False):
     messages: Annotated[list[AnyMessage], add_messages]
-    log: Annotated[list[str], DeltaChannel(lambda log, writes: log + [line for write in writes for line in write])]
+    log: Annotated[list[str], DeltaChannel(lambda log, writes: sum(writes, log), snapshot_frequency=3)]
     page: Annotated[dict[str, Any], operator.or_]
     sums: Annotated[int, operator.add]
     long: str
@@ -121,7 +121,8 @@ async def play(twins, seed, moves):
     return done
 
 
-async def test_random_runs_forks_edits_and_deletes_are_told_alike(tmp_path):
+async def test_random_runs_forks_edits_and_deletes_are_told_alike(tmp_path, monkeypatch):
+    monkeypatch.setattr("questbook.graphs.embedded.checkpointer._PAGE", 3)
     async with open_twins(tmp_path) as twins:
         await play(twins, 1, 12)
 
