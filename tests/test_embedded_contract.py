@@ -124,7 +124,7 @@ async def play(twins, seed, moves):
 async def test_random_runs_forks_edits_and_deletes_are_told_alike(tmp_path, monkeypatch):
     monkeypatch.setattr("questbook.graphs.embedded.checkpointer._PAGE", 3)
     async with open_twins(tmp_path) as twins:
-        await play(twins, 1, 12)
+        await play(twins, 1, 10)
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ async def test_more_random_runs_forks_edits_and_deletes_are_told_alike(tmp_path)
     for seed in (2, 3):
         (tmp_path / str(seed)).mkdir()
         async with open_twins(tmp_path / str(seed)) as twins:
-            done += await play(twins, seed, 40)
+            done += await play(twins, seed, 30)
     assert set(done) == {*MOVES, "failed"}
 
 
