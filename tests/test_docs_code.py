@@ -105,6 +105,8 @@ def test_commands_are_understood(path):
             parser().parse_args(words[1:])
         elif program == "make":
             assert words[1] in targets, words
+        elif words[1:2] == ["-m"]:
+            assert (ROOT / words[2].replace(".", "/")).is_dir(), words
         elif program in ("python", ".venv/bin/python"):
             assert (ROOT / words[1]).exists() or words[1] == "desk.py", words
         else:
