@@ -26,7 +26,7 @@ from questbook.graphs.dungeon_master.nodes.update_state import update_state
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense
-from questbook.graphs.turn.node import ANSWERS, ASKS, Node
+from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Node
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.turn import route_to
 
@@ -47,14 +47,14 @@ def build_graph() -> StateGraph[DungeonState, Context, TurnInput, DungeonState]:
     builder.add_node("reflect", _upkeep(reflect))
     builder.add_node("condense", _upkeep(condense(prompts.CONDENSE, noted_facts)))
 
-    builder.add_conditional_edges(START, route_mode, ["build_character", "recall"])
-    builder.add_conditional_edges("build_character", route_after_interview, ["recall", END])
+    builder.add_conditional_edges(START, Edge(route_mode), ["build_character", "recall"])
+    builder.add_conditional_edges("build_character", Edge(route_after_interview), ["recall", END])
     builder.add_conditional_edges("recall", route_to("run_quest"), ["run_quest"])
     builder.add_conditional_edges("run_quest", route_tools, ["roll_dice", "update_state"])
     builder.add_conditional_edges("roll_dice", route_to("run_quest"), ["run_quest"])
     builder.add_conditional_edges("update_state", route_to("remember"), ["remember"])
-    builder.add_conditional_edges("remember", route_upkeep, ["reflect", "condense", END])
-    builder.add_conditional_edges("reflect", route_reflected, ["condense", END])
+    builder.add_conditional_edges("remember", Edge(route_upkeep), ["reflect", "condense", END])
+    builder.add_conditional_edges("reflect", Edge(route_reflected), ["condense", END])
     builder.add_conditional_edges("condense", route_to(END), [END])
     return builder
 

@@ -64,6 +64,31 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         return run_sync(self.ainvoke(input, config, **kwargs))
 
 
+class Edge(Runnable[Any, str]):
+    """Run `route(state)`, a conditional edge, in the caller's event loop; LangGraph would take a thread for it.
+
+    Args:
+        route: Returns the name of the next node, from the state alone.
+        traced: Whether traces show the edge.
+    """
+
+    def __init__(self, route: Callable[[Any], str], *, traced: bool = True) -> None:
+        self.route, self.traced = route, traced
+        self.name = getattr(route, "__name__", None)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002, ARG002
+        """Choose the next node."""
+        return self._call_with_config(self.route, input, config) if self.traced else self.route(input)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002, ARG002
+        """Choose the next node."""
+
+        async def route(state: Any) -> str:
+            return self.route(state)
+
+        return await self._acall_with_config(route, input, config) if self.traced else self.route(input)
+
+
 def context_or_none() -> Any:
     """Return the context of the current run; None outside one.
 

@@ -7,7 +7,7 @@ nothing is derived from them: no page, no fact, no summary, no record.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
 from langchain_core.messages import HumanMessage
@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 from questbook.graphs.errors import InputError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.clock import clock_problem
-from questbook.graphs.turn.node import settings_of_run
+from questbook.graphs.turn.node import Edge, settings_of_run
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.timeline.privacy import WITHHELD, off_record
@@ -24,8 +24,6 @@ from questbook.memory.timeline.timeline import branch_name, extend
 from questbook.types import JSON
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
-StateT = TypeVar("StateT", bound=TurnState)
-"""A machine's own state. An edge must not name TurnState: LangGraph would read that, which has no pages."""
 
 CLOCK = "clock"
 """What a notice names as its node if the computer's clock went back."""
@@ -113,17 +111,13 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     }
 
 
-def route_to(node: str) -> Callable[[StateT], str]:
+def route_to(node: str) -> Edge:
     """Make an edge to one node, or to END, that reads the state.
 
     So LangGraph shows it what `update_state` writes in the name of the node before it: what does not fit is refused
     before it is saved (`questbook.graphs.turn.channels`). A plain edge would read nothing.
     """
-
-    def route(state: StateT) -> str:  # noqa: ARG001 (that the state can be read is the point)
-        return node
-
-    return route
+    return Edge(lambda _: node, traced=False)
 
 
 def notice(turn: int, node: str, text: str, detail: str = "") -> JSON:
