@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -22,6 +23,7 @@ from questbook.types import JSON
 
 _MAX_DEPTH = 100  # levels of a patch; Python's recursion ends at a few hundred
 _CHANNEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_PLAIN = frozenset({str, int, float, bool, type(None)})  # types of most values
 
 PageT = TypeVar("PageT")
 PromptPlace = Literal["before", "after", "last"]
@@ -351,10 +353,18 @@ def _check_declaration(page: type[Notebook]) -> None:
         raise DeclarationError(f"{name} is filled once: name in REQUIRED the fields that the interview asks for.")
 
 
+@cache
+def _names(page: type[BaseModel]) -> list[tuple[str, str]]:
+    """Return the fields of a page or entry, each with its name in JSON."""
+    return [(name, field.alias or name) for name, field in page.model_fields.items()]
+
+
 def _filled(value: Any) -> Any:
     """Return the value without empty fields. An entry with a name stays, even if all its fields are empty."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, BaseModel):
-        fields = {f.alias or name: _filled(getattr(value, name)) for name, f in type(value).model_fields.items()}
+        fields = {name: _filled(getattr(value, field)) for field, name in _names(type(value))}
         return {name: part for name, part in fields.items() if not is_empty(part)}
     if isinstance(value, Mapping):
         return {name: _filled(part) for name, part in value.items()}

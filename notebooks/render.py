@@ -43,4 +43,6 @@ def parse_fields(text: str) -> JSON:
 
 def is_empty(value: Any) -> bool:
     """Return whether a field is empty: null, blank text or an empty collection. 0 and false are values."""
-    return not value.strip() if isinstance(value, str) else value is None or value in ({}, [])
+    if isinstance(value, str):
+        return not value or value.isspace()
+    return value is None or (isinstance(value, dict | list) and not value)

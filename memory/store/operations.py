@@ -22,6 +22,7 @@ from questbook.memory.errors import UnstorableValueError
 from questbook.memory.store import rows
 from questbook.memory.store.file_index import FileIndex
 from questbook.memory.store.filters import check_filter
+from questbook.memory.store.postings import WordMatches
 from questbook.memory.store.rows import ItemRow, Namespace, NamespaceRow, encode_value
 from questbook.memory.store.search import Search, SearchRequest
 from questbook.memory.store.vectors import QueryBatch
@@ -140,7 +141,7 @@ class Reader:
             for namespace, keys in _keys_by_namespace(operations).items()
         }
         spaces: dict[Namespace, list[NamespaceRow]] = {}
-        read_items = dict[int, ItemRow]()
+        read_items, words = dict[int, ItemRow](), dict[tuple[int, str], WordMatches]()
         for place, op in enumerate(operations.ops):
             if isinstance(op, GetOp):
                 item = items[tuple(op.namespace)].get(op.key)
@@ -166,6 +167,7 @@ class Reader:
                     max(op.limit, 0),
                     batches.get(prefix),
                     read_items,
+                    words,
                 )
                 results[place] = self._run(connection, op, spaces[prefix], request)
             elif isinstance(op, ListNamespacesOp):

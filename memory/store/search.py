@@ -49,6 +49,7 @@ class SearchRequest:
         batch: Queries that are asked together with this one, if it is one of several.
         items: Items that searches of the same batch have read, by id. They find many of the same items, and each is
             read once.
+        words: What they have found by words, by namespace and text: they ask for the same with other filters.
     """
 
     filter: Mapping[str, Any] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class SearchRequest:
     limit: int = 10
     batch: QueryBatch | None = None
     items: dict[int, ItemRow] = field(default_factory=dict)
+    words: dict[tuple[int, str], WordMatches] = field(default_factory=dict)
 
     @property
     def stop(self) -> int:
@@ -109,7 +111,10 @@ class Search:
         reader = _Reader(connection, self.cache, spaces, request, visible)
         if not request.text or (request.vector is None and not self.cache.indexes_words):
             return list(islice(reader.unranked(), request.offset, request.stop))
-        candidates = [self._find(reader, space) for space in spaces]
+        found = [(space, part) for space in spaces if (part := self._find(reader, space)) is not None]
+        if not found:
+            return []
+        spaces, candidates = map(list, zip(*found, strict=True))
         ranking = Ranking(self._score(reader, candidates), self._dense, self._lexical)
         hits = list(islice(reader.ranked(ranking), request.stop))
         if len(hits) < request.stop:
@@ -118,15 +123,19 @@ class Search:
             hits += islice(reader.rest(hits, covered), request.stop - len(hits))
         return hits[request.offset :]
 
-    def _find(self, reader: "_Reader", space: NamespaceRow) -> "_Candidates":
-        """Find the candidates of one namespace."""
+    def _find(self, reader: "_Reader", space: NamespaceRow) -> "_Candidates | None":
+        """Find the candidates of one namespace; None if the filter allows nothing."""
         connection, request = reader.connection, reader.request
         with self.cache.namespace(connection, space) as cached:
             allowed = reader.apply_filter(cached, space) if request.filter else None
+            if allowed is not None and not allowed.mask.any():
+                return None
             words = None
             if cached.postings is not None and self._lexical:
-                stems = [stem for stem in dict.fromkeys(stem_words(query_words(request.text))) if stem]
-                words = cached.postings.find(connection, space, stems)
+                if (space.id, request.text) not in request.words:
+                    stems = [stem for stem in dict.fromkeys(stem_words(query_words(request.text))) if stem]
+                    request.words[space.id, request.text] = cached.postings.find(connection, space, stems)
+                words = request.words[space.id, request.text]
             if request.vector is None or cached.vectors is None:
                 return _Candidates(ItemCosines.none(), words, allowed)
             if not self.cache.fits(space):

@@ -81,7 +81,7 @@ def strip_ending(word: str) -> str:
 @lru_cache(maxsize=_KEPT)
 def numbers_in(text: str) -> frozenset[str]:
     """Return the numbers in a text."""
-    return frozenset(word for word in plain_words(text) if any(c.isdigit() for c in word))
+    return frozenset(word for word in plain_words(text) if not word.isalpha() and any(c.isdigit() for c in word))
 
 
 def is_negated(text: str) -> bool:
