@@ -1,0 +1,163 @@
+"""What a turn costs, in counts: clocks differ from machine to machine, and calls do not."""
+
+import asyncio
+import random
+import string
+import sys
+import threading
+from pathlib import Path
+from typing import TypedDict
+
+import pytest
+from langchain_core.messages.utils import count_tokens_approximately
+from langgraph.graph import END, START, StateGraph
+from langgraph.store.base import GetOp, SearchOp
+from langgraph.store.memory import InMemoryStore
+
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+
+from tables import Tables
+
+import questbook.graphs.models.chat_models
+from questbook import FaissStore, Query, recall, remember
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.game import open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.turn import state
+from questbook.graphs.turn.node import Edge
+from questbook.memory.recall import coverage
+from questbook.memory.store.joint_reads import JointReads
+from questbook.memory.store.postings import Postings
+from questbook.memory.text.words import count_tokens
+
+BATCHES = 22
+"""Batches of the store in a turn with memories, notes and two facts; 34 when this was written."""
+READS = 9
+"""Times that the whole state is read and checked in a turn without dice and summary: four nodes, five edges."""
+
+
+class Counter:
+    def __init__(self, monkeypatch, place, name):
+        self.calls, inner = 0, getattr(place, name)
+
+        def counted(*args, **kwargs):
+            self.calls += 1
+            return inner(*args, **kwargs)
+
+        monkeypatch.setattr(place, name, counted)
+
+
+async def test_a_turn_asks_the_store_and_reads_the_state_so_many_times(tmp_path, monkeypatch):
+    model = Tables()
+    monkeypatch.setattr(questbook.graphs.models.chat_models, "load_chat_model", lambda *_, **__: model)
+    batches, reads = Counter(monkeypatch, FaissStore, "abatch"), Counter(monkeypatch, state, "refusals_in")
+    home, counts = Home(tmp_path / "home"), []
+    home.locks.mkdir(parents=True)
+    settings = Context(model="tables", user="u", campaign="c", buffer_tokens=600, reflection="off")
+    async with open_game(settings, home) as game:
+        for turn in range(1, 10):
+            model.turn[0], batches.calls, reads.calls = turn, 0, 0
+            async for _ in game.send(model.tale.player(turn)):
+                pass
+            counts.append((batches.calls, reads.calls))
+    assert 18 < max(asked for asked, _ in counts) <= BATCHES, "each has its way to a thread and back"
+    assert min(read for _, read in counts[1:]) == READS, "by pydantic"
+
+
+async def test_reads_of_one_moment_are_one_batch_and_those_that_follow_another():
+    batches = []
+
+    class Recording(InMemoryStore):
+        async def abatch(self, ops):
+            batches.append(len(ops := list(ops)))
+            return await super().abatch(ops)
+
+    store = Recording()
+    for key in "abc":
+        await store.aput(("n",), key, {"is": key, "next": chr(ord(key) + 1)})
+    batches.clear()
+    reads = JointReads.of(store)
+    assert JointReads.of(reads) is reads
+
+    async def follow(key, steps):
+        for _ in range(steps):
+            key = (await reads.aget(("n",), key)).value["next"]
+        return key
+
+    async def deeper(key):  # comes a few ticks of the loop later
+        return (await asyncio.gather(follow(key, 1)))[0]
+
+    assert await asyncio.gather(follow("a", 2), follow("b", 1), deeper("c")) == ["c", "c", "d"]
+    assert batches == [3, 1]
+
+
+async def test_an_error_of_joint_reads_reaches_all_of_them_and_the_next_ones_work():
+    class Failing(InMemoryStore):
+        fails = True
+
+        async def abatch(self, ops):
+            if self.fails:
+                raise OSError("disk full")
+            return await super().abatch(ops)
+
+    store = Failing()
+    reads = JointReads.of(store)
+    results = await asyncio.gather(*(reads.aget(("n",), key) for key in "ab"), return_exceptions=True)
+    assert [str(error) for error in results] == ["disk full", "disk full"]
+    store.fails = False
+    assert await reads.abatch([GetOp(("n",), "a")]) == [None]
+
+
+async def test_an_edge_runs_in_the_callers_thread():
+    class Seen(TypedDict):
+        thread: int
+
+    threads = []
+
+    def route(seen):
+        threads.append(threading.get_ident())
+        return END
+
+    builder = StateGraph(Seen)
+    builder.add_node("step", lambda _: {})
+    builder.add_edge(START, "step")
+    builder.add_conditional_edges("step", Edge(route), [END])
+    graph = builder.compile()
+    await graph.ainvoke({"thread": 0})
+    graph.invoke({"thread": 0})
+    assert threads == [threading.get_ident()] * 2
+
+
+async def test_recall_splits_its_candidates_into_words_once_even_if_the_question_is_misspelt(monkeypatch):
+    store, timeline = InMemoryStore(), []
+    for text in ("Goran keeps the mill.", "Greta tends the lighthouse.", "The bridge fell."):
+        timeline = await remember(store, ("n",), text, timeline=timeline)
+    split = Counter(monkeypatch, coverage, "TextWords")
+    found = await recall(store, ("n",), Query("What does Gretta tend?", timeline=timeline))
+    assert (found[0].text, split.calls) == ("Greta tends the lighthouse.", 1)
+
+
+def test_tokens_of_a_text_are_counted_as_langchain_counts_those_of_a_message():
+    chance = random.Random(1)
+    texts = ["".join(chance.choices(string.printable + "äж漢", k=length)) for length in range(60)]
+    assert [count_tokens(text) for text in texts] == [count_tokens_approximately([text]) for text in texts]
+
+
+@pytest.mark.parametrize("only", [{"kind": "nothing"}, {"$or": [{"kind": "a"}, {"kind": "b"}]}])
+async def test_a_search_whose_filter_allows_nothing_looks_for_no_words(tmp_path, monkeypatch, only):
+    async with FaissStore.open(tmp_path / "m.db") as store:
+        await store.aput(("n",), "k", {"text": "Goran keeps the mill.", "kind": "trait"})
+        looked_up = Counter(monkeypatch, Postings, "find")
+        assert await store.asearch(("n",), query="the mill", filter=only) == []
+        assert looked_up.calls == 0
+        assert len(await store.asearch(("n",), query="the mill", filter={"kind": "trait"})) == 1
+
+
+async def test_searches_of_one_batch_look_up_the_words_of_a_text_once(tmp_path, monkeypatch):
+    async with FaissStore.open(tmp_path / "m.db") as store:
+        for kind in ("trait", "event"):
+            await store.aput(("n",), kind, {"text": "Goran keeps the mill.", "kind": kind})
+        looked_up = Counter(monkeypatch, Postings, "find")
+        searches = [SearchOp(("n",), filter={"kind": kind}, query="mill") for kind in ("trait", "event")]
+        assert [[item.key for item in items] for items in await store.abatch(searches)] == [["trait"], ["event"]]
+        assert looked_up.calls == 1
