@@ -79,6 +79,8 @@ class AgentModel(ScriptedModel):
         told = sections_of(messages)
         sections = {"<due>\n": "update", "<missing>\n": "fill", "You keep the running summary": "condense"}
         kind = next((job for mark, job in sections.items() if mark in told), "reply")
+        after = {"Facts": "facts", "Questions": "question", "Reflection": "conclude"}
+        kind = next((job for tool, job in after.items() if tool in self.job), kind)
         self._stock.update(fill=say("Who are you?"), reply=say("I see."))
         tools, self.job = self.job, kind
         try:

@@ -14,7 +14,7 @@ from questbook.notebooks import DeclarationError, Notebook, Scope, check_declara
 
 HAND_OVER = "hand_over"
 """The tool by which an agent of a team hands a person over to another."""
-NODES = frozenset({"begin", "recall", "use_tools", "update_pages", "remember", "condense"})
+NODES = frozenset({"begin", "recall", "use_tools", "update_pages", "remember", "learn", "reflect", "condense"})
 """Nodes of every agent; each mode is a node, too."""
 SECTIONS = frozenset({"instructions", "summary", "memories", "missing", "due", "turns"})
 """Sections of every agent's prompts; each page is a section, too."""
@@ -60,6 +60,7 @@ class Agent:
         handoffs: Agents of the team to hand over to: node of the parent graph to when to do that.
         shared: Notebooks that several agents of a team write.
         scope: Whose its exchanges and facts are; each page says its own.
+        facts: Whether facts are noted after replies, and reflected on.
     """
 
     name: str = "agent"
@@ -72,6 +73,7 @@ class Agent:
     handoffs: Mapping[str, str] = field(default_factory=dict)
     shared: Sequence[type[Notebook]] = ()
     scope: Scope = "user"
+    facts: bool = False
 
     @property
     def pages(self) -> dict[str, type[Notebook]]:

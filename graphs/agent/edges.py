@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import ToolMessage
 from langgraph.graph import END
@@ -11,6 +11,7 @@ from langgraph.graph import END
 from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.nodes import due_pages
 from questbook.graphs.agent.state import AgentState
+from questbook.graphs.reflect.trigger import Reflecting, reflection_due
 from questbook.graphs.turn.buffer import eviction
 from questbook.graphs.turn.node import context_or_none
 from questbook.graphs.turn.reply import has_calls
@@ -66,6 +67,21 @@ def route_again(state: StateT) -> str:
 def route_answered(state: StateT) -> str:
     """Bring the pages up to date that are due after this turn."""
     return "update_pages" if due_pages(state) else "remember"
+
+
+def route_remembered(state: StateT) -> str:
+    """Note facts, if the agent does; then, or else, look after the buffer."""
+    return "learn" if state.AGENT.facts else route_upkeep(state)
+
+
+def route_learned(settings: type[Context]) -> Callable[[StateT], str]:
+    """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
+
+    def route_learned(state: StateT) -> str:
+        context: Any = settings.of(context_or_none())
+        return "reflect" if reflection_due(cast("Reflecting", state), context) else route_upkeep(state)
+
+    return route_learned
 
 
 def route_upkeep(state: StateT) -> str:

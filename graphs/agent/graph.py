@@ -17,7 +17,9 @@ from questbook.graphs.agent.edges import (
     route_again,
     route_answered,
     route_filled,
+    route_learned,
     route_mode,
+    route_remembered,
     route_reply,
     route_start,
     route_tools,
@@ -25,8 +27,10 @@ from questbook.graphs.agent.edges import (
 )
 from questbook.graphs.agent.state import AgentInput, AgentState, state_of
 from questbook.graphs.agent.tools import use_tools
+from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.exchanges import Recall
+from questbook.graphs.turn.facts import learn
 from questbook.graphs.turn.node import ANSWERS, ASKS, Node
 from questbook.graphs.turn.turn import route_to
 from questbook.memory.buffer.policies import BufferPolicy
@@ -46,6 +50,7 @@ def build_agent(
     handoffs: Mapping[str, str] | None = None,
     shared: Sequence[type[Notebook]] = (),
     scope: Scope = "user",
+    facts: bool = False,
 ) -> StateGraph[Any, Any, Any, Any]:
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
@@ -65,6 +70,9 @@ def build_agent(
         scope: Whose what was said is, to be recalled: "user": all threads of a user recall it, a new one too; "thread":
             each only its own; "campaign": a new thread goes on from where the last turn of any thread ended. Each
             notebook says its own `SCOPE`.
+        facts: Whether facts are noted after each reply, by one more call of the model, and recalled: a later fact of a
+            slot ends the earlier one. The settings `reflection` and `reflection_importance` say when they are reflected
+            on.
 
     Raises:
         DeclarationError: An argument makes no sense; the message says which, and what is allowed.
@@ -80,9 +88,10 @@ def build_agent(
         handoffs=dict(handoffs or {}),
         shared=tuple(shared),
         scope=scope,
+        facts=facts,
     )
     agent.check(list(AgentState.model_fields))
-    context = context_of(name, model)
+    context = context_of(name, model, facts=facts)
     return _build(agent, StateGraph(state_of(agent), context_schema=context, input_schema=AgentInput), context)
 
 
@@ -106,6 +115,9 @@ def _build(
     if agent.kept:
         builder.add_node("update_pages", upkeep(nodes.update_pages))
     builder.add_node("remember", upkeep(nodes.remember))
+    if agent.facts:
+        builder.add_node("learn", upkeep(learn))
+        builder.add_node("reflect", upkeep(reflect))
     builder.add_node("condense", upkeep(condense(prompts.CONDENSE)))
 
     builder.add_conditional_edges(START, route_start(context), ["begin"])
@@ -123,6 +135,11 @@ def _build(
         builder.add_conditional_edges("use_tools", route_again, [*answers, *after])
     if agent.kept:
         builder.add_conditional_edges("update_pages", route_to("remember"), ["remember"])
-    builder.add_conditional_edges("remember", route_upkeep, ["condense", END])
+    if agent.facts:
+        builder.add_conditional_edges("remember", route_remembered, ["learn", "condense", END])
+        builder.add_conditional_edges("learn", route_learned(context), ["reflect", "condense", END])
+        builder.add_conditional_edges("reflect", route_upkeep, ["condense", END])
+    else:
+        builder.add_conditional_edges("remember", route_upkeep, ["condense", END])
     builder.add_conditional_edges("condense", route_to(END), [END])
     return builder

@@ -25,6 +25,7 @@ from questbook.graphs.turn.exchanges import (
     transcript_through,
     with_recalled,
 )
+from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.interview import interview
 from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_notes
 from questbook.graphs.turn.prompt import Prompt
@@ -33,6 +34,7 @@ from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import publish_pages, read_pages
 from questbook.graphs.turn.turn import check_owner, is_private, notice, open_turn, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
+from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks import Notebook
 from questbook.types import JSON
 
@@ -187,7 +189,9 @@ def due_pages(state: AgentState) -> list[str]:
 
 
 async def memories_for(state: AgentState, runtime: Runtime[Context]) -> list[JSON]:
-    """Recall the exchanges that fit the message best and are not in the prompt."""
+    """Recall the exchanges, and facts, that fit the message best and are not in the prompt."""
     options = state.AGENT.recall or Recall.of(runtime.context)
     shown = conversation(state, runtime.context)
-    return await recall_exchanges(state, runtime, shown, datetime.now(UTC).astimezone(), options)
+    context = runtime.context
+    facts = campaign_namespace(context.user, context.campaign, FACTS) if state.AGENT.facts else None
+    return await recall_exchanges(state, runtime, shown, datetime.now(UTC).astimezone(), options, facts)

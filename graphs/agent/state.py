@@ -9,6 +9,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from questbook.graphs.agent.description import Agent
 from questbook.graphs.turn.channels import Last, Own
+from questbook.graphs.turn.facts import FACT_CHANNELS, FactState
 from questbook.graphs.turn.state import TurnInput, TurnState, patches
 from questbook.types import JSON
 
@@ -51,6 +52,12 @@ class AgentState(TurnState):
         return min((self.noted.get(channel, 0) for channel in self.AGENT.kept), default=self.turn)
 
 
+class FactAgentState(AgentState, FactState):
+    """State of an agent that notes facts."""
+
+    CARRIED: ClassVar[tuple[str, ...]] = (*AgentState.CARRIED, *FACT_CHANNELS)
+
+
 def state_of(agent: Agent) -> type[AgentState]:
     """Make the state's class, with a channel for each page."""
     channels: dict[str, Any] = {
@@ -58,7 +65,8 @@ def state_of(agent: Agent) -> type[AgentState]:
         for channel, page in agent.pages.items()
     }
     channels["machine"] = (Annotated[str, Own(f"agent:{agent.name}")], "")
-    state = create_model("AgentState", __base__=AgentState, __module__=__name__, **channels)
+    base: type[AgentState] = FactAgentState if agent.facts else AgentState
+    state = create_model("AgentState", __base__=base, __module__=__name__, **channels)
     state.MACHINE = f"agent:{agent.name}"
     state.AGENT, state.PAGES, state.BUFFER, state.SCOPE = agent, agent.pages, agent.buffer, agent.scope
     return state

@@ -206,7 +206,8 @@ async def write(state: ReflectState, runtime: Runtime[Context]) -> Update:
     if runtime.store is None or state.questions is None or (state.questions and state.concluded is None):
         raise ModelError("It was interrupted before anything was written.")
     namespaces, turn, through = namespaces_of(runtime.context), state.turn, state.through or state.turn
-    stamp = Stamp(branch_of(state.timeline, turn), turn).to_json()
+    thread = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
+    stamp = Stamp(branch_of(state.timeline, turn), turn, thread=thread).to_json()  # the user's threads look for it
     stamp |= {"at": turn_position(turn, _AFTER_FACTS), "turns": [turn, turn]}
     drafts = _insight_drafts(state, stamp, runtime)
     changes = await write_facts(runtime.store, namespaces.facts, drafts, timeline=state.timeline)
