@@ -222,7 +222,7 @@ class Erasure:
         changed: list[tuple[Any, ...]] = []
         for row in rows:
             kind, value, metadata = row.type, row.value, row.metadata
-            if value is not None and kind is not None and _holds(kind, value, phrase.may_be_in):
+            if value is not None and kind is not None and holds(kind, value, phrase.may_be_in):
                 decoded = self._saver.serde.loads_typed((kind_of_rest(kind), value))
                 # Under its channel's name, as in a whole checkpoint: some channels hold technical names alone.
                 named = {row.channel: decoded} if row.channel else decoded
@@ -334,14 +334,14 @@ def _in_checkpoints(path: Path, phrase: Phrase) -> bool:
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         return any(
-            _holds(kind, value, phrase.seems_in)
+            holds(kind, value, phrase.seems_in)
             for table in _TABLES
             if table in tables
             for kind, value in database.execute(_COMPRESSED[table])
         )
 
 
-def _holds(kind: str, value: bytes, look: Callable[[bytes], bool]) -> bool:
+def holds(kind: str, value: bytes, look: Callable[[bytes], bool]) -> bool:
     """Whether a saved value, unpacked, holds what is looked for; True if only its serializer can open it."""
     try:
         texts = uncompressed(kind, value)

@@ -27,6 +27,7 @@ from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, delete_threads
 from questbook.graphs.forgetting.matches import Matches, Removal
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.graphs.forgetting.postgres import STORE_TABLES, PostgresErasure, is_a, vacuum
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.sources import SOURCES, Dependents, find_dependents
@@ -76,11 +77,12 @@ async def forget(
 
     What it can do depends on what it is given:
 
-    - `FaissStore`: everything; the file holds no byte of it afterwards. `InMemoryStore`: everything. Other stores: the
-      items are removed, but rows may stay in the database's files until it is vacuumed.
-    - `AsyncSqliteSaver`: everything; the file holds no byte of it afterwards. If your app has the synchronous
-      `SqliteSaver`, open the same file with `AsyncSqliteSaver` for this call. Other checkpointers: threads are deleted,
-      but words cannot be cut out of checkpoints.
+    - `FaissStore`: everything; the file holds no byte of it afterwards. `InMemoryStore`: everything. PostgreSQL's
+      stores: everything, and their tables are vacuumed. Other stores: the items are removed, but rows may stay in the
+      database's files until it is vacuumed.
+    - `AsyncSqliteSaver`: everything; the file holds no byte of it afterwards. `AsyncPostgresSaver`: everything, and
+      its tables are vacuumed. If your app has the synchronous `SqliteSaver` or `PostgresSaver`, open the same database
+      with these for this call. Other checkpointers: threads are deleted, but words cannot be cut out of checkpoints.
 
     What could not be done is not passed over: the call does the rest, and then raises an error that says so.
 
@@ -129,7 +131,8 @@ class Forgetting:
         threads: Further threads of the campaign, beside those that the store and the checkpoints name.
 
     Raises:
-        ForgettingError: The checkpointer is a `SqliteSaver`, which has no asynchronous methods. Nothing was changed.
+        ForgettingError: The checkpointer is a `SqliteSaver` or `PostgresSaver`, which have no asynchronous methods.
+            Nothing was changed.
     """
 
     def __init__(
@@ -142,13 +145,18 @@ class Forgetting:
     ) -> None:
         self.store, self.checkpointer, self.user, self.campaign = store, checkpointer, user, campaign
         self._further_threads = set(threads)
-        if isinstance(checkpointer, SqliteSaver):
+        if isinstance(checkpointer, SqliteSaver) or is_a(checkpointer, "PostgresSaver"):
+            name = type(checkpointer).__name__
             raise ForgettingError(
-                "SqliteSaver has no asynchronous methods: open its file with AsyncSqliteSaver to forget in it. "
+                f"{name} has no asynchronous methods: open its database with Async{name} to forget in it. "
                 "Nothing was changed."
             )
+        self._erasure: Erasure | PostgresErasure | None = None
         try:
-            self._erasure = None if checkpointer is None else Erasure(checkpointer)
+            if is_a(checkpointer, "AsyncPostgresSaver"):
+                self._erasure = PostgresErasure(checkpointer)
+            elif checkpointer is not None:
+                self._erasure = Erasure(checkpointer)
         except ForgettingError:  # reported at the end, with what could be done
             self._erasure = None
 
@@ -355,6 +363,8 @@ class Forgetting:
         problems: list[str] = []
         if isinstance(self.store, FaissStore):
             await asyncio.to_thread(self.store.compact)
+        elif is_a(self.store, "AsyncPostgresStore") or is_a(self.store, "PostgresStore"):
+            await vacuum(self.store, STORE_TABLES)
         elif not isinstance(self.store, InMemoryStore):
             problems.append(
                 f"{type(self.store).__name__} may keep deleted rows in its files until it is vacuumed by its own means"
@@ -364,7 +374,7 @@ class Forgetting:
         elif cut and self.checkpointer is not None:
             problems.append(
                 f"the checkpoints of {type(self.checkpointer).__name__} were not changed and may still hold it: "
-                "only those of AsyncSqliteSaver can be changed; delete the threads there"
+                "only those of AsyncSqliteSaver and AsyncPostgresSaver can be changed; delete the threads there"
             )
         if problems:
             raise ForgettingError(f"{done}, but {'; '.join(problems)}.")

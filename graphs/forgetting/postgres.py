@@ -1,0 +1,179 @@
+"""`PostgresErasure`: taking things out of the checkpoints that LangGraph's AsyncPostgresSaver keeps.
+
+Afterwards the tables are vacuumed, so no query returns what was deleted. The database's files belong to its server:
+free space in them, the write-ahead log and backups hold old bytes until they are used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from typing import Any
+
+from questbook.graphs.errors import ForgettingError
+from questbook.graphs.forgetting.erasure import holds
+from questbook.graphs.forgetting.phrase import Phrase
+
+_ROWS_AT_ONCE = 200  # in one transaction
+_OF_USER = "SELECT DISTINCT thread_id, metadata->>'campaign' FROM checkpoints WHERE metadata->>'user' = %s"
+_ROWS = "SELECT ctid::text FROM {table} WHERE thread_id = ANY(%s)"
+_JSON = {
+    "read": "SELECT ctid::text, checkpoint, metadata FROM checkpoints WHERE ctid = ANY(%s::tid[])",
+    "write": "UPDATE checkpoints SET checkpoint = %s, metadata = %s WHERE ctid = %s::tid",
+}
+_BLOBS = {
+    "read": "SELECT ctid::text, channel, type, blob FROM {table} WHERE ctid = ANY(%s::tid[]) AND blob IS NOT NULL",
+    "write": "UPDATE {table} SET type = %s, blob = %s WHERE ctid = %s::tid",
+}
+_BLOB_TABLES = ("checkpoint_blobs", "checkpoint_writes")
+CHECKPOINT_TABLES = ("checkpoints", *_BLOB_TABLES)
+STORE_TABLES = ("store", "store_vectors")
+
+
+def is_a(owner: object, name: str) -> bool:
+    """Whether something is of a class of this name: apps without PostgreSQL cannot import LangGraph's."""
+    return any(kind.__name__ == name for kind in type(owner).__mro__)
+
+
+async def vacuum(owner: Any, tables: Sequence[str]) -> None:
+    """Vacuum the tables of an AsyncPostgresSaver, an AsyncPostgresStore or a PostgresStore, as far as there are such.
+
+    Raises:
+        ForgettingError: The database refuses.
+    """
+    from psycopg import Error
+
+    statements = [f"VACUUM {table}" for table in tables]
+    try:
+        if is_a(owner, "PostgresStore"):
+            await asyncio.to_thread(_execute_in_sync, owner, statements)
+            return
+        async with _cursor(owner) as cursor:
+            for statement in statements:
+                if await _exists(cursor, statement.split()[-1]):
+                    await cursor.execute(statement)
+    except Error as error:
+        raise ForgettingError(
+            f"What was to be forgotten is removed, but the database was not vacuumed: {error}. VACUUM "
+            f"{', '.join(tables)} yourself, or let autovacuum do it."
+        ) from error
+
+
+class PostgresErasure:
+    """Takes things out of the checkpoints of threads.
+
+    Args:
+        saver: An AsyncPostgresSaver.
+    """
+
+    def __init__(self, saver: Any) -> None:
+        self._saver = saver
+
+    async def threads_of(self, user: str) -> dict[str, str]:
+        """Return the threads that were run for a user, each with its campaign, as the checkpoints' metadata say."""
+        async with _cursor(self._saver) as cursor:
+            await cursor.execute(_OF_USER, (user,))
+            return {str(thread): str(campaign or "") for thread, campaign in await cursor.fetchall()}
+
+    async def count(self, threads: Iterable[str], phrase: Phrase) -> int:
+        """Count the rows of threads that hold a phrase. Nothing is changed.
+
+        Raises:
+            ForgettingError: It cannot be cut out of one of them.
+        """
+        return await self._each(threads, phrase, write=False)
+
+    async def cut(self, threads: Iterable[str], phrase: Phrase) -> int:
+        """Cut a phrase out of every checkpoint and pending write of threads; return how many rows held it.
+
+        If it is stopped, some rows are done; a second call does the rest.
+
+        Raises:
+            ForgettingError: It cannot be cut out of one of them.
+        """
+        return await self._each(threads, phrase, write=True)
+
+    async def leave_for_runs(self, *_: object) -> list[str]:
+        """Leave nothing for the end of turns that are being played: LangGraph's saver would not come back to it."""
+        return []
+
+    async def compact(self) -> None:
+        """Vacuum the tables of the checkpoints.
+
+        Raises:
+            ForgettingError: The database refuses.
+        """
+        await vacuum(self._saver, CHECKPOINT_TABLES)
+
+    async def _each(self, threads: Iterable[str], phrase: Phrase, *, write: bool) -> int:
+        count, named = 0, sorted(set(threads))
+        for table in CHECKPOINT_TABLES:
+            async with _cursor(self._saver) as cursor:
+                await cursor.execute(_ROWS.format(table=table), (named,))
+                rows = [row for (row,) in await cursor.fetchall()]
+            for start in range(0, len(rows), _ROWS_AT_ONCE):
+                async with _cursor(self._saver) as cursor, cursor.connection.transaction():
+                    statements = _JSON if table == "checkpoints" else _BLOBS
+                    await cursor.execute(statements["read"].format(table=table), (rows[start : start + _ROWS_AT_ONCE],))
+                    read = self._changed_json if table == "checkpoints" else self._changed_blobs
+                    changed = await asyncio.to_thread(read, await cursor.fetchall(), phrase)
+                    count += len(changed)
+                    if write and changed:
+                        await cursor.executemany(statements["write"].format(table=table), changed)
+        return count
+
+    def _changed_json(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:
+        from psycopg.types.json import Jsonb
+
+        changed: list[tuple[Any, ...]] = []
+        for row, checkpoint, metadata in rows:
+            cut = phrase.cut(checkpoint), phrase.cut(metadata)
+            if cut != (checkpoint, metadata):
+                changed.append((*map(Jsonb, cut), row))
+        return changed
+
+    def _changed_blobs(self, rows: Sequence[Any], phrase: Phrase) -> list[tuple[Any, ...]]:
+        changed: list[tuple[Any, ...]] = []
+        for row, channel, kind, blob in rows:
+            value = bytes(blob)
+            if kind in ("empty", "null") or not holds(kind, value, phrase.may_be_in):
+                continue
+            # Under its channel's name, as in a whole checkpoint: some channels hold technical names alone.
+            named = {channel: self._saver.serde.loads_typed((kind, value))}
+            if (cut := phrase.cut(named)) is not named:
+                changed.append((*self._saver.serde.dumps_typed(cut[channel]), row))
+        return changed
+
+
+@asynccontextmanager
+async def _cursor(owner: Any) -> AsyncIterator[Any]:
+    from psycopg.rows import tuple_row
+
+    pooled = hasattr(owner.conn, "getconn")
+    async with (
+        nullcontext() if pooled else owner.lock,
+        owner.conn.connection() if pooled else nullcontext(owner.conn) as connection,
+        connection.cursor(row_factory=tuple_row) as cursor,
+    ):
+        yield cursor
+
+
+async def _exists(cursor: Any, table: str) -> bool:
+    await cursor.execute("SELECT to_regclass(%s)", (table,))
+    [(name,)] = await cursor.fetchall()
+    return name is not None
+
+
+def _execute_in_sync(owner: Any, statements: Sequence[str]) -> None:
+    from psycopg.rows import tuple_row
+
+    pooled = hasattr(owner.conn, "getconn")
+    with (
+        nullcontext() if pooled else owner.lock,
+        owner.conn.connection() if pooled else nullcontext(owner.conn) as connection,
+        connection.cursor(row_factory=tuple_row) as cursor,
+    ):
+        for statement in statements:
+            if cursor.execute("SELECT to_regclass(%s)", (statement.split()[-1],)).fetchone()[0]:
+                cursor.execute(statement)
