@@ -2,6 +2,8 @@
 
 import asyncio
 
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
@@ -17,10 +19,10 @@ app = builder.compile(checkpointer=InMemorySaver(), store=InMemoryStore())
 
 
 async def main() -> None:
-    config = {"configurable": {"thread_id": "evening-1"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "evening-1"}}
     for words in ("I'm Mira, a halfling thief who grew up on the docks and wants her sister back.", "I look around."):
         context = Context(user="ann", campaign="my-app", seed=1)
-        out = await app.ainvoke({"messages": [("user", words)]}, config, context=context)
+        out = await app.ainvoke({"messages": [HumanMessage(words)]}, config, context=context)
         print(f"> {words}\n{out['messages'][-1].text}\n")
 
 

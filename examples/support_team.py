@@ -2,8 +2,9 @@
 
 import asyncio
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.memory import InMemoryStore
@@ -27,7 +28,7 @@ class DeskState(TeamState):
     ticket: Annotated[TicketNotebook, patches(TicketNotebook, bounded=False)]
 
 
-def team(model: str) -> StateGraph[DeskState]:
+def team(model: str) -> StateGraph[DeskState, Any, Any, Any]:
     tasks = {"sales": "what to buy, and what it costs", "billing": "invoices and refunds"}
     builder = StateGraph(DeskState)
     for name, task in tasks.items():
@@ -47,7 +48,7 @@ def team(model: str) -> StateGraph[DeskState]:
 
 async def main(model: str = "offline") -> None:
     app = team(model).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
-    config = {"configurable": {"thread_id": "ann"}}
+    config: RunnableConfig = {"configurable": {"thread_id": "ann"}}
     for words in ("Hello! I want a lamp by Friday.", "And where is my last invoice?"):
         values = await app.ainvoke({"messages": [("user", words)]}, config, context={"user": "ann"})
         print(f"> {words}\n{values['messages'][-1].text}\n")

@@ -33,7 +33,7 @@ from questbook.notebooks import CoreTool, core_tool
 
 def build_graph(
     *, core_tools: Sequence[CoreTool | Callable[..., str]] = (), rerank: Reranker | None = None
-) -> StateGraph[CompanionState, Context, TurnInput, CompanionState]:
+) -> StateGraph[CompanionState, Context, Any, CompanionState]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own.
 
     Args:

@@ -34,7 +34,7 @@ _node = partial(Node[Context], context=Context.of)
 _upkeep = partial(_node, upkeep=True)
 
 
-def build_graph() -> StateGraph[DungeonState, Context, TurnInput, DungeonState]:
+def build_graph() -> StateGraph[DungeonState, Context, Any, DungeonState]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own."""
     builder = StateGraph(DungeonState, context_schema=Context, input_schema=TurnInput)
 
