@@ -142,6 +142,15 @@ DIALOGUES = {
         My car is red, my bike is green.
         What colour is my bike? -> green | red
         What do you know about me? -> Lisbon""",
+    "a family": """
+        i'm maria, 31, from porto
+        My husband's name is Rui. We have two kids, Tomas and Ines.
+        Tomas is 7 and Ines is 4.
+        What are my kids called? -> Tomas, Ines | Rui
+        How old is Ines? -> 4 | 7, 31
+        Rui started a new job at Bosch.
+        Where does Rui work? -> Bosch
+        What do you know about me? -> Maria, 31, Rui, Tomas""",
     "remembered as it is": """
         Remember that the spare key is under the blue pot.
         Where is the spare key? -> blue pot

@@ -1,5 +1,8 @@
 """Facts of a conversation: the model is asked once after the reply, and what it sends gets slots and a timeline."""
 
+import asyncio
+import time
+
 import pytest
 from companion_thread import Companion
 from langchain_core.messages import ToolMessage
@@ -9,6 +12,7 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn import notes
 from questbook.graphs.turn.facts import ask_facts
+from questbook.graphs.turn.upkeep import give_way_on
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.timeline import is_visible
 
@@ -200,3 +204,29 @@ async def test_facts_fill_a_quarter_of_the_budget_at_most_and_the_most_important
     await companion.say("My shelves are all oak.", recall_tokens=200)
     await companion.say("Hm.", recall_tokens=200)
     assert [f"shelf {n} " in companion.memories for n in (8, 1)] == [True, False]
+
+
+async def test_noting_gives_way_to_the_next_message_which_notes_both(companion):
+    next_message, asked = asyncio.Event(), asyncio.Event()
+
+    async def in_talk():
+        give_way_on(next_message)
+        await companion.say("I paint.")
+
+    def hang(_messages):
+        companion.loop.call_soon_threadsafe(asked.set)
+        time.sleep(0.4)
+        return say("no change")
+
+    companion.loop = asyncio.get_running_loop()
+    companion.model.queue("facts", hang)
+    talk = asyncio.create_task(in_talk())
+    await asked.wait()
+    next_message.set()
+    await asyncio.wait_for(talk, 5)
+    assert companion.values.get("facts_through", 0) == 0
+    assert companion.values["notices"] == [], "to give way is no failure"
+    companion.model.queue("facts", taught(fact("The user paints.")))
+    await companion.say("And I sing.")
+    assert "I paint." in companion.model.asked("facts")[-1][-1].text
+    assert companion.values["facts_through"] == 2

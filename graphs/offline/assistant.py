@@ -34,6 +34,7 @@ _IMPORTANCE = {"name": 8, "home": 7, "job": 7, "workplace": 7, RELATION: 7}
 _SMALL_TALK: list[tuple[re.Pattern[str], str]] = [
     (re.compile(r"\bhow (?:are you|do you do|is it going)\b|\bhow['’]s it going\b", re.I), "I am well, thank you."),
     (re.compile(r"^\W*(?:many )?(?:thanks|thank you|thx)\b", re.I), "You are welcome."),
+    (re.compile(r"\bremind me (?:to|of|about|that)\b", re.I), "I cannot call you by myself; ask me, and I will know."),
     (re.compile(r"^\W*(?:bye|goodbye|good night|see you|cheers)\b", re.I), "Goodbye! I keep what you told me."),
 ]
 _REMEMBER = re.compile(r"\bremember(?: (?:that|this)\b:?|:)\s+(.{3,1000})", re.I | re.S)

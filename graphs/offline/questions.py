@@ -20,7 +20,7 @@ from questbook.graphs.offline.statements import (
 )
 
 _SYNONYMS = {"mom": "mother", "mum": "mother", "dad": "father", "neighbor": "neighbour", "favorite": "favourite",
-             "kid": "child", "color": "colour"}  # fmt: skip
+             "kid": "child", "kids": "child", "children": "child", "color": "colour"}  # fmt: skip
 _PETS = frozenset({"cat", "dog", "horse", "rabbit", "parrot", "hamster"})
 _A = r"['’]"
 _WHO = r"(?P<who>[^?,]+?)"
@@ -44,6 +44,7 @@ _QUESTIONS: list[tuple[re.Pattern[str], str]] = [
         (rf"where {_DO} {_WHO} work(?: now)?", "workplace job"),
         (rf"where {_WHO} works?", "workplace job"),
         (rf"what {_DO} {_WHO} do(?: for (?:a living|work))?", "job workplace is"),
+        (rf"what {_WHO} do(?:es)?(?: for (?:a living|work))?", "job workplace is"),
         (rf"what(?: is|{_A}s) (?P<who>my|.+?{_A}s) job", "job workplace is"),
         (rf"{_DO} {_WHO} {_STILL}work (?:as|at|for) (?:an? |the )?(?P<what>.+)", "workplace job"),
         (rf"where {_BE} {_WHO} from", "origin"),
@@ -164,6 +165,12 @@ class Knowledge:
             if one.attribute == attribute and one.truth is Truth.YES and _key(one.value) == _key(value)
         ]
 
+    def relatives(self) -> list[Statement]:
+        """Return who is somebody of the user's."""
+        statements = self._statements.values()
+        yes = (one for one in statements if one.attribute == RELATION and one.truth is Truth.YES)
+        return [one for one in yes if _key(one.value).startswith(f"{USER}'s ")]
+
     def _end(self, ended: Statement) -> None:
         """End what is no more with what somebody no longer has: a job, a girlfriend."""
         noun = ended.attribute.removeprefix(HAS).removeprefix("a ").removeprefix("an ")
@@ -272,7 +279,7 @@ def _described(known: Knowledge, who: str) -> Asked:
     ended = {Truth.FORGOTTEN, *([Truth.ENDED, Truth.NO] if who != USER else [])}
     told = [one for name in known.called(who) for one in known.about(name) if one.truth not in ended]
     if who == USER:
-        told += [one for name in known.called(f"{USER}'s ")[:-1] for one in known.about(name)]
+        told += known.relatives()
     return Asked(
         _joined(told), f"I do not know {'anything about you yet' if who == USER else f'who {_shown(who)} is'}."
     )

@@ -30,7 +30,7 @@ _NOUN = r"[a-z][\w-]*(?: [a-z][\w-]*){0,2}"
 _VERBS = (
     "am is are was does do has have can cannot now no never still just also really recently currently lives? works? "
     f"moved turned left comes? grew goes likes? loves? enjoys? hates? dislikes? adores? owns? speaks? plays? studies "
-    f"study teach(?:es)? collects? drives? eats? drinks? smokes? doesn{_A}t don{_A}t can{_A}t"
+    f"started study teach(?:es)? collects? drives? eats? drinks? smokes? doesn{_A}t don{_A}t can{_A}t"
 )
 _VERB = rf"(?:(?:{'|'.join(_VERBS.split())})\b|{_A}(?:m|s|ve)\b)"
 _CAPITALISED = (
@@ -46,6 +46,7 @@ _WHO = re.compile(
     rf"(?=\s*{_VERB})(?P<rest>.*)$"
 )
 _CALLED = re.compile(rf"^((?:my|the user{_A}s|{_NAME}{_A}s) {_NOUN}){_A}s name is ", re.I)
+_USED_TO_BE = re.compile(r"(\bmy [\w ]+?) used to be .+? but now it(?:['’]s| is) ", re.I)
 _SMALL_NAME = re.compile(rf"^(my (?:{'|'.join(sorted(PEOPLE))})) ([a-z]\w+)(?= {_VERB})", re.I)
 _LEADING = re.compile(
     r"^(?:(?:well|oh|ah|u[hm]+|h+m+|nope|actually|also|and|but|so|hey|hi|hello|yes|no|ok|okay|by the way|btw|please"
@@ -89,6 +90,11 @@ _IS_NAMED = re.compile(rf"^{_BE} (?P<called>called |named )?(?P<name>{_NAME})$")
 _IS_SOMEBODYS = re.compile(
     rf"^(?:is|are|{_A}s) (?P<no>not )?(?P<whose>(?:my|the user{_A}s|{_NAME}{_A}s) {_NOUN}?)(?P<more>{_MORE})$"
 )
+_SEVERAL = re.compile(
+    rf"^(?:[Ii]|[Ww]e)(?: have|{_A}ve got) (?:two|three|four|five|six|\d) (?P<noun>[a-z]+)(?:,| called| named|:) "
+    rf"(?P<names>{_NAME}(?:(?:,| and) {_NAME})+)$"
+)
+_ONE_OF = {"kids": "child", "children": "child", "wives": "wife"}
 _LONGEST = 300  # characters of a clause that is read
 
 
@@ -189,6 +195,7 @@ def is_plain(attribute: str) -> bool:
 
 def _clauses(sentence: str) -> Iterator[str]:
     who = ""
+    sentence = _USED_TO_BE.sub(r"\1 is ", sentence)
     sentence = _CALLED.sub(r"\1 is called ", _LEADING.sub("", sentence))
     sentence = _SMALL_NAME.sub(lambda found: f"{found[1]} {found[2].title()}", sentence)
     for part in _CLAUSE.split(sentence):
@@ -205,8 +212,8 @@ def _clauses(sentence: str) -> Iterator[str]:
 
 
 def _read_clause(clause: str, last: str) -> Iterator[Statement]:
-    if special := _read_special(clause):
-        yield special
+    if special := list(_read_special(clause)):
+        yield from special
         return
     match = _WHO.match(clause)
     if match is None or len(clause) > _LONGEST:
@@ -223,15 +230,24 @@ def _read_clause(clause: str, last: str) -> Iterator[Statement]:
     yield from _read_predicate(subject, rest)
 
 
-def _read_special(clause: str) -> Statement | None:
-    """Read what is said of the user in other forms: a name to be called by, an end."""
+def _read_special(clause: str) -> Iterator[Statement]:
+    """Read what is said of the user in other forms: a name to be called by, children by name, an end."""
     if name := re.match(rf"^(?:[Yy]ou (?:can|may) )?[Cc]all me (?P<name>{_NAME})$", clause):
-        return Statement(USER, "name", name["name"])
-    if re.match(r"^(?:I|i)(?:'ve| have)? (?:quit|lost|left) my job$", clause):
-        return Statement(USER, f"{HAS}a job", "no", Truth.ENDED)
-    if partner := re.match(rf"^(?:I|i)(?: have|{_A}ve)? (?:broke|broken|split) up with my (?P<noun>{_NOUN})", clause):
-        return Statement(USER, f"{HAS}a {partner['noun']}", "no", Truth.ENDED)
-    return None
+        yield Statement(USER, "name", name["name"])
+    elif brief := re.match(
+        r"^[Ii](?:['’]m| am) (?P<name>[^\W\d_]+), (?P<age>\d{1,3})(?:,? (?:and )?from (?P<from>.+))?$", clause
+    ):
+        yield Statement(USER, "name", brief["name"].title())
+        yield Statement(USER, "age", brief["age"])
+        yield from [Statement(USER, "origin", brief["from"])] if brief["from"] else []
+    elif several := _SEVERAL.match(clause):
+        for one in re.split(r",\s*|\s+and\s+", several["names"]):
+            noun = _ONE_OF.get(several["noun"], several["noun"].removesuffix("s"))
+            yield Statement(one, RELATION, f"{USER}'s {noun}")
+    elif re.match(r"^[Ii](?:['’]ve| have)? (?:quit|lost|left) my job$", clause):
+        yield Statement(USER, f"{HAS}a job", "no", Truth.ENDED)
+    elif partner := re.match(rf"^[Ii](?: have|{_A}ve)? (?:broke|broken|split) up with my (?P<noun>{_NOUN})", clause):
+        yield Statement(USER, f"{HAS}a {partner['noun']}", "no", Truth.ENDED)
 
 
 def _subject_of(match: re.Match[str], last: str) -> str | None:
@@ -269,6 +285,8 @@ _PREDICATES: list[tuple[re.Pattern[str], str]] = [
         (r"^(?:now )?works? as (?:an? |the )?(?P<v>.+?)(?: (?:at|for) (?P<at>.+))?$", "job"),
         (rf"^(?P<no>{_NOT}) works? (?:at|for|in) (?P<v>.+?)(?P<more>{_MORE})$", "workplace"),
         (r"^(?:now )?works? (?:at|for|in) (?P<v>.+)$", "workplace"),
+        (r"^(?:has |have |['’]ve |['’]s )?(?:just )?started (?:a (?:new )?job|work(?:ing)?) (?:at|for|in) (?P<v>.+)$",
+         "workplace"),
         (rf"^(?:{_BE}|(?:just )?turned) (?P<v>\d{{1,3}})(?: years? old)?$", "age"),
         (rf"^(?:{_BE} (?P<no>not )?from|comes? from|was born in|grew up in) (?P<v>.+)$", "origin"),
         (rf"^{_BE} (?P<no>not )?allergic to (?P<many>.+?)(?P<more>{_MORE})$", ALLERGY),
