@@ -82,6 +82,12 @@ async def test_on_sqlite_with_async_calls(tmp_path):
         await play_async(store, saver)
 
 
+async def test_on_an_async_store_with_sync_calls(tmp_path):
+    async with AsyncSqliteStore.from_conn_string(str(tmp_path / "s.db")) as store:
+        await store.setup()
+        await play_sync(store, InMemorySaver())
+
+
 @pytest.mark.parametrize("player", [play_sync, play_async])
 async def test_on_faiss(tmp_path, player):
     with FaissStore.open(tmp_path / "m.db") as store:

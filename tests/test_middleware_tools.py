@@ -45,9 +45,12 @@ async def test_a_tools_memory_is_found_later_in_the_turn_and_reaches_the_store_w
     find = say("", call("search_memory", query="Which pets are there?"))
     steps = talk.agent.astream({"messages": [("user", "I have a dog, Rex.")]}, THREAD, durability="sync")
     talk.model.answers += [keep(REX), find, "Noted."]
+    recalled = 0
     async for step in steps:
+        recalled += "recalled" in (step.get("model") or {})
         if "tools" in step:
             assert written(talk.store, "facts") == [], "only staged"
+    assert recalled == 1, "once for all calls of the model"
     assert REX in tool_texts(talk.values)[1]
     assert await talk.sees("facts") == [REX]
     assert talk.values["staged"] == []
