@@ -5,8 +5,11 @@
     python benchmarks/recall_quality.py --ablate         each part of the score left out in turn
     python benchmarks/recall_quality.py --data DIR       where LoCoMo's conversations lie, one JSON file each
     python benchmarks/recall_quality.py --minilm DIR     where MiniLM's weights lie, if not where the game keeps them
+    python benchmarks/recall_quality.py --beam DIR       conversations of BEAM, too: a folder such as chats/100K
+    python benchmarks/recall_quality.py --gatemem DIR    GateMem's leak targets, too: its folder bench/data/DOMAIN
 
-Recall@k of a question is the share of the turns that hold its answer among the first k recalled. No model is asked.
+Recall@k of a question is the share of the turns that hold its answer among the first k recalled; all@k is the share of
+questions of which all of them are there. No model is asked.
 Peers in the same run, over the same records and, as ours, without speakers' names in the question: the store's vectors
 alone, its words alone, reciprocal rank fusion of both (k = 60), its own fused order, and recall scored as in Generative
 Agents. LoCoMo (Maharana et al. 2024) is not part of this project; without it, or without the weights, that part is left
@@ -20,18 +23,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import random
-import re
 import statistics
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
 
@@ -39,21 +39,20 @@ from langchain_core.embeddings import Embeddings  # noqa: E402
 from langchain_core.messages.utils import count_tokens_approximately  # noqa: E402
 from langgraph.store.base import BaseStore  # noqa: E402
 from planted_campaign import campaign  # noqa: E402
+from recall_data import Corpus, Gate, beam, gatemem, locomo  # noqa: E402
 
 from questbook import FaissStore, HashEmbeddings, MiniLMEmbeddings  # noqa: E402
 from questbook.memory.embeddings.minilm import minilm_directory  # noqa: E402
 from questbook.memory.recall.names import name_words, named_in, remove_words  # noqa: E402
-from questbook.memory.recall.query import Present, Query  # noqa: E402
+from questbook.memory.recall.query import Query  # noqa: E402
 from questbook.memory.recall.recall import recall  # noqa: E402
 from questbook.memory.recall.weights import Weights  # noqa: E402
 from questbook.memory.text.words import split_words  # noqa: E402
 from questbook.memory.timeline.remember import remember  # noqa: E402
-from questbook.memory.timeline.timeline import Segment  # noqa: E402
 
 AT = (5, 10, 20)
 NEVER, TURNED = "never told", "told by the other speaker"
 BUDGET, MOST = 800, 24  # tokens and records, as the dungeon master has them
-CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 PARTS = ("neighbours", "named", "phrase", "time", "answers", "meaning", "spread", "recency", "importance")
 NAMES = ("Zorblax", "Ysmera Thornwick", "Uldric", "the Brass Vulture", "Ophrune", "Old Wendrell")
 ABOUT = (
@@ -65,42 +64,6 @@ ABOUT = (
     "When did I last meet {}?",
 )
 Find = Callable[[str], Awaitable[list[Any]]]
-
-
-class Corpus(NamedTuple):
-    """What was said, and questions about it: (question, category, ids of the turns that hold the answer)."""
-
-    name: str
-    turns: list[dict[str, Any]]
-    questions: list[tuple[str, str, frozenset[Any]]]
-    present: Present
-    speakers: tuple[str, ...] = ()
-    timeline: list[Segment] | None = None
-    turned: tuple[str, ...] = ()
-    """Questions about one speaker that only the other has answered."""
-
-
-# LoCoMo: reading a foreign data set, remembering it, asking it.
-
-
-def locomo(path: Path) -> Corpus:
-    """Read one conversation; questions of category 5 are about what was never said, and left out."""
-    read, turns = json.loads(path.read_text("utf-8")), list[dict[str, Any]]()
-    for session in read["sessions"]:
-        at = datetime.strptime(session["date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC).isoformat()
-        for turn in session["turns"]:
-            text = " ".join(filter(None, (turn["text"], turn.get("blip_caption"))))
-            said = {"text": text, "speaker": turn["speaker"], "session": session["session"], "said_at": at}
-            turns.append(said | {"id": turn["dia_id"]})
-    known, questions = {turn["id"] for turn in turns}, []
-    for asked in read["qa"]:
-        named = re.findall(r"D:?(\d+):0*(\d+)", " ".join(asked["evidence"]))  # some are malformed: "D:11:26", "D30:05"
-        evidence = frozenset(f"D{session}:{turn}" for session, turn in named) & known
-        if evidence and asked["category"] in CATEGORIES:
-            questions.append((asked["question"], CATEGORIES[asked["category"]], evidence))
-    now = Present(datetime.fromisoformat(turns[-1]["said_at"]))
-    turned = tuple(asked["question"] for asked in read["qa"] if asked["category"] == 5)
-    return Corpus(path.stem, turns, questions, now, (read["speaker_a"], read["speaker_b"]), turned=turned)
 
 
 async def ours(store: BaseStore, corpus: Corpus, question: str, weights: Weights) -> list[Any]:
@@ -143,12 +106,36 @@ async def fill(store: BaseStore, corpus: Corpus, question: str) -> float:
 
 
 async def ask(corpus: Corpus, find: Find) -> dict[str, list[tuple[float, ...]]]:
-    """Return the recall at each k of each question, by category."""
+    """Return the recall at each k of each question, by category, and after these whether all was there at each k."""
     found: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     for question, category, evidence in corpus.questions:
         ids = await find(question)
-        found[category].append(tuple(len(evidence & set(ids[:k])) / len(evidence) for k in AT))
+        recalls = tuple(len(evidence & set(ids[:k])) / len(evidence) for k in AT)
+        found[category].append((*recalls, *(float(recall == 1) for recall in recalls)))
     return found
+
+
+async def gate_leaks(gates: Sequence[Gate], embed: Embeddings, *, apart: bool) -> dict[str, float]:
+    """Return by kind of question the share, in %, whose recalled memories hold a word that must not be shown.
+
+    Args:
+        gates: The questions.
+        embed: The store's embedder.
+        apart: Whether each person has memories of their own, as users have; else all share one memory.
+    """
+    leaks: dict[str, list[bool]] = defaultdict(list)
+    with tempfile.TemporaryDirectory(prefix="gatemem") as home:
+        async with FaissStore.open(Path(home) / "all.db", {"embed": embed, "fields": ["text"]}) as store:
+            for number, gate in enumerate(gates):
+                owners = {who: ("bench", str(number), who if apart else "all") for who, _ in gate.turns}
+                for owner in dict.fromkeys(owners.values()):
+                    said = [{"text": text, "speaker": who} for who, text in gate.turns if owners[who] == owner]
+                    await remember(store, owner, said)
+                asked = Query(gate.question, limit=MOST, budget=BUDGET, speakers=tuple(owners))
+                space = ("bench", str(number), gate.asker if apart else "all")
+                shown = "\n".join(record.text for record in await recall(store, space, asked)).casefold()
+                leaks[gate.kind].append(any(target.casefold() in shown for target in gate.targets))
+    return {kind: 100 * statistics.mean(found) for kind, found in leaks.items()}
 
 
 # Peers, embedders, tables
@@ -240,15 +227,17 @@ def report(title: str, scores: dict[str, dict[str, Any]]) -> list[str]:
     categories = sorted({category for found in scores.values() for category in found} - {"ms"})
     total = sum(len(next(iter(scores.values()))[category]) for category in categories)
     print(f"\n{title}: evidence recall in %, {total} questions")
-    print(f"{'':<22}{'R@5':>7}{'R@10':>7}{'R@20':>7}{'ms':>8}   R@10 by category: {', '.join(categories)}")
+    heads = "".join(f"{name:>7}" for name in ("R@5", "R@10", "R@20", "all@5", "all@10", "all@20", "ms"))
+    print(f"{'':<22}{heads}   R@10 by category: {', '.join(categories)}")
     lines = []
     for name, found in scores.items():
         every = [recalls for category in categories for recalls in found[category]]
-        mean = [100 * statistics.mean(recalls[n] for recalls in every) for n in range(len(AT))]
+        mean = [100 * statistics.mean(recalls[n] for recalls in every) for n in range(2 * len(AT))]
         by = [f"{100 * statistics.mean(recalls[1] for recalls in found[category]):.1f}" for category in categories]
         ms = statistics.mean(found["ms"])
-        print(f"{name:<22}" + "".join(f"{value:>7.1f}" for value in mean) + f"{ms:>8.1f}   " + " / ".join(by))
-        lines += [f"{title}, {name}, recall@{k}: {value:.1f} %" for k, value in zip(AT, mean, strict=True)]
+        print(f"{name:<22}" + "".join(f"{value:>7.1f}" for value in mean) + f"{ms:>7.1f}   " + " / ".join(by))
+        for measure, values in (("recall", mean[: len(AT)]), ("all", mean[len(AT) :])):
+            lines += [f"{title}, {name}, {measure}@{k}: {value:.1f} %" for k, value in zip(AT, values, strict=True)]
     for kind, filled in never.items():
         if filled:
             print(f"never told, {kind}: {statistics.mean(filled):.1f} % of the budget, {len(filled)} questions")
@@ -267,6 +256,8 @@ def main() -> None:
     parser.add_argument("--minilm", type=Path, default=minilm_directory(), help="directory of MiniLM's weights")
     parser.add_argument("--embed", choices=["hash", "minilm"], action="append", help="only this embedder")
     parser.add_argument("--ablate", action="store_true", help="leave out each part of the score in turn")
+    parser.add_argument("--beam", type=Path, help="directory of one of BEAM's tiers")
+    parser.add_argument("--gatemem", type=Path, help="directory of one of GateMem's domains")
     parser.add_argument("--turns", type=int, default=600, help="turns of the campaign that is made")
     given = parser.parse_args()
     corpora = {"campaign": [Corpus(*campaign(seed, given.turns)) for seed in range(3)]}
@@ -274,6 +265,9 @@ def main() -> None:
         corpora = {"LoCoMo": [locomo(path) for path in files]} | corpora
     else:
         print(f"LoCoMo is left out: no conversations in {given.data}; --data says where they are.")
+    if given.beam:
+        corpora |= {"BEAM": [beam(chat.parent) for chat in sorted(given.beam.glob("*/chat.json"))]}
+    gates = gatemem(given.gatemem) if given.gatemem else []
     lines = []
     for name in given.embed or ["hash", "minilm"]:
         if name == "minilm" and not (given.minilm / "model.safetensors").exists():
@@ -282,6 +276,10 @@ def main() -> None:
         embed = Cached(HashEmbeddings() if name == "hash" else MiniLMEmbeddings(given.minilm))
         for title, several in corpora.items():
             lines += report(f"{title}, {name}", asyncio.run(run(several, embed, ablate=given.ablate)))
+        for apart in (False, True) if gates else ():
+            how = "a memory for each person" if apart else "one memory for all"
+            for kind, share in asyncio.run(gate_leaks(gates, embed, apart=apart)).items():
+                lines.append(f"GateMem, {name}, {how}, {kind}, leak targets shown: {share:.1f} %")
     print()
     print("\n".join(lines))
 
