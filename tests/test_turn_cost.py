@@ -19,12 +19,14 @@ sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 from tables import Tables
 
 import questbook.graphs.models.chat_models
-from questbook import FaissStore, Query, recall, remember
+from questbook import FaissStore, HashEmbeddings, Query, recall, remember
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.turn import state
+from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.node import Edge
+from questbook.memory.embeddings import embedders
 from questbook.memory.recall import coverage
 from questbook.memory.store.joint_reads import JointReads
 from questbook.memory.store.postings import Postings
@@ -161,3 +163,31 @@ async def test_searches_of_one_batch_look_up_the_words_of_a_text_once(tmp_path, 
         searches = [SearchOp(("n",), filter={"kind": kind}, query="mill") for kind in ("trait", "event")]
         assert [[item.key for item in items] for items in await store.abatch(searches)] == [["trait"], ["event"]]
         assert looked_up.calls == 1
+
+
+def test_what_an_edge_has_applied_to_a_copy_is_not_applied_again():
+    applied = []
+
+    def append(current, write):
+        applied.append(write)
+        return [*current, write]
+
+    channel = Checked(list, append, list).from_checkpoint([])
+    first, second = {"n": 1}, {"n": 1}
+    channel.copy().update([first])
+    assert channel.update([first])
+    assert (channel.get(), len(applied)) == ([first], 1)
+    channel.copy().update([second])
+    channel.update([first])
+    assert (channel.get(), len(applied)) == ([first, first], 3), "another write, though an equal one"
+
+
+def test_a_text_that_is_searched_with_and_then_stored_is_hashed_once(monkeypatch):
+    hashed = Counter(monkeypatch, embedders, "_features")
+    embed = HashEmbeddings(64)
+    query = embed.embed_query("a fact that no other test has")
+    assert embed.embed_documents(["a fact that no other test has"]) == [query]
+    assert hashed.calls == 1
+    query[0] = 9.0
+    assert embed.embed_query("a fact that no other test has") != query, "a list of its own for each caller"
+    assert len(HashEmbeddings(32).embed_query("a fact that no other test has")) == 32

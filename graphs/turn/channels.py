@@ -45,7 +45,7 @@ class Checked(LastValue[Any]):
         empty: Makes the value before the first write; None: there is none.
     """
 
-    __slots__ = ("_default", "_empty", "_reduce", "_refusals", "_saved")
+    __slots__ = ("_applied", "_default", "_empty", "_reduce", "_refusals", "_saved")
 
     def __init__(self, typ: Any, reduce: Callable[[Any, Any], Any], empty: Callable[[], Any] | None = None) -> None:
         super().__init__(typ)
@@ -53,17 +53,21 @@ class Checked(LastValue[Any]):
         self._default: Any = None
         self._refusals: list[Refusal] = []
         self._saved = True
+        # The last write with the values before and after it. An edge applies what a node writes to a copy; then the
+        # channel applies the same to the same.
+        self._applied: list[tuple[Any, Any, Any]] = []
         if empty:
             self.value = empty()
 
     def from_checkpoint(self, checkpoint: Any) -> Self:
         """Return the channel with a checkpoint's value, or its empty one."""
         saved = LastValue[Any](self.typ).from_checkpoint(checkpoint)
-        return self._with(saved.value if saved.is_available() or not self._empty else self._empty(), saved=True)
+        value = saved.value if saved.is_available() or not self._empty else self._empty()
+        return self._with(value, [], saved=True)
 
     def copy(self) -> Self:
         """Return a copy that shows what would be written; it raises if a write does not fit."""
-        return self._with(self.value, saved=False)
+        return self._with(self.value, self._applied, saved=False)
 
     def get(self) -> Any:
         """Return the value; `refusals_in` reads from it what was refused since the thread was loaded.
@@ -92,14 +96,22 @@ class Checked(LastValue[Any]):
                 self._refusals = [*self._refusals, Refusal(self.key, reason)]
         return changed
 
-    def _with(self, value: Any, *, saved: bool) -> Self:
+    def _with(self, value: Any, applied: list[tuple[Any, Any, Any]], *, saved: bool) -> Self:
         channel = object.__new__(type(self))  # every edge copies every channel
         channel.typ, channel.key, channel.value = self.typ, self.key, value
         channel._reduce, channel._empty, channel._default = self._reduce, self._empty, self._default
-        channel._refusals, channel._saved = [], saved
+        channel._refusals, channel._saved, channel._applied = [], saved, applied
         return channel
 
     def _after(self, write: Any) -> Any:
+        for before, same, after in self._applied:
+            if before is self.value and same is write:
+                return after
+        after = self._reduced(write)
+        self._applied[:] = [(self.value, write, after)]
+        return after
+
+    def _reduced(self, write: Any) -> Any:
         overwrites, value = _overwrite(write)
         if overwrites:
             return self._reduce(self._empty() if self._empty else None, storable(value))

@@ -64,33 +64,35 @@ class HashEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed texts as unit vectors; a text without letters or digits gives the zero vector."""
-        return [self._embed(text) for text in texts]
+        return [list(_embed(text, self.dims)) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a query as documents are embedded."""
-        return self._embed(text)
+        return list(_embed(text, self.dims))
 
     async def aembed_query(self, text: str) -> list[float]:
         """Embed a query at once: a thread would take longer to wake up."""
         return self.embed_query(text)
 
-    def _embed(self, text: str) -> list[float]:
-        vector = [0.0] * self.dims
-        for (code, is_gram), count in self._features(text).items():
-            weight = 1.0 + math.log(count)
-            if is_gram:
-                weight *= _GRAM_WEIGHT
-            # The sign comes from a bit that the position does not use, so that collisions cancel on average.
-            vector[(code >> 1) % self.dims] += weight if code & 1 else -weight
-        norm = math.sqrt(sum(x * x for x in vector))
-        return [x / norm for x in vector] if norm else vector
 
-    @staticmethod
-    def _features(text: str) -> Counter[tuple[int, bool]]:
-        folded = text.lower()
-        if not folded.isascii():
-            folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
-        return Counter(chain.from_iterable(map(_codes, _WORD.findall(folded))))
+@lru_cache(maxsize=16)  # a fact, or a turn, is searched with before it is stored
+def _embed(text: str, dims: int) -> tuple[float, ...]:
+    vector = [0.0] * dims
+    for (code, is_gram), count in _features(text).items():
+        weight = 1.0 + math.log(count)
+        if is_gram:
+            weight *= _GRAM_WEIGHT
+        # The sign comes from a bit that the position does not use, so that collisions cancel on average.
+        vector[(code >> 1) % dims] += weight if code & 1 else -weight
+    norm = math.sqrt(sum(x * x for x in vector))
+    return tuple(x / norm for x in vector) if norm else tuple(vector)
+
+
+def _features(text: str) -> Counter[tuple[int, bool]]:
+    folded = text.lower()
+    if not folded.isascii():
+        folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
+    return Counter(chain.from_iterable(map(_codes, _WORD.findall(folded))))
 
 
 @lru_cache(maxsize=8192)  # texts of one campaign have most of their words in common
