@@ -5,5 +5,7 @@
 - `memory`: `TimelineMemoryMiddleware`, its options and hooks. Read this first.
 - `channels`: the channels that it adds to the agent's state.
 - `conversation`: the agent's messages as turns, whatever other middleware has done to them.
+- `recollection`: what the prompt gets from memory.
 - `tools`: what the model may call: `search_memory`, `manage_memory`, and the pages that are written on demand.
+- `staging`: what tools change in mid-turn, until the turn has its place in the store.
 """
