@@ -5,9 +5,10 @@ a bar what must not be in it.
 """
 
 import pytest
-from companion_thread import Companion
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
+from questbook.graphs.companion.graph import build_graph
 from questbook.memory.embeddings.embedders import HashEmbeddings
 
 DIALOGUES = {
@@ -165,16 +166,29 @@ def lines_of(dialogue):
         yield words.strip(), *([part.strip() for part in side.split(",") if part.strip()] for side in (musts, nots))
 
 
-@pytest.mark.parametrize("dialogue", DIALOGUES.values(), ids=DIALOGUES)
+@pytest.fixture(scope="module")
+def talks():
+    """The companion over a store without vectors, and over one with them."""
+    stores = InMemoryStore(), InMemoryStore(index={"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]})
+    return [build_graph().compile(checkpointer=InMemorySaver(), store=store) for store in stores]
+
+
+_QUICK = 14  # dialogues of the quick suite, the first ones
+_CASES = [
+    pytest.param(*item, id=item[0], marks=[pytest.mark.slow] if number >= _QUICK else [])
+    for number, item in enumerate(DIALOGUES.items())
+]
+
+
+@pytest.mark.parametrize(("title", "dialogue"), _CASES)
 @pytest.mark.parametrize("far", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["at once", "from the store"])
-async def test_it_answers_without_a_wrong_answer(dialogue, far):
+async def test_it_answers_without_a_wrong_answer(talks, title, dialogue, far):
     """Where turns leave the buffer at once, all comes from the store and core memory."""
-    index = {"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]} if far else None
-    settings = {"buffer": "turns", "buffer_turns": 0} if far else {}
-    companion = Companion(store=InMemoryStore(index=index), **settings)
+    context = {"campaign": title, **({"buffer": "turns", "buffer_turns": 0} if far else {})}
+    config = {"configurable": {"thread_id": title}}
     for words, musts, nots in lines_of(dialogue):
         said = {"messages": [("user", words)]}
-        values = await companion.app.ainvoke(said, companion.config, context=companion.settings, durability="exit")
+        values = await talks[far].ainvoke(said, config, context=context, durability="exit")
         reply = values["messages"][-1].text
         if far and words.lower().startswith(("where does she", "she ")):
             continue  # whom "she" means is said in the conversation alone
