@@ -430,6 +430,27 @@ def test_a_fork_that_somebody_makes_meanwhile_stops_the_removal(tmp_path, monkey
         assert graph.get_state(THREAD).values["said"][-3:] == ["on", "re on", "ok"]
 
 
+def test_two_that_prune_the_same_thread_leave_a_way_back(tmp_path, monkeypatch):
+    with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
+        graph = graph_of(saver)
+        play(graph, *numbers(1, 8))
+        plans, others = pruning._plans, []
+
+        def plan_while_another_prunes(*arguments):
+            planned = yield from plans(*arguments)
+            if not others:
+                monkeypatch.setattr(pruning, "_plans", plans)
+                others.append(prune_sync(saver, keep_turns=1))
+            return planned
+
+        monkeypatch.setattr(pruning, "_plans", plan_while_another_prunes)
+        assert prune_sync(saver, keep_turns=4).checkpoints == 0
+        state = graph.get_state(THREAD)
+        while state.parent_config:
+            state = graph.get_state(state.parent_config)
+            assert state.created_at
+
+
 @pytest.mark.slow
 async def test_the_asynchronous_saver_is_pruned_while_another_thread_plays(tmp_path):
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:

@@ -77,6 +77,21 @@ async def test_lines_and_branches_can_be_gone_to_and_played_on(story):
 
 
 @pytest.mark.slow
+async def test_a_line_keeps_its_turns_while_the_thread_is_on_another(game):
+    await game.begin()
+    await deeds(game, 2)
+    await history(game).name_line("dark")
+    await deeds(game, *range(3, 9))
+    await history(game).go("1")
+    await history(game).go("main")
+    await deeds(game, *range(13, 19))
+    await prune(game.saver, keep_turns=3)
+    assert (await history(game).undo(3)).values["quest"]["gold"] == 15
+    await history(game).go("dark")
+    assert (await history(game).undo(3)).values["quest"]["gold"] == 5
+
+
+@pytest.mark.slow
 async def test_what_was_said_of_a_pruned_turn_is_still_known(story):
     await history(story).go("main")
     causes = await why(story.app, story.config, Context.of(story.settings), "gold")

@@ -35,6 +35,8 @@ def with_stubs(
     stubbed = dict(parents)
     for checkpoint, parent in parents.items() if channels and not dry_run else ():
         saved = yield Load(thread, namespace, checkpoint)
+        if saved is None:
+            continue  # another one prunes this thread, too: the removal will be given up
         missing = channels & saved.checkpoint["channel_versions"].keys() - saved.checkpoint["channel_values"].keys()
         if not missing:
             continue

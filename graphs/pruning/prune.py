@@ -33,7 +33,8 @@ IDLE = timedelta(minutes=5)
 """How long a turn may be without a step; one that has been so for longer was stopped."""
 
 _TRIES = 3  # if somebody goes on from an old checkpoint between the survey and the removal
-_TASKS, _LINE = "__pregel_tasks", "line"
+_TASKS = "__pregel_tasks"
+_LINE, _FIRST_LINE = "line", "main"  # the channel, and what it means that it has no value
 _STOPPED = ("__interrupt__", "__error__")  # channels of what LangGraph saves on a checkpoint at which a run stopped
 
 
@@ -223,10 +224,9 @@ def _prune_thread(backend: Backend, thread: str, copied: set[str], limits: _Limi
             nodes = yield from backend.survey(thread)
             if any(FOREIGN in node.deltas for checkpoints in nodes.values() for node in checkpoints.values()):
                 raise _SkippedError("LangGraph.js wrote a DeltaChannel to it, which cannot be read here.")
-            plans = yield from _plans(thread, nodes, newest, copied, limits)
+            plans = yield from _plans(thread, nodes, copied, limits)
             left = sum(len(plan.surveyed) - len(plan.removed) for plan in plans.values())
-            changed = {name: plan for name, plan in plans.items() if plan.removed}
-            if not changed:
+            if not any(plan.removed for plan in plans.values()):
                 return Volume(), left
             for namespace, plan in plans.items():
                 tree = Tree(nodes[namespace])
@@ -244,14 +244,13 @@ def _prune_thread(backend: Backend, thread: str, copied: set[str], limits: _Limi
 def _plans(
     thread: str,
     nodes: Mapping[str, Mapping[str, Node]],
-    newest: CheckpointTuple,
     copied: set[str],
     limits: _Limits,
 ) -> Steps[dict[str, Plan]]:
     """Return what is to be done in each namespace of a thread."""
     trees = {namespace: Tree(checkpoints) for namespace, checkpoints in nodes.items()}
     roots, plans = trees.get("", Tree({})), dict[str, Plan]()
-    tips = yield from _tips(thread, roots, newest)
+    tips = yield from _tips(thread, roots)
     kept_roots = kept_turns(roots, tips, copied, limits.keep_turns, limits.since)
     for namespace, tree in trees.items():
         kept = kept_of_subgraph(namespace, tree, roots, kept_roots) if namespace else kept_roots
@@ -259,22 +258,31 @@ def _plans(
     return plans
 
 
-def _tips(thread: str, tree: Tree, newest: CheckpointTuple) -> Steps[set[str]]:
+def _tips(thread: str, tree: Tree) -> Steps[set[str]]:
     """Return the last checkpoint of each line: of the thread as it stands now, and of each that a channel names."""
-    tips = {max(tree.nodes)} if tree.nodes else set[str]()
-    if _LINE not in newest.checkpoint["channel_values"]:
+    tips, ends = {max(tree.nodes)} if tree.nodes else set[str](), tree.leaves()
+    named = yield from _lines(thread, ends)
+    if not any(named.values()):
         return tips
-    ends, lines, last = set(tree.leaves()), dict[str, str](), dict[str, str]()
+    edits = [node.id for node in tree.nodes.values() if node.source == "update" or tree.parent(node.id) is None]
+    named |= yield from _lines(thread, edits)  # no run changes it
+    lines, last = dict[str, str](), dict[str, str]()
     for checkpoint in tree.order:
-        node, parent = tree.nodes[checkpoint], tree.parent(checkpoint)
-        if parent is None or node.source == "update" or checkpoint in ends:  # a run does not change it
-            saved = yield Load(thread, "", checkpoint)
-            lines[checkpoint] = str(saved.checkpoint["channel_values"].get(_LINE, "")) if saved else ""
-        else:
-            lines[checkpoint] = lines[parent]
-        if node.source != "fork":  # going back makes copies, but a line ends where it was played last
+        parent = tree.parent(checkpoint)
+        inherited = lines[parent] if parent is not None else ""
+        lines[checkpoint] = (named[checkpoint] or _FIRST_LINE) if checkpoint in named else inherited
+        if tree.nodes[checkpoint].source != "fork":  # going back makes copies, but a line ends where it was played last
             last[lines[checkpoint]] = max(checkpoint, last.get(lines[checkpoint], ""))
     return tips | set(last.values())
+
+
+def _lines(thread: str, checkpoints: Iterable[str]) -> Steps[dict[str, str]]:
+    """Return the line that each checkpoint names; "" if it names none."""
+    lines: dict[str, str] = {}
+    for checkpoint in checkpoints:
+        saved = yield Load(thread, "", checkpoint)
+        lines[checkpoint] = str(saved.checkpoint["channel_values"].get(_LINE, "")) if saved else ""
+    return lines
 
 
 def _is_running(saved: CheckpointTuple, still_since: datetime) -> bool:

@@ -5,7 +5,7 @@ The same steps run over synchronous and asynchronous connections (`connections`)
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping, Set
+from collections.abc import Generator, Mapping, Set
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
@@ -89,7 +89,7 @@ class Plan(NamedTuple):
         parents: New parents of kept ones; None: no parent.
     """
 
-    surveyed: Collection[str]
+    surveyed: Set[str]
     removed: Set[str]
     parents: Mapping[str, str | None]
 

@@ -219,12 +219,16 @@ def node_of(checkpoint: str, parent: str | None, metadata: JSON, *, pending: boo
 
 
 def went_on(nodes: Mapping[str, Mapping[str, Node]], plans: Mapping[str, Plan]) -> bool:
-    """Whether somebody went on from a checkpoint that is to be deleted, since the thread was surveyed."""
+    """Whether what was planned fits no more: somebody went on from what is to go, or what is to be kept is gone."""
     gone = {checkpoint for plan in plans.values() for checkpoint in plan.removed}
     return any(
-        checkpoint not in plan.surveyed and not gone.isdisjoint({node.parent, node.root})
+        not (plan.surveyed - plan.removed) <= nodes.get(namespace, {}).keys()
+        or any(
+            not gone.isdisjoint({node.parent, node.root})
+            for checkpoint, node in nodes.get(namespace, {}).items()
+            if checkpoint not in plan.surveyed
+        )
         for namespace, plan in plans.items()
-        for checkpoint, node in nodes.get(namespace, {}).items()
     )
 
 
