@@ -84,7 +84,7 @@ async def test_random_games_of_turns_retries_forks_and_edits_see_their_own_past_
     dice = random.Random(7)
     talk = Talk(recall=Recall(tokens=4000, most=50))
     pasts = []  # each checkpoint at the end of a turn, and what it has heard
-    for move in range(40):
+    for move in range(20):
         words = f"Word {move} of the long tale is {dice.getrandbits(64):x}."
         config, heard = (
             dice.choice(pasts[-1:] or [(THREAD, [])]) if dice.random() < 0.5 else dice.choice(pasts or [(THREAD, [])])
@@ -96,7 +96,7 @@ async def test_random_games_of_turns_retries_forks_and_edits_see_their_own_past_
         others = {other for _, past in pasts for other in past} - set(heard)
         assert [other for other in others if other in talk.model.remembered] == []
         pasts.append((talk.state.config, [*heard, words]))
-    assert len(written(talk.store)) == 40
+    assert len(written(talk.store)) == 20
 
 
 async def test_a_retry_of_the_reply_and_an_edited_message_take_the_place_of_the_turn():

@@ -226,6 +226,7 @@ async def test_in_a_parent_that_holds_no_memory_nothing_is_remembered_and_a_noti
     assert "runs inside another graph" in caplog.text
 
 
+@pytest.mark.slow  # deepagents takes seconds to import
 async def test_a_deep_agent_remembers_each_exchange_once_and_goes_back():
     deepagents = pytest.importorskip("deepagents")
     store, model = InMemoryStore(), Answering()

@@ -73,6 +73,7 @@ async def test_on_sqlite_with_sync_calls(tmp_path):
         await play_sync(store, saver)
 
 
+@pytest.mark.slow
 async def test_on_sqlite_with_async_calls(tmp_path):
     async with (
         AsyncSqliteStore.from_conn_string(str(tmp_path / "s.db")) as store,
@@ -82,6 +83,7 @@ async def test_on_sqlite_with_async_calls(tmp_path):
         await play_async(store, saver)
 
 
+@pytest.mark.slow
 async def test_on_an_async_store_with_sync_calls(tmp_path):
     async with AsyncSqliteStore.from_conn_string(str(tmp_path / "s.db")) as store:
         await store.setup()
