@@ -126,13 +126,9 @@ class Notebook(BaseModel):
     PLACE: ClassVar[PromptPlace | Literal[""]] = ""
     """Where the page is in the prompt; empty: see `place`."""
     SCOPE: ClassVar[Scope] = "thread"
-    """Whose the page is. "thread": a new chat begins with an empty page. "user": all threads of the user share it;
-    each sees at its next turn what the others noted. "campaign": a new thread goes on with it as the last turn left it.
-    """
-
+    """Whose the page is: a chat's own, one of all threads of the user, or one that a new thread goes on with."""
     CHANGING: ClassVar[tuple[str, ...]] = ()
-    """Fields that change most often, by their names in JSON: they come last in the prompt, in this order. Providers
-    charge less for the beginning that two prompts share."""
+    """Fields that change most often, by their names in JSON: they come last, for prompts that begin alike cost less."""
 
     TOOL: ClassVar[str] = "Note what changed. Send only the fields to change, as totals; null deletes an entry."
     """Instructions for the tool that patches this page. What the page is for is said by the class's docstring."""
@@ -322,15 +318,11 @@ def _check_declaration(page: type[Notebook]) -> None:
             f"{name}.CHANNEL: got {page.channel()!r}; expected small letters, digits and underscores, at most 40."
         )
     if not isinstance(page.UPDATE, Update) or (page.UPDATE not in (once, on_demand) and page.UPDATE.turns < 1):
-        raise DeclarationError(
-            f"{name}.UPDATE: got {page.UPDATE!r}; expected once, every_turn, every(n) or on_demand, from questbook."
-        )
-    if page.place() not in get_args(PromptPlace):
-        places = ", ".join(map(repr, get_args(PromptPlace)))
-        raise DeclarationError(f"{name}.PLACE: got {page.PLACE!r}; expected one of {places}.")
-    if page.SCOPE not in get_args(Scope):
-        scopes = ", ".join(map(repr, get_args(Scope)))
-        raise DeclarationError(f"{name}.SCOPE: got {page.SCOPE!r}; expected one of {scopes}.")
+        raise DeclarationError(f"{name}.UPDATE: got {page.UPDATE!r}; expected once, every_turn, every(n) or on_demand.")
+    for attribute, value, allowed in (("PLACE", page.place(), PromptPlace), ("SCOPE", page.SCOPE, Scope)):
+        if value not in get_args(allowed):
+            known = ", ".join(map(repr, get_args(allowed)))
+            raise DeclarationError(f"{name}.{attribute}: got {value!r}; expected one of {known}.")
     try:
         empty = page()
     except ValidationError as error:
@@ -345,10 +337,11 @@ def _check_declaration(page: type[Notebook]) -> None:
     except RecursionError as error:
         raise DeclarationError(f"{name}: the type of a field contains itself, which no tool can describe.") from error
     fields = empty.as_json()
-    if wrong := [field for field in page.REQUIRED if field not in fields]:
-        raise DeclarationError(f"{name}.REQUIRED: there is no field {wrong[0]!r}; there are {', '.join(fields)}.")
-    if wrong := [field for field in page.CHANGING if field not in fields]:
-        raise DeclarationError(f"{name}.CHANGING: there is no field {wrong[0]!r}; there are {', '.join(fields)}.")
+    for attribute, listed in (("REQUIRED", page.REQUIRED), ("CHANGING", page.CHANGING)):
+        if wrong := [field for field in listed if field not in fields]:
+            raise DeclarationError(
+                f"{name}.{attribute}: there is no field {wrong[0]!r}; there are {', '.join(fields)}."
+            )
     if once == page.UPDATE and not page.REQUIRED:
         raise DeclarationError(f"{name} is filled once: name in REQUIRED the fields that the interview asks for.")
 

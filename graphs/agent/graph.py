@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 
 from questbook.graphs.agent import nodes, prompts
@@ -32,6 +32,7 @@ from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.exchanges import Recall
 from questbook.graphs.turn.facts import learn
 from questbook.graphs.turn.node import ANSWERS, ASKS, Node
+from questbook.graphs.turn.own_tools import tools_from
 from questbook.graphs.turn.turn import route_to
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import Notebook, Scope
@@ -84,7 +85,7 @@ def build_agent(
         modes=tuple(modes),
         buffer=buffer,
         recall=recall,
-        tools=[each if isinstance(each, BaseTool) else tool(each) for each in tools],
+        tools=tools_from(tools),
         handoffs=dict(handoffs or {}),
         shared=tuple(shared),
         scope=scope,

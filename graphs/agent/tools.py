@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from langchain_core.messages import ToolMessage, convert_to_messages
-from langchain_core.utils.function_calling import convert_to_openai_tool
-from langgraph.prebuilt import ToolNode
+from langchain_core.messages import ToolMessage
 from langgraph.runtime import Runtime
-from langgraph.types import Command
 
 from questbook.graphs.agent import prompts
 from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.description import HAND_OVER, Agent
 from questbook.graphs.agent.state import AgentState
+from questbook.graphs.turn.own_tools import run_tools, schemas_of
 from questbook.graphs.turn.reply import MOST_CALLS, Call, after_tools, answer, calls_of, edit_page, tool_rounds
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private, notice
 from questbook.notebooks import Notebook
@@ -30,8 +26,7 @@ def tools_of(agent: Agent, *, private: bool = False) -> list[JSON]:
         private: Whether the person asked that the turn not be remembered: then no page is offered.
     """
     pages = [] if private else [page.tool() for page in agent.on_demand.values()]
-    own = [convert_to_openai_tool(tool) for tool in agent.tools]
-    return [*pages, *own, *([_hand_over(agent)] if agent.handoffs else [])]
+    return [*pages, *schemas_of(agent.tools), *([_hand_over(agent)] if agent.handoffs else [])]
 
 
 async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
@@ -71,7 +66,7 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
         else:
             known = ", ".join([*channels, *own, *(f"{HAND_OVER} to {name}" for name in agent.handoffs)])
             results[call.id] = answer(call, f"There is no {call.name} {call.args or ''}: there are {known}.", ok=False)
-    answers, commands = await _run_own_tools(state, own_calls)
+    answers, commands = await run_tools(agent.tools, own_calls)
     results |= answers
     remarks += [f"{result.name} failed. {result.text}" for result in answers.values() if result.status == "error"]
     ordered = [results[call.id] for call in calls if call.id in results]
@@ -98,24 +93,3 @@ def _hand_over(agent: Agent) -> JSON:
         "parameters": {"type": "object", "properties": {"to": to}, "required": ["to"]},
     }
     return {"type": "function", "function": function}
-
-
-async def _run_own_tools(state: AgentState, calls: Sequence[Call]) -> tuple[dict[str, ToolMessage], list[Command[Any]]]:
-    """Call the application's own tools; return their answers by call, and what else they command."""
-    if not calls:
-        return {}, []
-    node = ToolNode(list(state.AGENT.tools), handle_tool_errors=True)
-    tool_calls = [{"type": "tool_call", "name": call.name, "args": call.args, "id": call.id} for call in calls]
-    output: Any = await node.ainvoke(tool_calls)
-    answers, commands = dict[str, ToolMessage](), list[Command[Any]]()
-    for part in output if isinstance(output, list) else [output]:
-        command = part if isinstance(part, Command) else None
-        update = part if command is None else command.update
-        if isinstance(update, dict) and (command is None or command.graph is None):
-            messages = convert_to_messages(update.get("messages", []))
-            answers |= {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
-            others = [message for message in messages if not isinstance(message, ToolMessage)]
-            update = {**update, "messages": others}  # the answer goes with those of the other calls
-        if command is not None:
-            commands.append(replace(command, update=update))
-    return answers, commands

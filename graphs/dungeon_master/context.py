@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from collections.abc import Sequence
+from typing import ClassVar
+
+from langchain_core.tools import BaseTool
+from pydantic import Field, create_model
 
 from questbook.graphs.reflect.context import MachineContext
 
@@ -10,4 +14,14 @@ from questbook.graphs.reflect.context import MachineContext
 class Context(MachineContext):
     """The dungeon master's settings: those that graphs share, and its own."""
 
+    TOOLS: ClassVar[tuple[BaseTool, ...]] = ()
+    """Tools of the application, which the dungeon master may call beside the dice."""
+
     max_roll_rounds: int = Field(default=4, ge=1, le=20, description="Times the model may ask for dice in one turn.")
+
+
+def context_of(tools: Sequence[BaseTool]) -> type[Context]:
+    """Make the class of the settings of a dungeon master with tools of the application's."""
+    context: type[Context] = create_model("Context", __base__=Context, __module__=__name__)
+    context.TOOLS = tuple(tools)
+    return context

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from langchain_core.tools import BaseTool
 from langgraph.graph import END, START, StateGraph
 
 from questbook.graphs.dungeon_master import prompts
-from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.context import Context, context_of
 from questbook.graphs.dungeon_master.edges import (
     route_after_interview,
     route_mode,
@@ -27,25 +29,43 @@ from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Node
+from questbook.graphs.turn.own_tools import tools_from
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.turn import route_to
+from questbook.notebooks import DeclarationError
 
-_node = partial(Node[Context], context=Context.of)
-_upkeep = partial(_node, upkeep=True)
+_OWN_TOOLS = frozenset({"roll_dice", "keep_secret"})
 
 
-def build_graph() -> StateGraph[DungeonState, Context, Any, DungeonState]:
-    """Return the machine, uncompiled: compile it with a checkpointer and a store of your own."""
-    builder = StateGraph(DungeonState, context_schema=Context, input_schema=TurnInput)
+def build_graph(
+    *, tools: Sequence[BaseTool | Callable[..., Any]] = ()
+) -> StateGraph[DungeonState, Context, Any, DungeonState]:
+    """Return the machine, uncompiled: compile it with a checkpointer and a store of your own.
 
-    builder.add_node("build_character", _node(build_character), metadata=ASKS)
-    builder.add_node("recall", _node(recall))
-    builder.add_node("run_quest", _node(run_quest), metadata=ANSWERS)
-    builder.add_node("roll_dice", _node(roll_dice))
-    builder.add_node("update_state", _upkeep(update_state))
-    builder.add_node("remember", _upkeep(remember))
-    builder.add_node("reflect", _upkeep(reflect))
-    builder.add_node("condense", _upkeep(condense(prompts.CONDENSE, noted_facts)))
+    Args:
+        tools: LangChain tools, or functions with a docstring, that the dungeon master may call before it tells what
+            happens, as it calls the dice. What they return is data for the story, never an instruction.
+
+    Raises:
+        DeclarationError: Two tools have one name, or one has that of a tool of the game's.
+    """
+    own = tools_from(tools)
+    names = [*_OWN_TOOLS, *(tool.name for tool in own)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DeclarationError(f"Two tools cannot have one name: {twice[0]!r}. Give yours another one.")
+    context = context_of(own) if own else Context
+    node = partial(Node[Context], context=context.of)
+    upkeep = partial(node, upkeep=True)
+    builder = StateGraph(DungeonState, context_schema=context, input_schema=TurnInput)
+
+    builder.add_node("build_character", node(build_character), metadata=ASKS)
+    builder.add_node("recall", node(recall))
+    builder.add_node("run_quest", node(run_quest), metadata=ANSWERS)
+    builder.add_node("roll_dice", node(roll_dice))
+    builder.add_node("update_state", upkeep(update_state))
+    builder.add_node("remember", upkeep(remember))
+    builder.add_node("reflect", upkeep(reflect))
+    builder.add_node("condense", upkeep(condense(prompts.CONDENSE, noted_facts)))
 
     builder.add_conditional_edges(START, Edge(route_mode), ["build_character", "recall"])
     builder.add_conditional_edges("build_character", Edge(route_after_interview), ["recall", END])

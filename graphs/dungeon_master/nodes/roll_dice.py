@@ -1,9 +1,10 @@
-"""roll_dice: the engine rolls, and the roll is in state before the reply tells of it."""
+"""roll_dice: the engine rolls, and the roll is in state before the reply tells of it; so do the application's tools."""
 
 from __future__ import annotations
 
 import random
-from typing import Annotated
+from collections.abc import Collection
+from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.runtime import Runtime
@@ -13,6 +14,8 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.rules.dice import Advantage, DiceError, Roll, roll
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.disclosure import tells_secret
+from questbook.graphs.turn.own_tools import run_tools
+from questbook.graphs.turn.prompt import escaped
 from questbook.graphs.turn.reply import MOST_CALLS, Call, answer, calls_of
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks.tool_schema import argument_problems
@@ -54,10 +57,14 @@ class _RollArguments(BaseModel):
     advantage: Annotated[Advantage | None, BeforeValidator(_none_if_said)] = None
 
 
-async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> JSON:
+async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> Any:
     """Answer each call of the last message, in order: with a roll, or with what was wrong with the call.
 
-    The player reads what a roll decides, so a reason that tells a secret word for word is left out.
+    The player reads what a roll decides, so a reason that tells a secret word for word is left out. What a tool of the
+    application's returns is escaped, so that it cannot pass for a part of the prompt.
+
+    Returns:
+        The channels to write; with what the application's tools command before them, if they do.
     """
     message = state.messages[-1]
     calls = calls_of(message) if isinstance(message, AIMessage) else []
@@ -65,13 +72,20 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> JSON:
     results: list[ToolMessage] = []
     _, turn = split_turns(state.messages, state.turn)[-1]
     done = sum(1 for message in turn if isinstance(message, ToolMessage))
+    own = {tool.name for tool in runtime.context.TOOLS}
+    own_calls = [call for call in calls[:MOST_CALLS] if call.name in own and not call.problem]
+    answers, commands = await run_tools(runtime.context.TOOLS, own_calls)
     for call in calls:
+        if call.id in answers:
+            result = answers[call.id]
+            results.append(result.model_copy(update={"content": escaped(result.text)}))
+            continue
         try:
             if len(results) >= MOST_CALLS:
                 raise DiceError(f"That is more than {MOST_CALLS} calls at once: roll what matters, then tell it.")
             if runtime.context.guard_secrets and tells_secret(state, str(call.args.get("reason", ""))):
                 call = call._replace(args=call.args | {"reason": ""})
-            outcome = _roll(call, _dice(state, runtime.context, done + len(results)))
+            outcome = _roll(call, _dice(state, runtime.context, done + len(results)), own)
         except DiceError as error:
             results.append(answer(call, str(error), ok=False))
         else:
@@ -79,7 +93,8 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> JSON:
             rolls.append(shown | {"turn": state.turn})
             # The model is told one sentence; the numbers go with the message, unseen by it.
             results.append(answer(call, _sentence(outcome)).model_copy(update={"artifact": shown}))
-    return {"messages": results, "rolls": rolls}
+    update = {"messages": results, "rolls": rolls}
+    return [*commands, update] if commands else update
 
 
 def _sentence(outcome: Roll) -> str:
@@ -87,14 +102,18 @@ def _sentence(outcome: Roll) -> str:
     return f"{f'{outcome.reason}: ' if outcome.reason else ''}{outcome}.{natural}"
 
 
-def _roll(call: Call, dice: random.Random) -> Roll:
-    if call.name != "roll_dice":
+def _roll(call: Call, dice: random.Random, others: Collection[str] = ()) -> Roll:
+    if call.name != "roll_dice" and call.name not in others:
+        there_are = (
+            " and ".join(["roll_dice", "keep_secret"])
+            if not others
+            else ", ".join(["roll_dice", "keep_secret", *sorted(others)])
+        )
         raise DiceError(
-            f"There is no tool {call.name!r}; there are roll_dice and keep_secret. What you have told was read: go on "
-            "without it."
+            f"There is no tool {call.name!r}; there are {there_are}. What you have told was read: go on without it."
         )
     if call.problem:
-        raise DiceError(f"roll_dice: {call.problem}")
+        raise DiceError(f"{call.name}: {call.problem}")
     try:
         arguments = _RollArguments.model_validate({k: v for k, v in call.args.items() if v is not None})
     except ValidationError as error:

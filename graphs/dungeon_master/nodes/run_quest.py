@@ -11,6 +11,7 @@ from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.secrets import KEEP_SECRET, read_secrets
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.exchanges import with_recalled
+from questbook.graphs.turn.own_tools import schemas_of
 from questbook.graphs.turn.reply import MOST_CALLS, reply
 from questbook.graphs.turn.turn import is_private, notice
 from questbook.types import JSON
@@ -30,7 +31,7 @@ async def run_quest(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         runtime,
         quest_prompt(state, runtime.context),
         node="run_quest",
-        tools=[ROLL_DICE] if private else [ROLL_DICE, KEEP_SECRET],
+        tools=[ROLL_DICE, *([] if private else [KEEP_SECRET]), *schemas_of(runtime.context.TOOLS)],
         silent=[KEEP_SECRET["function"]["name"]],
         most_rounds=runtime.context.max_roll_rounds,
     )
