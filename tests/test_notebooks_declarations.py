@@ -107,7 +107,7 @@ def test_an_unknown_policy_and_an_unknown_place_are_refused():
         PLACE = "nowhere"
 
     assert refused(TicketNotebook) == (
-        "TicketNotebook.UPDATE: got 'sometimes'; expected once, every_turn, every(n) or on_demand, from questbook."
+        "TicketNotebook.UPDATE: got 'sometimes'; expected once, every_turn, every(n) or on_demand."
     )
     assert "ReadNotebook.UPDATE: got Update(name='never'" in refused(ReadNotebook)
     assert refused(PlacedNotebook) == (
