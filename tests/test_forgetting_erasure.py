@@ -43,8 +43,8 @@ async def test_words_leave_checkpoints_and_writes_of_the_named_threads_alone(tmp
         for number in range(450):  # more than are read at once
             config = await put(saver, "mine", f"I saw {SECRET} {number}" if number % 3 else "nothing")
         await put(saver, "theirs", f"We saw {SECRET}")
-        everything = sqlite3.connect(file).execute("SELECT * FROM checkpoints").fetchall()
-        untouched = {row for row in everything if b"Heron" not in opened(row[4], row[5])}
+        everything = sqlite3.connect(file).execute("SELECT * FROM checkpoint_blobs").fetchall()
+        untouched = {row for row in everything if b"Heron" not in opened(row[3], row[4])}
         erasure = Erasure(saver)
         assert await erasure.count(["mine"], PHRASE) == 300 + 600
         assert await erasure.cut(["mine"], PHRASE) == 900
@@ -59,7 +59,7 @@ async def test_words_leave_checkpoints_and_writes_of_the_named_threads_alone(tmp
         await delete_threads(saver, ["theirs"])
         await erasure.compact()
         assert b"heron" not in bytes_of(tmp_path)
-        rows = sqlite3.connect(file).execute("SELECT * FROM checkpoints").fetchall()
+        rows = sqlite3.connect(file).execute("SELECT * FROM checkpoint_blobs").fetchall()
         assert len(untouched) == 150
         assert untouched <= set(rows)
 
