@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import os
 import tempfile
@@ -41,18 +40,18 @@ def memory() -> Any:
 
 
 def build(bench: Bench) -> Agent:
-    """Search, reply and add in one node, as mem0's guide to LangGraph does."""
+    """Search, reply and add in one node, as mem0's guide to LangGraph does; a local Qdrant bears no threads."""
     model, mem0 = bench.model(lambda messages, _: bench.reply(messages)), memory()
 
     async def chatbot(state: MessagesState) -> dict[str, Any]:
         asked, user = state["messages"][-1].text, bench.user
-        found = await asyncio.to_thread(mem0.search, asked, filters={"user_id": user}, threshold=0.0)
+        found = mem0.search(asked, filters={"user_id": user}, threshold=0.0)
         memories = "\n".join(f"- {item['memory']}" for item in found["results"])
         prompt = [SystemMessage(f"Relevant memories:\n{memories}"), *window(state["messages"])]
         reply = await model.ainvoke(prompt)
         exchange = [{"role": "user", "content": unanswered(state["messages"])}]
         exchange.append({"role": "assistant", "content": reply.text})
-        await asyncio.to_thread(mem0.add, exchange, user_id=user, infer=False)
+        mem0.add(exchange, user_id=user, infer=False)
         bench.fuse.tick()
         return {"messages": [reply]}
 
