@@ -129,7 +129,6 @@ class Notebook(BaseModel):
     """Whose the page is: a chat's own, one of all threads of the user, or one that a new thread goes on with."""
     CHANGING: ClassVar[tuple[str, ...]] = ()
     """Fields that change most often, by their names in JSON: they come last, for prompts that begin alike cost less."""
-
     TOOL: ClassVar[str] = "Note what changed. Send only the fields to change, as totals; null deletes an entry."
     """Instructions for the tool that patches this page. What the page is for is said by the class's docstring."""
 
@@ -321,8 +320,9 @@ def _check_declaration(page: type[Notebook]) -> None:
         raise DeclarationError(f"{name}.UPDATE: got {page.UPDATE!r}; expected once, every_turn, every(n) or on_demand.")
     for attribute, value, allowed in (("PLACE", page.place(), PromptPlace), ("SCOPE", page.SCOPE, Scope)):
         if value not in get_args(allowed):
-            known = ", ".join(map(repr, get_args(allowed)))
-            raise DeclarationError(f"{name}.{attribute}: got {value!r}; expected one of {known}.")
+            raise DeclarationError(
+                f"{name}.{attribute}: got {value!r}; expected one of {str(get_args(allowed))[1:-1]}."
+            )
     try:
         empty = page()
     except ValidationError as error:

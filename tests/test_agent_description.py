@@ -70,3 +70,9 @@ def test_two_tools_cannot_have_one_name():
 
     with pytest.raises(DeclarationError, match="Two tools cannot have one name: 'TicketNotebook'"):
         build_agent([desk.TicketNotebook], tools=[TicketNotebook])
+
+
+def test_a_run_has_the_agents_name_in_traces():
+    builder = build_agent([], name="desk")
+    assert builder.compile().name == "desk"
+    assert builder.compile(name="other").name == "other"

@@ -38,6 +38,14 @@ from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import Notebook, Scope
 
 
+class AgentGraph(StateGraph[Any, Any, Any, Any]):
+    """An agent's graph, whose runs have the agent's name in traces."""
+
+    def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
+        """Compile as any graph; unless another name is given, it has the agent's."""
+        return super().compile(*args, name=name or self.state_schema.AGENT.name, **options)
+
+
 def build_agent(
     notebooks: Sequence[type[Notebook]],
     *,
@@ -93,7 +101,7 @@ def build_agent(
     )
     agent.check(list(AgentState.model_fields))
     context = context_of(name, model, facts=facts)
-    return _build(agent, StateGraph(state_of(agent), context_schema=context, input_schema=AgentInput), context)
+    return _build(agent, AgentGraph(state_of(agent), context_schema=context, input_schema=AgentInput), context)
 
 
 def _build(
