@@ -151,7 +151,7 @@ DIALOGUES = {
         How old is Ines? -> 4 | 7, 31
         Rui started a new job at Bosch.
         Where does Rui work? -> Bosch
-        What do you know about me? -> Maria, 31, Rui, Tomas""",
+        What do you know about me? -> Maria, 31""",
     "remembered as it is": """
         Remember that the spare key is under the blue pot.
         Where is the spare key? -> blue pot
