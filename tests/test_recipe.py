@@ -20,7 +20,7 @@ from questbook import FaissStore, HashEmbeddings, Query, recall, recall_sync, re
 ROOT = Path(__file__).parent.parent
 INDEX: Any = {"embed": HashEmbeddings(), "dims": 512}
 [RECIPE] = re.findall(
-    r"```python\nfrom langgraph\.store\.base.*?\n\n\n(.*?)```", (ROOT / "docs" / "memory.md").read_text(), re.DOTALL
+    r"```python\n(class ChatState.*?)```", (ROOT / "docs" / "memory.md").read_text("utf-8"), re.DOTALL
 )
 
 
@@ -50,7 +50,7 @@ def build(store, recipe=RECIPE):
         return {"messages": [("ai", "I see.")]}
 
     steps = [scope["recall_before"], call_model, scope["remember_after"]]
-    graph = StateGraph(scope["State"]).add_sequence(steps).add_edge(START, "recall_before")
+    graph = StateGraph(scope["ChatState"]).add_sequence(steps).add_edge(START, "recall_before")
     return graph.compile(checkpointer=InMemorySaver(), store=store)
 
 
