@@ -1,6 +1,7 @@
 """The dungeon master inside your own LangGraph app: rewind or fork your app, and the game goes back with it."""
 
 import asyncio
+from typing import Any
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -12,6 +13,7 @@ from questbook import TeamState, as_node
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph
 
+builder: StateGraph[TeamState, Context, Any, TeamState]
 builder = StateGraph(TeamState, context_schema=Context)  # your state derives from TeamState, which holds the game
 builder.add_node("play", as_node(build_graph().compile()))  # without a checkpointer of its own
 builder.add_edge(START, "play").add_edge("play", END)
