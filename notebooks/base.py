@@ -1,7 +1,6 @@
 """Notebook: a typed page that lives in graph state as plain JSON and changes only by patches.
 
-An application's notebook is a subclass. It declares fields, and in capitals how an agent keeps the page: when it is
-written (`UPDATE`), where it is in the prompt (`PLACE`), how long it may be (`LIMIT`).
+An application's notebook is a subclass. It declares fields, and in capitals how an agent keeps the page.
 """
 
 from __future__ import annotations
@@ -45,9 +44,7 @@ class Update:
     turns: int = 0
 
     def due(self, turn: int, noted: int) -> bool:
-        """Return whether the model is asked after this turn.
-
-        An update that failed stays due: the next turn makes up for it, and the rhythm stays the same.
+        """Return whether the model is asked after this turn; what failed stays due, and the rhythm stays the same.
 
         Args:
             turn: The turn that has just been answered, from 1.
