@@ -1,0 +1,111 @@
+"""What stands beside the story: sheet, quest, memories, dice, summary, the tree of lines.
+
+Every panel is made of the player's view; secrets never reach a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from questbook.graphs.dungeon_master.rules.sheet import modifier
+from questbook.graphs.embedded.game import Game
+from questbook.graphs.embedded.saved_game import SavedGame
+from questbook.graphs.history.tree import Stretch, stretches
+from questbook.graphs.turn.player_view import PlayerView
+from questbook.types import JSON
+
+_SHEET = ("ancestry", "class", "background", "appearance", "personality", "alignment", "goal")
+
+
+class Ability(NamedTuple):
+    """An ability score."""
+
+    name: str
+    score: int
+    modifier: int
+
+
+class Line(NamedTuple):
+    """A stretch of the tree as a row.
+
+    Attributes:
+        handle: What `History.go` takes.
+        depth: How deep it is in the tree, from 0.
+        first: Number of its first turn.
+        last: Number of its last turn.
+        says: The player's first words on it.
+        is_here: Whether the campaign stands at its end.
+        is_on_the_way: Whether it leads to where the campaign stands.
+        has_forks: Whether other stretches fork off from it.
+    """
+
+    handle: str
+    depth: int
+    first: int
+    last: int
+    says: str
+    is_here: bool
+    is_on_the_way: bool
+    has_forks: bool
+
+
+def sheet(view: PlayerView) -> JSON:
+    """Return the character's sheet: name, level, rows, abilities, kit, what is missing, and hit points."""
+    fields = view.character.player_view()
+    condition = view.quest.get("condition", {})
+    most = condition.get("max_hp") or fields.get("hit_points")
+    points = condition.get("hp", most)
+    return {
+        "name": fields.get("name", ""),
+        "level": fields.get("level", 1),
+        "rows": [(name, fields[name]) for name in _SHEET if fields.get(name)],
+        "abilities": [
+            Ability(name[:3].upper(), score, modifier(score)) for name, score in fields.get("abilities", {}).items()
+        ],
+        "missing": view.character.missing,
+        "hp": points,
+        "max_hp": most,
+        "share": round(100 * points / most) if points is not None and most else None,
+        "conditions": condition.get("conditions", {}),
+    }
+
+
+def quest(view: PlayerView) -> JSON:
+    """Return the quest's page: place and time, quests, people, inventory, what was learnt."""
+    page = view.quest
+    clock: Mapping[str, Any] = page.get("clock", {})
+    return {
+        **{name: page.get(name, "") for name in ("scene", "location", "objective")},
+        **{name: page.get(name, {}) for name in ("quests", "people", "inventory", "facts", "fallen")},
+        "gold": page.get("gold", 0),
+        "day": clock.get("day"),
+        "time": clock.get("time", ""),
+    }
+
+
+async def lines(game: Game) -> list[Line]:
+    """Return the tree of all that was played, row by row."""
+    if await game.saved_game() is None:
+        return []
+    history = await game.history()
+    current = await history.current_turn()
+    rows: list[Line] = []
+
+    def add(stretch: Stretch, depth: int, *, on_the_way: bool) -> None:
+        first, last = stretch.turns[0], stretch.turns[-1]
+        here = current is not None and any(turn.key == current for turn in stretch.turns)
+        rows.append(
+            Line(stretch.handle, depth, first.turn, last.turn, first.player, here, on_the_way, bool(stretch.forks))
+        )
+        for fork in stretch.forks:
+            add(fork, depth + 1, on_the_way=False)
+
+    for place, root in enumerate(stretches(await history.turns(), current)):
+        add(root, 0, on_the_way=place == 0)
+    return rows
+
+
+def dice_totals(saved: SavedGame | None) -> list[JSON]:
+    """Return the last rolls, the latest first."""
+    return list(reversed(saved.values.get("rolls") or [])) if saved else []

@@ -1,0 +1,211 @@
+"""`Table`: a campaign that is open in this server, the turn that is being played, and those who watch.
+
+A turn runs in a task of the table's own, so that a page that is closed or loaded again in mid-reply loses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
+from typing import NamedTuple
+
+from questbook.graphs.embedded.game import Game
+from questbook.graphs.errors import QuestbookError
+from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
+from questbook.memory.errors import StoreError
+from questbook.types import JSON
+
+_log = logging.getLogger(__name__)
+_MOMENTS_KEPT = 4000  # of a turn: a page that was away for longer loads the story again
+_TICKETS_KEPT = 200
+_UPKEEP_SECONDS = 900.0
+
+
+class BusyError(QuestbookError):
+    """A reply is coming; the message was not sent."""
+
+
+class Moment(NamedTuple):
+    """Something that happened at the table.
+
+    Attributes:
+        number: Counts the moments of the table, from 1.
+        kind: "turn", "piece", "dice", "work", "memories", "prompt", "notice", "replied", "pages", "problem", "stopped".
+        data: What a page needs of it.
+    """
+
+    number: int
+    kind: str
+    data: JSON
+
+
+class Passage:
+    """The turn that is being played, as far as it has come.
+
+    Attributes:
+        player: What the player said; "" if the turn goes on after a stop.
+        pieces: The reply so far, by message.
+        rolls: The dice so far.
+        work: The node that runs.
+    """
+
+    def __init__(self, player: str) -> None:
+        self.player, self.work = player, ""
+        self.pieces: dict[str, str] = {}
+        self.rolls: list[JSON] = []
+
+    @property
+    def reply(self) -> str:
+        """The reply so far."""
+        return "\n\n".join(self.pieces.values())
+
+
+class Table:
+    """A campaign that is open.
+
+    Args:
+        game: The campaign.
+    """
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self.passage: Passage | None = None
+        self.memories: list[JSON] | None = None
+        self.report: PromptReport | None = None
+        self.problem = ""
+        self.number = 0
+        self._moments: deque[Moment] = deque(maxlen=_MOMENTS_KEPT)
+        self._news = asyncio.Condition()
+        self._task: asyncio.Task[None] | None = None
+        self._upkeep: asyncio.Task[None] | None = None
+        self._tickets: deque[str] = deque(maxlen=_TICKETS_KEPT)
+
+    @property
+    def is_replying(self) -> bool:
+        """Whether a reply is coming."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def in_upkeep(self) -> bool:
+        """Whether the notes on the last turn are being made; a message may be sent meanwhile."""
+        return self._upkeep is not None and not self._upkeep.done()
+
+    def take(self, ticket: str) -> bool:
+        """Whether this is the first request with a ticket: a double click plays once."""
+        if ticket in self._tickets:
+            return False
+        self._tickets.append(ticket)
+        return True
+
+    async def play(self, events: AsyncGenerator[Event], player: str = "") -> None:
+        """Begin to play a turn; return as soon as it runs.
+
+        Raises:
+            BusyError: A reply is coming.
+        """
+        if self.is_replying:
+            await events.aclose()
+            raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
+        self.passage, self.problem = Passage(player), ""
+        self._task = asyncio.create_task(self._play(events))
+        await self._tell("turn", {"player": player})
+
+    async def stop(self) -> None:
+        """Stop the reply that is coming; what was said is kept."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def quiet(self) -> None:
+        """Wait until nothing runs, before something is changed: stop no reply, let the upkeep give way.
+
+        Raises:
+            BusyError: A reply is coming.
+        """
+        if self.is_replying:
+            raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
+        await self.game.finish()
+        self.passage = None
+
+    async def changed(self) -> None:
+        """Tell all who watch that pages, story or tree are other than before."""
+        self.memories = self.report = None
+        await self._tell("pages", {})
+
+    async def close(self) -> None:
+        """Stop what runs and wake all who watch."""
+        await self.stop()
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+            await asyncio.wait({self._upkeep})
+
+    async def moments(self, after: int) -> AsyncIterator[Moment | None]:
+        """Yield what happens after a moment, as it happens; None first if some of it is no longer known."""
+        if after > self.number or (self._moments and after < self._moments[0].number - 1):
+            yield None
+            after = self.number
+        while True:
+            for moment in [moment for moment in self._moments if moment.number > after]:
+                after = moment.number
+                yield moment
+            async with self._news:
+                await self._news.wait_for(lambda: self.number > after)
+
+    async def _play(self, events: AsyncGenerator[Event]) -> None:
+        passage = self.passage
+        assert passage is not None  # noqa: S101 (play sets it)
+        try:
+            async with aclosing(events) as stream:
+                async for event in stream:
+                    if isinstance(event, NodeStart) and event.upkeep:
+                        break
+                    await self._show(event, passage)
+            await self._tell("replied", {})
+            self._upkeep = asyncio.create_task(self._wait_for_upkeep())
+        except asyncio.CancelledError:
+            await self._tell("stopped", {})
+        except (QuestbookError, StoreError) as error:
+            self.problem = str(error)
+            await self._tell("problem", {"text": str(error)})
+        except Exception as error:
+            _log.exception("A turn of %r failed", self.game.context.campaign)
+            self.problem = f"The turn failed: {error}. Your message is kept; try again."
+            await self._tell("problem", {"text": self.problem})
+
+    async def _show(self, event: Event, passage: Passage) -> None:
+        match event:
+            case ReplyPiece(text, message):
+                first = message not in passage.pieces
+                passage.pieces[message] = passage.pieces.get(message, "") + text
+                await self._tell("piece", {"text": text, "paragraph": first and len(passage.pieces) > 1})
+            case DiceRoll(roll):
+                passage.rolls.append(roll)
+                await self._tell("dice", roll)
+            case Memories(memories):
+                self.memories = memories
+                await self._tell("memories", {})
+            case PromptReport():
+                self.report = event
+                await self._tell("prompt", {})
+            case Notice(notice):
+                await self._tell("notice", {"text": str(notice.get("text", ""))})
+            case NodeStart(node):
+                passage.work = node
+                await self._tell("work", {"node": node})
+
+    async def _wait_for_upkeep(self) -> None:
+        await self.game.wait_for_upkeep(_UPKEEP_SECONDS)
+        self.passage = None
+        for event in self.game.unread_notices():
+            await self._tell("notice", {"text": str(event.notice.get("text", ""))})
+        await self._tell("pages", {})
+
+    async def _tell(self, kind: str, data: JSON) -> None:
+        with suppress(asyncio.CancelledError):
+            async with self._news:
+                self.number += 1
+                self._moments.append(Moment(self.number, kind, data))
+                self._news.notify_all()
