@@ -178,6 +178,10 @@ class Game:
         """Continue a turn that stopped before its end; yield nothing if there is none."""
         return self._play(None)
 
+    def replay(self, config: RunnableConfig) -> AsyncGenerator[Event]:
+        """Go on from a checkpoint of this campaign, without a message."""
+        return self._play(None, config)
+
     async def retry(self, *, dice: bool = False) -> AsyncGenerator[Event]:
         """Play the last turn again: other words, and with `dice` other rolls.
 

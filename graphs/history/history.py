@@ -125,6 +125,16 @@ class History(HistoryView):
         config = await (self._on_line(position.line, start, "recall") if answers else self._on_thread(start))
         return Replay(config, self.context.model_copy(update={"seed": seed}))
 
+    async def before_upkeep(self) -> StateSnapshot | None:
+        """Return the state right after the last reply, before anything was noted of it; None in an interview."""
+        turn, start = position_of(await self.current_state()).turn, None
+        async for state in self._ancestors(self._thread_config()):
+            nodes = {task.name for task in state.tasks}
+            if state.values.get("turn") != turn or nodes - self._upkeep:
+                break
+            start = state if nodes else start
+        return start
+
     async def last_question(self) -> LastQuestion | None:
         """Return the state from which the model was asked for the last reply, and the node; None if there is none."""
         turn = position_of(await self.current_state()).turn

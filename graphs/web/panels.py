@@ -12,9 +12,13 @@ from questbook.graphs.dungeon_master.rules.sheet import modifier
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.history.tree import Stretch, stretches
-from questbook.graphs.turn.player_view import PlayerView
+from questbook.graphs.turn.player_view import PlayerView, shown_memories
+from questbook.memory.recall.query import Query
+from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.types import JSON
 
+_MOST_MATCHES = 20
 _SHEET = ("ancestry", "class", "background", "appearance", "personality", "alignment", "goal")
 
 
@@ -106,6 +110,18 @@ async def lines(game: Game) -> list[Line]:
     return rows
 
 
-def dice_totals(saved: SavedGame | None) -> list[JSON]:
+def dice(saved: SavedGame | None) -> list[JSON]:
     """Return the last rolls, the latest first."""
     return list(reversed(saved.values.get("rolls") or [])) if saved else []
+
+
+async def search(game: Game, words: str) -> list[JSON]:
+    """Return the memories of this line that fit some words best, as the player may see them."""
+    saved, store = await game.saved_game(), (await game.load()).store
+    if saved is None or store is None:
+        return []
+    user, campaign = game.context.user or "", game.context.campaign
+    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    spaces = [campaign_namespace(user, campaign, kind) for kind in ("exchanges", "facts", "reflections", "lore")]
+    matches = await recall(store, spaces, Query(words, timeline=timeline, limit=_MOST_MATCHES))
+    return shown_memories({**match.value, "key": match.key, "score": match.score, "why": str(match.reason)} for match in matches)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.embedded.saved_game import SavedGame
+from questbook.graphs.errors import HistoryError
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import branch_of, record_key
 from questbook.types import JSON
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
+    from questbook.graphs.history.history import History
 
 SHOWN_AT_FIRST = 30
 """Turns that a page begins with; those before them come when the reader scrolls up."""
@@ -67,3 +73,53 @@ async def turns_before(game: Game, turn: int, most: int = SHOWN_AT_FIRST) -> lis
 def told(turn: int, player: str, reply: str, rolls: list[JSON]) -> Told:
     """Make a turn as the page shows it."""
     return Told(turn, player, [part for part in _PARAGRAPHS.split(reply.strip()) if part], rolls)
+
+
+class Take(NamedTuple):
+    """One of the ways in which the last turn was played.
+
+    Attributes:
+        branch: Where `History.go` finds it.
+        is_here: Whether it is the one that counts now.
+    """
+
+    branch: str
+    is_here: bool
+
+
+async def takes_of(game: Game) -> list[Take]:
+    """Return all ways in which the last turn was played after the turn before it, in the order of playing."""
+    saved = await game.saved_game()
+    if saved is None or not saved.values.get("remembered_through"):
+        return []
+    history = await game.history()
+    here = await history.current_turn()
+    turns = await history.turns()
+    last = next((turn for turn in turns if turn.key == here), None)
+    if last is None:
+        return []
+    others = [turn for turn in turns if (turn.turn, turn.after) == (last.turn, last.after)]
+    return [Take(turn.branch, turn.key == here) for turn in sorted(others, key=lambda turn: turn.age)]
+
+
+async def rewritten(history: History, text: str) -> RunnableConfig | None:
+    """Put a person's words in the place of the last reply; return where to run on, so that the notes are taken anew.
+
+    None: nothing has to run, since the turn belongs to the interview.
+
+    Raises:
+        HistoryError: There is no reply.
+    """
+    from langchain_core.messages import AIMessage
+
+    state = await history.current_state()
+    reply = next((m for m in reversed(state.values["messages"]) if isinstance(m, AIMessage) and m.text.strip()), None)
+    if reply is None:
+        raise HistoryError("There is no reply to rewrite.")
+    new = reply.model_copy(update={"content": text})
+    before = await history.before_upkeep()
+    if before is None:
+        await history.write({"messages": [new]})
+        return None
+    config = await history.graph.aupdate_state(before.config, {"messages": [new]}, as_node="run_quest")
+    return {**history.config, "configurable": config["configurable"]}

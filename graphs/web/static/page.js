@@ -1,6 +1,9 @@
 // The page's own script: it listens to what happens and puts it where it belongs. Everything else is htmx.
 (() => {
   const body = document.body;
+  document.addEventListener("htmx:config:request", (event) => {
+    event.detail.ctx.request.headers["x-questbook-token"] = body.dataset.token;
+  });
   const place = body.dataset.place;
   if (!place) return;
   const one = (id) => document.getElementById(id);
@@ -9,10 +12,6 @@
     recall: "The dungeon master remembers…",
     roll_dice: "The dice are rolling…",
   };
-
-  document.addEventListener("htmx:config:request", (event) => {
-    event.detail.ctx.request.headers["x-questbook-token"] = body.dataset.token;
-  });
 
   const atEnd = () => scroller().scrollHeight - scroller().scrollTop - innerHeight < 160;
   const toEnd = () => scroller().scrollTo({ top: scroller().scrollHeight });

@@ -1,0 +1,74 @@
+"""Routes that show and edit what stands beside the story: panels, pages, memories and where they come from."""
+
+from __future__ import annotations
+
+import json
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from questbook.graphs.dungeon_master.forgetting.provenance import why
+from questbook.graphs.turn.player_view import is_secret
+from questbook.graphs.web import panels
+from questbook.graphs.web.desk import Desk
+from questbook.types import JSON
+
+_PANELS = ("sheet", "quest", "memories", "dice", "summary", "tree")
+_PAGES = ("character", "quest")
+_DONE = Response(status_code=204)
+
+
+def looking_routes(desk: Desk) -> list[Route]:
+    """Return the routes."""
+
+    async def panel(request: Request) -> Response:
+        table, name = await desk.table(request), request.path_params["panel"]
+        if name not in _PANELS:
+            return HTMLResponse("There is no such panel.", 404)
+        state = await desk.state(table)
+        if name == "tree":
+            state["lines"] = await panels.lines(table.game)
+        return desk.html(f"{name}.html", state)
+
+    async def search(request: Request) -> Response:
+        table = await desk.table(request)
+        words = request.query_params.get("words", "").strip()
+        found = await panels.search(table.game, words) if words else []
+        return desk.html("search.html", {"words": words, "memories": found, "campaign": table.game.context.campaign})
+
+    async def causes(request: Request) -> Response:
+        table = await desk.table(request)
+        what = request.query_params.get("what", "")
+        graph, game = await table.game.load(), table.game
+        return desk.html("why.html", {"what": what, "causes": await why(graph, game.config, game.context, what)})
+
+    async def page(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        page, path = str(form.get("page", "")), str(form.get("path", "")).split("/")
+        if page not in _PAGES or is_secret(path[0]):
+            return HTMLResponse("There is no such page.", 404)
+        await table.quiet()
+        await (await table.game.history()).write({page: _patch(path, str(form.get("value", "")))})
+        await table.changed()
+        return _DONE
+
+    return [
+        Route("/c/{campaign}/panel/{panel}", panel),
+        Route("/c/{campaign}/search", search),
+        Route("/c/{campaign}/why", causes),
+        Route("/c/{campaign}/page", page, methods=["POST"]),
+    ]
+
+
+def _patch(path: list[str], text: str) -> JSON:
+    """Make a patch that sets one field; nothing, or null, deletes it. A number is written as one."""
+    value: object = text.strip() or None
+    if isinstance(value, str) and value.lstrip("+-").isdecimal():
+        value = int(value)
+    elif value in ("true", "false"):
+        value = json.loads(str(value))
+    for name in reversed(path):
+        value = {name: value}
+    assert isinstance(value, dict)  # noqa: S101 (a path has one name at least)
+    return value

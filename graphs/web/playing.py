@@ -1,0 +1,154 @@
+"""Routes that play: say, stop, try again, edit, go elsewhere; and the stream of what happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from questbook.graphs.events import Event
+from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.story import latest_turns, rewritten, turns_before
+from questbook.graphs.web.table import Moment, Table
+
+_BEAT_SECONDS = 15.0
+_DONE = Response(status_code=204)
+
+
+def playing_routes(desk: Desk) -> list[Route]:
+    """Return the routes."""
+
+    async def story(request: Request) -> Response:
+        return desk.html("story.html", await desk.state(await desk.table(request)))
+
+    async def earlier(request: Request) -> Response:
+        table = await desk.table(request)
+        turns = await turns_before(table.game, number_of(request.query_params.get("before", "1")))
+        return desk.html("earlier.html", {"turns": turns, "campaign": table.game.context.campaign})
+
+    async def events(request: Request) -> Response:
+        table = await desk.table(request)
+        after = number_of(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
+        return StreamingResponse(
+            _stream(table, after), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+    async def say(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        text = str(form.get("text", ""))
+        if text.strip() and table.take(str(form.get("ticket", ""))):
+            await table.play(table.game.send(text), text)
+        return desk.html("say.html", {"ticket": uuid.uuid4().hex, "campaign": table.game.context.campaign})
+
+    async def stop(request: Request) -> Response:
+        await (await desk.table(request)).stop()
+        return _DONE
+
+    async def retry(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        await table.quiet()
+        saved = await table.game.saved_game()
+        last = latest_turns(saved, 1) if saved else []
+        events = await _begun(table.game.retry(dice=form.get("dice") == "1"))
+        await table.play(events, last[0].player if last else "")
+        return _DONE
+
+    async def edit(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        text = str(form.get("text", "")).strip()
+        if text:
+            await table.quiet()
+            await table.play(await _begun(table.game.edit(text)), text)
+        return _DONE
+
+    async def rewrite(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        text = str(form.get("text", "")).strip()
+        if text:
+            await table.quiet()
+            config = await rewritten(await table.game.history(), text)
+            if config is not None:
+                async for _ in table.game.replay(config):
+                    pass
+            await table.changed()
+        return _DONE
+
+    async def undo(request: Request) -> Response:
+        table = await desk.table(request)
+        await table.quiet()
+        await (await table.game.history()).undo()
+        await table.changed()
+        return _DONE
+
+    async def go(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        await table.quiet()
+        await (await table.game.history()).go(str(form.get("where", "")))
+        await table.changed()
+        return _DONE
+
+    async def name_line(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        await table.quiet()
+        await (await table.game.history()).name_line(str(form.get("name", "")))
+        await table.changed()
+        return _DONE
+
+    changes = {
+        "say": say, "stop": stop, "retry": retry, "edit": edit, "rewrite": rewrite, "undo": undo, "go": go,
+        "line": name_line,
+    }  # fmt: skip
+    looks = {"story": story, "earlier": earlier, "events": events}
+    return [
+        *(Route(f"/c/{{campaign}}/{name}", route, methods=["POST"]) for name, route in changes.items()),
+        *(Route(f"/c/{{campaign}}/{name}", route) for name, route in looks.items()),
+    ]
+
+
+async def _begun(events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
+    """Return events whose refusal comes now, before anything is told: the first event is waited for."""
+    first = await anext(events, None)
+
+    async def again() -> AsyncGenerator[Event]:
+        if first is not None:
+            yield first
+        async for event in events:
+            yield event
+
+    return again()
+
+
+async def _stream(table: Table, after: int) -> AsyncIterator[str]:
+    moments = table.moments(after)
+    yield "retry: 1000\n\n"
+    waiting: asyncio.Task[Moment | None] | None = None
+    try:
+        while True:
+            waiting = waiting or asyncio.create_task(_next(moments))
+            done, _ = await asyncio.wait({waiting}, timeout=_BEAT_SECONDS)
+            if not done:
+                yield ": still here\n\n"
+                continue
+            moment, waiting = waiting.result(), None
+            if moment is None:
+                yield f"id: {table.number}\nevent: pages\ndata: {{}}\n\n"
+            else:
+                yield f"id: {moment.number}\nevent: {moment.kind}\ndata: {json.dumps(moment.data)}\n\n"
+    finally:
+        if waiting is not None:
+            waiting.cancel()
+
+
+async def _next(moments: AsyncIterator[Any]) -> Any:
+    return await anext(moments)
+
+
+def number_of(text: str) -> int:
+    """Read a number that a browser sends; 0 if it is none."""
+    return int(text) if text.isdecimal() and len(text) < 12 else 0
