@@ -1,4 +1,5 @@
 # make play      the game, in the terminal; ARGS="--campaign isle" passes flags on
+# make web       the game on a page in the browser; ARGS="--port 8001" passes flags on
 # make install   what `make play` needs, and nothing started
 # make test      the tests, three files at a time, without the slow ones; SLOW=1 runs all
 # make slow      the slow ones: kills, a million rows, long games
@@ -26,10 +27,14 @@ SITE := $(VENV)/.site
 ENV := set -a; if [ -f .env ]; then . ./.env; fi; set +a;
 MARKS := $(if $(SLOW),,-m "not slow")
 
-.PHONY: play install test slow lint check studio dist docs site clean
+.PHONY: play web install test slow lint check studio dist docs site clean
 
 play: $(INSTALLED)
 	@$(ENV) exec $(BIN)/questbook play $(ARGS)
+
+web: $(INSTALLED)
+	@$(PIP) install -c constraints.txt -e ".[web]"
+	@$(ENV) exec $(BIN)/questbook web $(ARGS)
 
 install: $(INSTALLED)
 

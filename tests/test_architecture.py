@@ -49,7 +49,7 @@ GRAPHS = {
     "agent": {"turn", "models", "reflect", "history"} | LOOSE,
     "middleware": {"agent", "turn", "reflect"} | LOOSE,
 }
-DOORS = ("terminal", "server")
+DOORS = ("terminal", "web", "server")
 ROOMS = (
     {"notebooks": {"types"}}
     | {f"memory.{room}": {f"memory.{other}" for other in others} | {"types"} for room, others in MEMORY.items()}

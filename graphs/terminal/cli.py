@@ -109,6 +109,8 @@ def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool]
     context = Context.of(None, **settings)
     if flags.command == "play":
         return _play(context, live=live)
+    if flags.command == "web":
+        return _web(context, flags)
     if flags.command == "rewind":
         return _rewind(context, flags.to, live=live)
     if flags.command == "forget":
@@ -139,6 +141,13 @@ async def _play(context: Context, *, live: bool) -> bool:
     from questbook.graphs.terminal.play import play
 
     await play(context, live=live)
+    return True
+
+
+async def _web(context: Context, flags: argparse.Namespace) -> bool:
+    from questbook.graphs.web.serve import serve
+
+    await serve(context, host=flags.host, port=flags.port, browser=not flags.no_browser)
     return True
 
 
@@ -207,6 +216,16 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> None:
         help="chat model, such as openai:gpt-4.1-mini (default: offline, the built-in storyteller)",
     )
     play.add_argument("--seed", metavar="N", type=int, help="make dice and the offline storyteller repeatable")
+    web = commands.add_parser(
+        "web",
+        help="play on a page in your browser",
+        description="Play on a page in your browser, which also shows what is remembered, why, and on which line.",
+        **long,
+    )
+    web.add_argument("--model", metavar="PROVIDER:NAME", help="chat model (default: offline)")
+    web.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="default: %(default)s")
+    web.add_argument("--port", metavar="N", type=int, default=8000, help="default: %(default)s; 0: any that is free")
+    web.add_argument("--no-browser", action="store_true", help="do not open the browser")
     rewind = commands.add_parser(
         "rewind",
         help="take a campaign back to the end of a turn",
@@ -229,7 +248,7 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> None:
     chat.add_argument(
         "--model", metavar="PROVIDER:NAME", help="chat model (default: offline, the built-in assistant of a few rules)"
     )
-    for command in (play, rewind, chat):
+    for command in (play, web, rewind, chat):
         command.add_argument("--user", metavar="NAME", help="who plays; campaigns and memories are separate by user")
 
 

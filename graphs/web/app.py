@@ -59,6 +59,6 @@ def create_app(context: Context, home: Home | None = None) -> Starlette:
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],
         middleware=[Middleware(Guard, token=token)],
-        exception_handlers={kind: refuse for kind in (QuestbookError, StoreError, NotebookError)},
+        exception_handlers=dict.fromkeys((QuestbookError, StoreError, NotebookError), refuse),
         lifespan=lifespan,
     )

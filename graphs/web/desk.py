@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.terminal.campaigns import hold_campaign
 from questbook.graphs.web import panels
 from questbook.graphs.web.story import latest_turns, takes_of
 from questbook.graphs.web.table import Table
@@ -62,6 +63,7 @@ class Desk:
         async with self._opening:
             if campaign not in self._tables:
                 context = self.context.model_copy(update={"campaign": campaign})
+                self._resources.enter_context(hold_campaign(self.home, context.user or "", campaign))
                 game = await self._resources.enter_async_context(open_game(Context.of(context), self.home))
                 if await game.saved_game() is None:
                     await game.enter()

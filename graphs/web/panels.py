@@ -124,4 +124,6 @@ async def search(game: Game, words: str) -> list[JSON]:
     timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
     spaces = [campaign_namespace(user, campaign, kind) for kind in ("exchanges", "facts", "reflections", "lore")]
     matches = await recall(store, spaces, Query(words, timeline=timeline, limit=_MOST_MATCHES))
-    return shown_memories({**match.value, "key": match.key, "score": match.score, "why": str(match.reason)} for match in matches)
+    return shown_memories(
+        {**match.value, "key": match.key, "score": match.score, "why": str(match.reason)} for match in matches
+    )

@@ -152,7 +152,8 @@ class Table:
                 after = moment.number
                 yield moment
             async with self._news:
-                await self._news.wait_for(lambda: self.number > after)
+                while self.number <= after:
+                    await self._news.wait()
 
     async def _play(self, events: AsyncGenerator[Event]) -> None:
         passage = self.passage
@@ -170,7 +171,7 @@ class Table:
         except (QuestbookError, StoreError) as error:
             self.problem = str(error)
             await self._tell("problem", {"text": str(error)})
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (a page must not wait for ever for a turn that has failed)
             _log.exception("A turn of %r failed", self.game.context.campaign)
             self.problem = f"The turn failed: {error}. Your message is kept; try again."
             await self._tell("problem", {"text": self.problem})
