@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from questbook.graphs.dungeon_master.forgetting.provenance import why
+from questbook.graphs.errors import HistoryError
 from questbook.graphs.turn.player_view import is_secret
 from questbook.graphs.web import panels
 from questbook.graphs.web.desk import Desk
@@ -37,11 +38,26 @@ def looking_routes(desk: Desk) -> list[Route]:
         found = await panels.search(table.game, words) if words else []
         return desk.html("search.html", {"words": words, "memories": found, "campaign": table.game.context.campaign})
 
-    async def causes(request: Request) -> Response:
+    async def field(request: Request) -> Response:
         table = await desk.table(request)
-        what = request.query_params.get("what", "")
-        graph, game = await table.game.load(), table.game
-        return desk.html("why.html", {"what": what, "causes": await why(graph, game.config, game.context, what)})
+        page, path = request.query_params.get("page", ""), request.query_params.get("path", "")
+        names = path.split("/")
+        saved = await table.game.saved_game()
+        value = panels.value_of(saved.view, page, names) if saved and page in _PAGES else None
+        if value is None:
+            return desk.html("problem.html", {"text": "This is no longer on the page."}, 404)
+        graph, game, reason = await table.game.load(), table.game, ""
+        try:
+            causes = await why(graph, game.config, game.context, ".".join(names))
+        except HistoryError as error:
+            causes, reason = [], str(error)
+        return desk.html(
+            "card.html",
+            {
+                "campaign": game.context.campaign, "page": page, "path": path, "value": value,
+                "label": " · ".join(name.replace("_", " ") for name in names), "causes": causes[:4], "reason": reason,
+            },
+        )  # fmt: skip
 
     async def page(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
@@ -49,14 +65,14 @@ def looking_routes(desk: Desk) -> list[Route]:
         if page not in _PAGES or is_secret(path[0]):
             return HTMLResponse("There is no such page.", 404)
         await table.quiet()
-        await (await table.game.history()).write({page: _patch(path, str(form.get("value", "")))})
+        await (await table.game.history()).write({page: _patch(path, "" if form.get("delete") else str(form.get("value", "")))})
         await table.changed()
         return _DONE
 
     return [
         Route("/c/{campaign}/panel/{panel}", panel),
         Route("/c/{campaign}/search", search),
-        Route("/c/{campaign}/why", causes),
+        Route("/c/{campaign}/field", field),
         Route("/c/{campaign}/page", page, methods=["POST"]),
     ]
 

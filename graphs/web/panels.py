@@ -5,7 +5,7 @@ Every panel is made of the player's view; secrets never reach a template.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from questbook.graphs.dungeon_master.rules.sheet import modifier
@@ -86,6 +86,16 @@ def quest(view: PlayerView) -> JSON:
         "day": clock.get("day"),
         "time": clock.get("time", ""),
     }
+
+
+def value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
+    """Return what a page says in a field, as the player may see it; None if there is no such field."""
+    value: Any = view.character.player_view() if page == "character" else view.quest
+    for name in names:
+        if not isinstance(value, Mapping) or name not in value:
+            return None
+        value = value[name]
+    return value
 
 
 async def lines(game: Game) -> list[Line]:

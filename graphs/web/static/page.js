@@ -132,6 +132,13 @@
     }
   });
 
+  // A card opens when its content is there, and closes when the change was taken.
+  document.addEventListener("htmx:after:swap", (event) => {
+    if (one("card")?.childElementCount && !one("dialog").open && event.detail.ctx?.target?.id === "card") one("dialog").showModal();
+  });
+  handlers.pages = ((pages) => async (data) => { one("dialog").close(); await pages(data); })(handlers.pages);
+  document.addEventListener("click", (event) => { if (event.target === one("dialog")) one("dialog").close(); });
+
   if (one("live")) body.classList.add("replying");
   toEnd();
   panels("tree");
