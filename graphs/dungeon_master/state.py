@@ -33,6 +33,7 @@ class DungeonState(TurnState):
             the notes of that turn changed ({"from", "through", "patch"}, or nothing), `location` and `day`; and
             `sheet`, what the interview noted of the character in it.
         noted_through: Last turn that `quest` takes account of.
+        note: A wish of the person's for how the next turns are told: {"text", "through"}, the last turn it is for.
     """
 
     MACHINE: ClassVar[str] = "dungeon_master"
@@ -49,6 +50,13 @@ class DungeonState(TurnState):
     reflection_told: Annotated[str, Last] = ""
     noted: Annotated[JSON, Last] = Field(default_factory=dict)
     noted_through: Annotated[int, Last] = 0
+    note: Annotated[JSON, Last] = Field(default_factory=dict)
+
+    @property
+    def wish(self) -> str:
+        """What the person wishes for this turn; "" if nothing."""
+        through = self.note.get("through")
+        return str(self.note.get("text", "")) if isinstance(through, int) and self.turn <= through else ""
 
     @property
     def begun(self) -> bool:

@@ -29,6 +29,7 @@ class PlayedTurn(NamedTuple):
         thread: The thread that played it.
         checkpoint: The checkpoint from which it was remembered.
         said_at: When, ISO 8601 in UTC.
+        hp: Hit points that its notes set; None: they did not.
     """
 
     branch: str
@@ -41,12 +42,13 @@ class PlayedTurn(NamedTuple):
     thread: str
     checkpoint: str
     said_at: str
+    hp: int | None = None
 
     @classmethod
     def of(cls, record: Mapping[str, object]) -> Self:
         """Read the record of an exchange; a field that an older version did not write is empty."""
         fields: JSON = {name: record.get(name) or (None if name == "after" else "") for name in cls._fields}
-        return cls(**fields)
+        return cls(**fields | {"hp": _hit_points(record.get("noted"))})
 
     @property
     def key(self) -> Segment:
@@ -122,6 +124,13 @@ def stretches(turns: Sequence[PlayedTurn], current: Segment | None = None) -> li
 def last_of_lines(turns: Iterable[PlayedTurn]) -> dict[str, PlayedTurn]:
     """Return the last turn of each line."""
     return {turn.line: turn for turn in sorted(turns, key=lambda turn: turn.age)}
+
+
+def _hit_points(noted: object) -> int | None:
+    patch = noted.get("patch") if isinstance(noted, Mapping) else None
+    condition = patch.get("condition") if isinstance(patch, Mapping) else None
+    points = condition.get("hp") if isinstance(condition, Mapping) else None
+    return points if isinstance(points, int) else None
 
 
 def _parent(turn: PlayedTurn, by_key: Mapping[Segment, PlayedTurn]) -> Segment | None:

@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.terminal.campaigns import hold_campaign
 from questbook.graphs.web import panels
 from questbook.graphs.web.story import latest_turns, takes_of
@@ -100,12 +101,19 @@ class Desk:
             "rolls": panels.dice(saved),
             "summary": view.summary if view else "",
             "turn": saved.turn if saved else 0,
+            "wish": _wish(saved),
             "line": saved.values.get("line") or "main" if saved else "main",
         }
 
     def html(self, name: str, values: Mapping[str, Any], status: int = 200) -> HTMLResponse:
         """Render a template."""
         return HTMLResponse(self._templates.get_template(name).render(values), status)
+
+
+def _wish(saved: SavedGame | None) -> JSON:
+    note: JSON = (saved.values.get("note") if saved else None) or {}
+    left = int(note.get("through", 0)) - (saved.turn if saved else 0)
+    return {"text": note.get("text", ""), "turns": left} if left > 0 else {}
 
 
 def place_of(campaign: str) -> str:

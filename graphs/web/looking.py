@@ -13,6 +13,7 @@ from questbook.graphs.errors import HistoryError
 from questbook.graphs.turn.player_view import is_secret
 from questbook.graphs.web import panels
 from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.tree import drawing, height_of, rows_of
 from questbook.types import JSON
 
 _PANELS = ("sheet", "quest", "memories", "dice", "summary", "tree")
@@ -29,7 +30,9 @@ def looking_routes(desk: Desk) -> list[Route]:
             return HTMLResponse("There is no such panel.", 404)
         state = await desk.state(table)
         if name == "tree":
-            state["lines"] = await panels.lines(table.game)
+            rows = await rows_of(table.game)
+            strokes = drawing(rows)
+            state |= {"rows": rows, "strokes": strokes, "height": height_of(strokes)}
         return desk.html(f"{name}.html", state)
 
     async def search(request: Request) -> Response:
@@ -37,6 +40,13 @@ def looking_routes(desk: Desk) -> list[Route]:
         words = request.query_params.get("words", "").strip()
         found = await panels.search(table.game, words) if words else []
         return desk.html("search.html", {"words": words, "memories": found, "campaign": table.game.context.campaign})
+
+    async def compare(request: Request) -> Response:
+        table = await desk.table(request)
+        one, other = (request.query_params.get(name, "") for name in ("one", "other"))
+        difference = await (await table.game.history()).difference(one, other)
+        sides = [(one, difference.only_before), (other or "here", difference.only_after)]
+        return desk.html("compare.html", {"one": one, "other": other, "changes": difference.pages, "sides": sides})
 
     async def field(request: Request) -> Response:
         table = await desk.table(request)
@@ -73,6 +83,7 @@ def looking_routes(desk: Desk) -> list[Route]:
         Route("/c/{campaign}/panel/{panel}", panel),
         Route("/c/{campaign}/search", search),
         Route("/c/{campaign}/field", field),
+        Route("/c/{campaign}/compare", compare),
         Route("/c/{campaign}/page", page, methods=["POST"]),
     ]
 

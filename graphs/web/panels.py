@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from questbook.graphs.dungeon_master.rules.sheet import modifier
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.embedded.saved_game import SavedGame
-from questbook.graphs.history.tree import Stretch, stretches
 from questbook.graphs.turn.player_view import PlayerView, shown_memories
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
@@ -28,30 +27,6 @@ class Ability(NamedTuple):
     name: str
     score: int
     modifier: int
-
-
-class Line(NamedTuple):
-    """A stretch of the tree as a row.
-
-    Attributes:
-        handle: What `History.go` takes.
-        depth: How deep it is in the tree, from 0.
-        first: Number of its first turn.
-        last: Number of its last turn.
-        says: The player's first words on it.
-        is_here: Whether the campaign stands at its end.
-        is_on_the_way: Whether it leads to where the campaign stands.
-        has_forks: Whether other stretches fork off from it.
-    """
-
-    handle: str
-    depth: int
-    first: int
-    last: int
-    says: str
-    is_here: bool
-    is_on_the_way: bool
-    has_forks: bool
 
 
 def sheet(view: PlayerView) -> JSON:
@@ -96,28 +71,6 @@ def value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
             return None
         value = value[name]
     return value
-
-
-async def lines(game: Game) -> list[Line]:
-    """Return the tree of all that was played, row by row."""
-    if await game.saved_game() is None:
-        return []
-    history = await game.history()
-    current = await history.current_turn()
-    rows: list[Line] = []
-
-    def add(stretch: Stretch, depth: int, *, on_the_way: bool) -> None:
-        first, last = stretch.turns[0], stretch.turns[-1]
-        here = current is not None and any(turn.key == current for turn in stretch.turns)
-        rows.append(
-            Line(stretch.handle, depth, first.turn, last.turn, first.player, here, on_the_way, bool(stretch.forks))
-        )
-        for fork in stretch.forks:
-            add(fork, depth + 1, on_the_way=False)
-
-    for place, root in enumerate(stretches(await history.turns(), current)):
-        add(root, 0, on_the_way=place == 0)
-    return rows
 
 
 def dice(saved: SavedGame | None) -> list[JSON]:

@@ -18,6 +18,8 @@ from questbook.graphs.web.story import latest_turns, rewritten, turns_before
 from questbook.graphs.web.table import Moment, Table
 
 _BEAT_SECONDS = 15.0
+_LONGEST_WISH = 600  # characters
+_MOST_TURNS = 99
 _DONE = Response(status_code=204)
 
 
@@ -93,6 +95,16 @@ def playing_routes(desk: Desk) -> list[Route]:
         await table.changed()
         return _DONE
 
+    async def wish(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        await table.quiet()
+        history, text = await table.game.history(), " ".join(str(form.get("text", "")).split())[:_LONGEST_WISH]
+        turn = (await history.current_state()).values["turn"]
+        turns = min(max(number_of(str(form.get("turns", ""))), 1), _MOST_TURNS)
+        await history.write({"note": {"text": text, "through": turn + turns} if text else {}})
+        await table.changed()
+        return _DONE
+
     async def name_line(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
         await table.quiet()
@@ -102,7 +114,7 @@ def playing_routes(desk: Desk) -> list[Route]:
 
     changes = {
         "say": say, "stop": stop, "retry": retry, "edit": edit, "rewrite": rewrite, "undo": undo, "go": go,
-        "line": name_line,
+        "line": name_line, "wish": wish,
     }  # fmt: skip
     looks = {"story": story, "earlier": earlier, "events": events}
     return [

@@ -1,0 +1,97 @@
+"""The tree of all that was played: rows for readers and keys, and a drawing over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from questbook.graphs.embedded.game import Game
+from questbook.graphs.history.tree import Stretch, stretches
+from questbook.memory.timeline.timeline import Segment
+
+_WIDTH, _ROW, _MARGIN = 300, 26, 12  # of the drawing, in its own units
+_FADE = 60  # rows that are drawn; the list below has all
+
+
+class Row(NamedTuple):
+    """A stretch of turns.
+
+    Attributes:
+        handle: What `History.go` takes.
+        name: The line on which it ends.
+        depth: How deep it is in the tree, from 0.
+        first: Number of its first turn.
+        last: Number of its last turn.
+        says: The player's first words on it.
+        ends: How it ends: the last reply.
+        here: The turn on it where the campaign stands; 0: elsewhere.
+        on_the_way: Whether it leads to where the campaign stands.
+        dead: Whether the character's hit points were 0 at its end.
+        parent: Number of the row that it forks off from; -1: none.
+    """
+
+    handle: str
+    name: str
+    depth: int
+    first: int
+    last: int
+    says: str
+    ends: str
+    here: int
+    on_the_way: bool
+    dead: bool
+    parent: int
+
+
+class Stroke(NamedTuple):
+    """A row of the drawing, in units of its view box."""
+
+    row: Row
+    x1: float
+    x2: float
+    y: float
+    path: str
+
+
+async def rows_of(game: Game) -> list[Row]:
+    """Return the tree row by row; empty before the first turn is remembered."""
+    if await game.saved_game() is None:
+        return []
+    history = await game.history()
+    current, turns = await history.current_turn(), await history.turns()
+    rows: list[Row] = []
+    waiting = [(root, 0, -1) for root in reversed(stretches(turns, current))]
+    while waiting:
+        stretch, depth, parent = waiting.pop()
+        rows.append(_row(stretch, depth, parent, current, on_the_way=not rows))
+        waiting += [(fork, depth + 1, len(rows) - 1) for fork in reversed(stretch.forks)]
+    return rows
+
+
+def drawing(rows: Sequence[Row]) -> list[Stroke]:
+    """Lay the rows out: from left to right by turn, one below the other."""
+    last = max((row.last for row in rows), default=1)
+    step = (_WIDTH - 2 * _MARGIN) / max(last, 1)
+    strokes: list[Stroke] = []
+    for place, row in enumerate(rows[:_FADE]):
+        y, x1, x2 = _MARGIN + place * _ROW, _MARGIN + (row.first - 1) * step, _MARGIN + row.last * step
+        path = ""
+        if 0 <= row.parent < len(strokes):
+            path = f"M{x1:.1f} {strokes[row.parent].y:.1f} C{x1:.1f} {y:.1f} {x1:.1f} {y:.1f} {x1 + 6:.1f} {y:.1f}"
+        strokes.append(Stroke(row, x1 + (6 if path else 0), max(x2, x1 + 6), y, path))
+    return strokes
+
+
+def height_of(strokes: Sequence[Stroke]) -> int:
+    """Return the height of the drawing."""
+    return 2 * _MARGIN + _ROW * max(len(strokes) - 1, 0)
+
+
+def _row(stretch: Stretch, depth: int, parent: int, current: Segment | None, *, on_the_way: bool) -> Row:
+    first, last = stretch.turns[0], stretch.turns[-1]
+    points = next((turn.hp for turn in reversed(stretch.turns) if turn.hp is not None), None)
+    here = next((turn.turn for turn in stretch.turns if turn.key == current), 0)
+    return Row(
+        stretch.handle, last.line, depth, first.turn, last.turn, first.player, last.reply, here, on_the_way,
+        points == 0, parent,
+    )  # fmt: skip
