@@ -21,6 +21,7 @@ from questbook.graphs.web.desk import Desk
 from questbook.graphs.web.guard import Guard, new_token
 from questbook.graphs.web.looking import looking_routes
 from questbook.graphs.web.playing import playing_routes
+from questbook.graphs.web.remembering import remembering_routes
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError
 
@@ -55,6 +56,7 @@ def create_app(context: Context, home: Home | None = None) -> Starlette:
             *campaign_routes(desk),
             *playing_routes(desk),
             *looking_routes(desk),
+            *remembering_routes(desk),
             Route("/favicon.ico", icon),
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],

@@ -100,6 +100,8 @@ class Desk:
             "memories": table.memories,
             "rolls": panels.dice(saved),
             "summary": view.summary if view else "",
+            "fidelity": table.report.fidelity if table.report else None,
+            "tokens": sum(section["tokens"] for section in table.report.sections) if table.report else 0,
             "turn": saved.turn if saved else 0,
             "wish": _wish(saved),
             "line": saved.values.get("line") or "main" if saved else "main",

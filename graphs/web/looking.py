@@ -13,11 +13,13 @@ from questbook.graphs.errors import HistoryError
 from questbook.graphs.turn.player_view import is_secret
 from questbook.graphs.web import panels
 from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.story import turns_before
 from questbook.graphs.web.tree import drawing, height_of, rows_of
 from questbook.types import JSON
 
 _PANELS = ("sheet", "quest", "memories", "dice", "summary", "tree")
 _PAGES = ("character", "quest")
+_ALL = 1_000_000
 _DONE = Response(status_code=204)
 
 
@@ -28,6 +30,8 @@ def looking_routes(desk: Desk) -> list[Route]:
         table, name = await desk.table(request), request.path_params["panel"]
         if name not in _PANELS:
             return HTMLResponse("There is no such panel.", 404)
+        if name in ("memories", "summary"):
+            await table.look_back()
         state = await desk.state(table)
         if name == "tree":
             rows = await rows_of(table.game)
@@ -35,11 +39,10 @@ def looking_routes(desk: Desk) -> list[Route]:
             state |= {"rows": rows, "strokes": strokes, "height": height_of(strokes)}
         return desk.html(f"{name}.html", state)
 
-    async def search(request: Request) -> Response:
+    async def fidelity(request: Request) -> Response:
         table = await desk.table(request)
-        words = request.query_params.get("words", "").strip()
-        found = await panels.search(table.game, words) if words else []
-        return desk.html("search.html", {"words": words, "memories": found, "campaign": table.game.context.campaign})
+        await table.look_back()
+        return desk.html("fidelity.html", await desk.state(table) | {"told": await turns_before(table.game, _ALL)})
 
     async def compare(request: Request) -> Response:
         table = await desk.table(request)
@@ -75,15 +78,17 @@ def looking_routes(desk: Desk) -> list[Route]:
         if page not in _PAGES or is_secret(path[0]):
             return HTMLResponse("There is no such page.", 404)
         await table.quiet()
-        await (await table.game.history()).write({page: _patch(path, "" if form.get("delete") else str(form.get("value", "")))})
+        await (await table.game.history()).write(
+            {page: _patch(path, "" if form.get("delete") else str(form.get("value", "")))}
+        )
         await table.changed()
         return _DONE
 
     return [
         Route("/c/{campaign}/panel/{panel}", panel),
-        Route("/c/{campaign}/search", search),
         Route("/c/{campaign}/field", field),
         Route("/c/{campaign}/compare", compare),
+        Route("/c/{campaign}/fidelity", fidelity),
         Route("/c/{campaign}/page", page, methods=["POST"]),
     ]
 

@@ -9,15 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from questbook.graphs.dungeon_master.rules.sheet import modifier
-from questbook.graphs.embedded.game import Game
 from questbook.graphs.embedded.saved_game import SavedGame
-from questbook.graphs.turn.player_view import PlayerView, shown_memories
-from questbook.memory.recall.query import Query
-from questbook.memory.recall.recall import recall
-from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.graphs.turn.player_view import PlayerView
 from questbook.types import JSON
 
-_MOST_MATCHES = 20
 _SHEET = ("ancestry", "class", "background", "appearance", "personality", "alignment", "goal")
 
 
@@ -76,17 +71,3 @@ def value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
 def dice(saved: SavedGame | None) -> list[JSON]:
     """Return the last rolls, the latest first."""
     return list(reversed(saved.values.get("rolls") or [])) if saved else []
-
-
-async def search(game: Game, words: str) -> list[JSON]:
-    """Return the memories of this line that fit some words best, as the player may see them."""
-    saved, store = await game.saved_game(), (await game.load()).store
-    if saved is None or store is None:
-        return []
-    user, campaign = game.context.user or "", game.context.campaign
-    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
-    spaces = [campaign_namespace(user, campaign, kind) for kind in ("exchanges", "facts", "reflections", "lore")]
-    matches = await recall(store, spaces, Query(words, timeline=timeline, limit=_MOST_MATCHES))
-    return shown_memories(
-        {**match.value, "key": match.key, "score": match.score, "why": str(match.reason)} for match in matches
-    )

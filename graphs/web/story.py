@@ -57,6 +57,7 @@ async def turns_before(game: Game, turn: int, most: int = SHOWN_AT_FIRST) -> lis
     if saved is None or store is None:
         return []
     timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    turn = min(turn, saved.turn + 1)
     numbers = range(max(1, turn - most), turn)
     space = campaign_namespace(game.context.user or "", game.context.campaign, "exchanges")
     records = [

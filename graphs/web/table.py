@@ -130,6 +130,15 @@ class Table:
         await self.game.finish()
         self.passage = None
 
+    async def look_back(self) -> None:
+        """Find out what was recalled in the last turn, and what the model saw, where no stream has told it."""
+        if self.report is None and not self.is_replying:
+            for event in await self.game.last_turn():
+                if isinstance(event, Memories):
+                    self.memories = event.memories
+                elif isinstance(event, PromptReport):
+                    self.report = event
+
     async def changed(self) -> None:
         """Tell all who watch that pages, story or tree are other than before."""
         self.memories = self.report = None

@@ -1,0 +1,106 @@
+"""Routes of the memories: search in all, where one comes from, forget words, retract a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from questbook.graphs.embedded.game import Game
+from questbook.graphs.terminal.forget import forget_words, retract_turn
+from questbook.graphs.turn.player_view import shown_memories
+from questbook.graphs.web.desk import Desk
+from questbook.memory.recall.query import Query
+from questbook.memory.recall.recall import recall
+from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
+from questbook.types import JSON
+
+_MOST_MATCHES = 20
+_KINDS = ("exchanges", "facts", "reflections", "lore")
+
+
+def remembering_routes(desk: Desk) -> list[Route]:
+    """Return the routes."""
+
+    async def search(request: Request) -> Response:
+        table = await desk.table(request)
+        words = request.query_params.get("words", "").strip()
+        matches = await _search(table.game, words) if words else []
+        return desk.html("search.html", {"words": words, "memories": matches, "campaign": table.game.context.campaign})
+
+    async def memory(request: Request) -> Response:
+        table = await desk.table(request)
+        record = await _record(table.game, request.query_params.get("key", ""))
+        if record is None:
+            return desk.html("problem.html", {"text": "This memory is no longer there."}, 404)
+        return desk.html("memory-card.html", {"campaign": table.game.context.campaign, "memory": record})
+
+    async def forget(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        words = " ".join(str(form.get("words", "")).split())
+        lines: list[str] = []
+
+        async def show(preview: Sequence[str]) -> bool:
+            lines.extend(preview)
+            return False
+
+        async def agree(_: Sequence[str]) -> bool:
+            return True
+
+        async def remove(_: Sequence[str]) -> bool:
+            return form.get("whole") == "1"
+
+        await table.quiet()
+        sure = form.get("sure") == "1"
+        done = await forget_words(table.game, words, agree if sure else show, remove if sure else None)
+        if sure:
+            await table.changed()
+        values = {"campaign": table.game.context.campaign, "words": words, "lines": lines, "done": done}
+        return desk.html("forget.html", values | {"asks": bool(lines)})
+
+    async def retract(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        await table.quiet()
+        lines = (await retract_turn(table.game, str(form.get("turn", "")))).splitlines()
+        await table.changed()
+        values = {"campaign": table.game.context.campaign, "words": "", "lines": lines, "done": "", "asks": False}
+        return desk.html("forget.html", values)
+
+    return [
+        Route("/c/{campaign}/search", search),
+        Route("/c/{campaign}/memory", memory),
+        Route("/c/{campaign}/forget", forget, methods=["POST"]),
+        Route("/c/{campaign}/retract", retract, methods=["POST"]),
+    ]
+
+
+async def _search(game: Game, words: str) -> list[JSON]:
+    """Return the memories of this line that fit some words best, as the player may see them."""
+    saved, store = await game.saved_game(), (await game.load()).store
+    if saved is None or store is None:
+        return []
+    user = game.context.user or ""
+    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    spaces = [campaign_namespace(user, game.context.campaign, kind) for kind in _KINDS]
+    matches = await recall(
+        store, [*spaces, player_namespace(user, "facts")], Query(words, timeline=timeline, limit=_MOST_MATCHES)
+    )
+    return shown_memories(
+        {**match.value, "key": match.key, "score": match.score, "why": str(match.reason)} for match in matches
+    )
+
+
+async def _record(game: Game, key: str) -> JSON | None:
+    """Return a memory by its key, as the player may see it."""
+    store = (await game.load()).store
+    if store is None or not key:
+        return None
+    user = game.context.user or ""
+    spaces = [campaign_namespace(user, game.context.campaign, kind) for kind in _KINDS]
+    for space in [*spaces, player_namespace(user, "facts")]:
+        if (item := await store.aget(space, key, refresh_ttl=False)) is not None:
+            shown = shown_memories([{**item.value, "key": key}])
+            return shown[0] if shown else None
+    return None
