@@ -17,6 +17,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.web.campaigns import campaign_routes
+from questbook.graphs.web.chronicle import chronicle_routes
 from questbook.graphs.web.desk import Desk
 from questbook.graphs.web.guard import Guard, new_token
 from questbook.graphs.web.looking import looking_routes
@@ -57,6 +58,7 @@ def create_app(context: Context, home: Home | None = None) -> Starlette:
             *playing_routes(desk),
             *looking_routes(desk),
             *remembering_routes(desk),
+            *chronicle_routes(desk),
             Route("/favicon.ico", icon),
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],

@@ -1,0 +1,99 @@
+"""The chronicle: a campaign as a page to read, by session, with the map of its lines and the dead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from questbook.graphs.embedded.game import Game
+from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.story import Told, told
+from questbook.graphs.web.tree import drawing, height_of, rows_of
+from questbook.memory.timeline.namespaces import campaign_namespace
+from questbook.memory.timeline.timeline import list_visible
+from questbook.types import JSON
+
+
+class Chapter(NamedTuple):
+    """One session.
+
+    Attributes:
+        number: From 1.
+        date: The day on which it was played, as ISO 8601 has it; "": unknown.
+        turns: Its turns.
+    """
+
+    number: int
+    date: str
+    turns: list[Told]
+
+
+def chronicle_routes(desk: Desk) -> list[Route]:
+    """Return the routes."""
+
+    async def page(request: Request) -> Response:
+        table = await desk.table(request)
+        rows = await rows_of(table.game)
+        strokes = drawing(rows)
+        values = await _values(table.game) | {"rows": rows, "strokes": strokes, "height": height_of(strokes)}
+        return desk.html("chronicle.html", values)
+
+    async def markdown(request: Request) -> Response:
+        values = await _values((await desk.table(request)).game)
+        return PlainTextResponse(
+            as_markdown(values["title"], values["chapters"], values["dead"]), media_type="text/markdown; charset=utf-8"
+        )
+
+    return [Route("/c/{campaign}/chronicle", page), Route("/c/{campaign}/chronicle.md", markdown)]
+
+
+def as_markdown(title: str, chapters: Sequence[Chapter], dead: Mapping[str, str]) -> str:
+    """Write a chronicle as Markdown; what would be markup in the words of people is escaped."""
+    lines = [f"# {_plain(title)}", ""]
+    for chapter in chapters:
+        lines += [f"## Session {chapter.number}" + (f", {chapter.date}" if chapter.date else ""), ""]
+        for turn in chapter.turns:
+            lines += [*(f"> {_plain(line)}" for line in turn.player.splitlines()), ""] if turn.player else []
+            lines += [text for paragraph in turn.paragraphs for text in (_plain(paragraph), "")]
+    if dead:
+        lines += ["## The dead", "", *(f"- **{_plain(name)}**: {_plain(fate)}" for name, fate in dead.items()), ""]
+    return "\n".join(lines)
+
+
+async def _values(game: Game) -> JSON:
+    chapters, saved = await chapters_of(game), await game.saved_game()
+    view = saved.view if saved else None
+    people: Mapping[str, Any] = view.quest.get("people", {}) if view else {}
+    dead = {name: person.get("fate") or "died" for name, person in people.items() if person.get("alive") is False}
+    name = view.character.name if view else ""
+    return {
+        "campaign": game.context.campaign,
+        "title": f"{game.context.campaign}: the tale of {name}" if name else game.context.campaign,
+        "chapters": chapters,
+        "dead": dict(view.quest.get("fallen", {})) | dead if view else {},
+    }
+
+
+async def chapters_of(game: Game) -> list[Chapter]:
+    """Return the turns of the line where the campaign stands, by session."""
+    saved, store = await game.saved_game(), (await game.load()).store
+    if saved is None or store is None:
+        return []
+    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    space = campaign_namespace(game.context.user or "", game.context.campaign, "exchanges")
+    records = [item.value for item in await list_visible(store, space, timeline)]
+    chapters = []
+    for number, group in groupby(records, lambda record: int(record.get("session") or 1)):
+        turns = list(group)
+        shown = [told(int(r["turn"]), str(r.get("player", "")), str(r.get("reply", "")), []) for r in turns]
+        chapters.append(Chapter(number, str(turns[0].get("said_at") or "")[:10], shown))
+    return chapters
+
+
+def _plain(text: str) -> str:
+    return "".join(f"\\{c}" if c in "\\`*_[]<>#|~" else c for c in " ".join(text.split()))
