@@ -133,6 +133,12 @@ def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool]
 
     if flags.command == "memories":
         return memories(context, flags)
+    if flags.kind.lower().endswith(".zip"):
+        from questbook.graphs.terminal.campaign_files import bring, send
+
+        return (bring if flags.command == "import" else send)(context, flags.kind, named=bool(flags.campaign))
+    if flags.kind != ("ltm" if flags.command == "import" else "csv") or flags.directory is None:
+        parser().error(f"{flags.command}: got {flags.kind!r}; expected ltm and a directory, csv, or a file FILE.zip")
     work = bring_ltm if flags.command == "import" else export_csv
     return work(context, flags.directory, character=flags.character, shared=flags.shared)
 
@@ -330,8 +336,10 @@ def _add_ltm(commands: _Commands) -> None:
         description="Import the memories of the LTM extension of text-generation-webui: its databases, of both "
         "layouts, and its CSV exports. You may repeat it: nothing is added twice, and nothing in DIR is changed.",
     )
-    bring.add_argument("kind", choices=["ltm"], help="the LTM extension")
-    bring.add_argument("directory", metavar="DIR", help="the extension's directory, or its user_data/bot_memories")
+    bring.add_argument("kind", metavar="ltm|FILE.zip", help="the LTM extension; or a campaign that was exported")
+    bring.add_argument(
+        "directory", metavar="DIR", nargs="?", help="the extension's directory, or its user_data/bot_memories"
+    )
     bring.add_argument("--character", metavar="NAME", help="whose memories they are, whatever the folders are called")
     export = commands.add_parser(
         "export",
@@ -339,10 +347,11 @@ def _add_ltm(commands: _Commands) -> None:
         description="Write the memories of characters as the LTM extension does: id, name, message, timestamp, "
         "without a header, DIR/<date_time>/<character>.csv.",
     )
-    export.add_argument("kind", choices=["csv"])
+    export.add_argument("kind", metavar="csv|FILE.zip", help="characters as CSV; or a campaign, whole, as one file")
     export.add_argument("directory", metavar="DIR", nargs="?", default="bot_csv_outputs", help="default: %(default)s")
     export.add_argument("--character", metavar="NAME", help="only this one's")
     for command in (bring, export):
+        command.add_argument("--campaign", metavar="NAME", help="of a campaign's file: which one, or its new name")
         _add_owner(command)
 
 
