@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import QuestbookError
-from questbook.graphs.web.campaigns import campaign_routes
+from questbook.graphs.web.campaigns import campaign_routes, settings_routes
 from questbook.graphs.web.chronicle import chronicle_routes
 from questbook.graphs.web.desk import Desk
 from questbook.graphs.web.guard import Guard, new_token
@@ -52,13 +52,16 @@ def create_app(context: Context, home: Home | None = None) -> Starlette:
     async def icon(_: Request) -> Response:
         return RedirectResponse("/static/icon.svg")
 
+    tables = [
+        route
+        for routes in (playing_routes, looking_routes, remembering_routes, chronicle_routes, settings_routes)
+        for route in routes(desk)
+    ]
     return Starlette(
         routes=[
             *campaign_routes(desk),
-            *playing_routes(desk),
-            *looking_routes(desk),
-            *remembering_routes(desk),
-            *chronicle_routes(desk),
+            Mount("/c/{campaign}", routes=tables),
+            Mount("/a/{campaign}", routes=tables),
             Route("/favicon.ico", icon),
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],

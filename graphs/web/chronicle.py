@@ -34,13 +34,19 @@ class Chapter(NamedTuple):
 
 
 def chronicle_routes(desk: Desk) -> list[Route]:
-    """Return the routes."""
+    """Return the routes, below the path of a campaign."""
 
     async def page(request: Request) -> Response:
         table = await desk.table(request)
         rows = await rows_of(table.game)
         strokes = drawing(rows)
-        values = await _values(table.game) | {"rows": rows, "strokes": strokes, "height": height_of(strokes)}
+        values = await _values(table.game) | {
+            "here": desk.here(table),
+            "campaign": table.game.context.campaign,
+            "rows": rows,
+            "strokes": strokes,
+            "height": height_of(strokes),
+        }
         return desk.html("chronicle.html", values)
 
     async def markdown(request: Request) -> Response:
@@ -49,7 +55,7 @@ def chronicle_routes(desk: Desk) -> list[Route]:
             as_markdown(values["title"], values["chapters"], values["dead"]), media_type="text/markdown; charset=utf-8"
         )
 
-    return [Route("/c/{campaign}/chronicle", page), Route("/c/{campaign}/chronicle.md", markdown)]
+    return [Route("/chronicle", page), Route("/chronicle.md", markdown)]
 
 
 def as_markdown(title: str, chapters: Sequence[Chapter], dead: Mapping[str, str]) -> str:
@@ -72,7 +78,6 @@ async def _values(game: Game) -> JSON:
     dead = {name: person.get("fate") or "died" for name, person in people.items() if person.get("alive") is False}
     name = view.character.name if view else ""
     return {
-        "campaign": game.context.campaign,
         "title": f"{game.context.campaign}: the tale of {name}" if name else game.context.campaign,
         "chapters": chapters,
         "dead": dict(view.quest.get("fallen", {})) | dead if view else {},

@@ -14,22 +14,29 @@ from jinja2 import Environment, FileSystemLoader
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from questbook.graphs.companion.context import Context as CompanionContext
+from questbook.graphs.companion.context import assistant_name, own_campaign
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import SavedGame
+from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.campaigns import hold_campaign
 from questbook.graphs.web import panels
+from questbook.graphs.web.shelf import settings_of
 from questbook.graphs.web.story import latest_turns, takes_of
 from questbook.graphs.web.table import Table
 from questbook.types import JSON
 
+GAME, COMPANION = "dungeon_master", "companion"
 _TEMPLATES = Path(__file__).parent / "templates"
 _WORK = {
     "recall": "The dungeon master remembers…",
     "build_character": "The dungeon master thinks…",
     "run_quest": "The dungeon master thinks…",
     "roll_dice": "The dice are rolling…",
+    "respond": "The companion thinks…",
+    "use_tools": "The companion looks it up…",
 }
 
 
@@ -44,8 +51,7 @@ class Desk:
 
     def __init__(self, context: Context, home: Home, token: str) -> None:
         self.context, self.home = context, home
-        self._tables: dict[str, Table] = {}
-        self._resources = AsyncExitStack()
+        self._tables: dict[tuple[str, str], Table] = {}
         self._opening = asyncio.Lock()
         self._templates = Environment(
             loader=FileSystemLoader(_TEMPLATES),
@@ -56,38 +62,68 @@ class Desk:
         self._templates.globals |= {"token": token, "place": place_of}
 
     async def table(self, request: Request) -> Table:
-        """Return the table of the campaign that a request names."""
-        return await self.open(request.path_params["campaign"])
+        """Return the table of the campaign, or companion, that a request names."""
+        machine = COMPANION if request.url.path.startswith("/a/") else GAME
+        return await self.open(request.path_params["campaign"], machine)
 
-    async def open(self, campaign: str) -> Table:
-        """Return the table of a campaign; open it if it is not, and answer a message that was left without a reply."""
+    async def open(self, name: str, machine: str = GAME) -> Table:
+        """Return the table of a campaign; open it if it is not, and answer a message that was left without a reply.
+
+        Raises:
+            CampaignBusyError: A terminal plays it.
+        """
         async with self._opening:
-            if campaign not in self._tables:
-                context = self.context.model_copy(update={"campaign": campaign})
-                self._resources.enter_context(hold_campaign(self.home, context.user or "", campaign))
-                game = await self._resources.enter_async_context(open_game(Context.of(context), self.home))
-                if await game.saved_game() is None:
-                    await game.enter()
-                table = self._tables[campaign] = Table(game)
-                if (saved := await game.saved_game()) and saved.unanswered is not None:
-                    await table.play(game.resume(), saved.unanswered)
-            return self._tables[campaign]
+            if (machine, name) not in self._tables:
+                self._tables[machine, name] = await self._open(name, machine)
+            return self._tables[machine, name]
+
+    async def _open(self, name: str, machine: str) -> Table:
+        user = self.context.user or ""
+        settings = await asyncio.to_thread(settings_of, self.home, user, name) if machine == GAME else {}
+        context = context_of(self.context, machine, name, settings)
+        resources = AsyncExitStack()
+        try:
+            resources.enter_context(hold_campaign(self.home, user, context.campaign))
+            game = await resources.enter_async_context(open_game(context, self.home, machine))
+            if await game.saved_game() is None:
+                await game.enter()
+            table = Table(game, resources)
+            if (saved := await game.saved_game()) and saved.unanswered is not None:
+                await table.play(game.resume(), saved.unanswered)
+        except BaseException:
+            await resources.aclose()
+            raise
+        return table
+
+    async def leave(self, table: Table) -> None:
+        """Close a campaign, so that it can be renamed, replaced or removed."""
+        async with self._opening:
+            self._tables = {key: other for key, other in self._tables.items() if other is not table}
+            await table.close()
 
     async def close(self) -> None:
         """Close all campaigns."""
-        for table in self._tables.values():
+        for table in list(self._tables.values()):
             await table.close()
-        await self._resources.aclose()
+
+    def here(self, table: Table) -> str:
+        """Return the path of a table's page."""
+        return place_of(assistant_name(table.game.context.campaign), table.game.machine)
 
     async def state(self, table: Table) -> JSON:
         """Return what the templates show of a campaign; nothing of it is a secret."""
         saved = await table.game.saved_game()
-        view = saved.view if saved else None
+        game, is_game = table.game, table.game.machine == GAME
+        view = saved.view if saved and is_game else None
         turns = latest_turns(saved) if saved else []
         if table.passage is not None and turns and turns[-1].player == table.passage.player:
             turns = turns[:-1]  # it is shown as it comes
         return {
-            "campaign": table.game.context.campaign,
+            "campaign": assistant_name(game.context.campaign),
+            "here": self.here(table),
+            "is_game": is_game,
+            "model": game.context.model,
+            "core": panels.core(saved) if saved and not is_game else None,
             "number": table.number,
             "ticket": uuid.uuid4().hex,
             "turns": turns,
@@ -99,7 +135,7 @@ class Desk:
             "quest": panels.quest(view) if view and view.character.complete else None,
             "memories": table.memories,
             "rolls": panels.dice(saved),
-            "summary": view.summary if view else "",
+            "summary": str(saved.values.get("summary") or "") if saved else "",
             "fidelity": table.report.fidelity if table.report else None,
             "tokens": sum(section["tokens"] for section in table.report.sections) if table.report else 0,
             "turn": saved.turn if saved else 0,
@@ -118,6 +154,18 @@ def _wish(saved: SavedGame | None) -> JSON:
     return {"text": note.get("text", ""), "turns": left} if left > 0 else {}
 
 
-def place_of(campaign: str) -> str:
-    """Return the path of a campaign's page."""
-    return f"/c/{quote(campaign, safe='')}"
+def place_of(name: str, machine: str = GAME) -> str:
+    """Return the path of a campaign's page, or of a companion's."""
+    return f"/{'c' if machine == GAME else 'a'}/{quote(name, safe='')}"
+
+
+def context_of(context: Context, machine: str, name: str, settings: JSON) -> Settings:
+    """Return the settings of a game, or of a companion.
+
+    Raises:
+        SettingsError: One of `settings` is not allowed.
+    """
+    if machine == GAME:
+        return Context.of(context.model_dump() | settings | {"campaign": name})
+    shared = {field: getattr(context, field) for field in Settings.model_fields if field != "campaign"}
+    return CompanionContext.of(shared | settings | {"campaign": own_campaign(name)})

@@ -17,14 +17,25 @@ from questbook.graphs.web.story import turns_before
 from questbook.graphs.web.tree import drawing, height_of, rows_of
 from questbook.types import JSON
 
-_PANELS = ("sheet", "quest", "memories", "dice", "summary", "tree")
+_PANELS = ("sheet", "quest", "memories", "dice", "summary", "tree", "core")
 _PAGES = ("character", "quest")
 _ALL = 1_000_000
 _DONE = Response(status_code=204)
 
 
 def looking_routes(desk: Desk) -> list[Route]:
-    """Return the routes."""
+    """Return the routes, below the path of a campaign."""
+
+    async def campaign(request: Request) -> Response:
+        return desk.html("campaign.html", await desk.state(await desk.table(request)))
+
+    async def core(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        await table.quiet()
+        section = {str(form.get("label", "")): {"value": str(form.get("value", ""))}}
+        await (await table.game.history()).write({"core": {"sections": section}})
+        await table.changed()
+        return desk.html("done.html", {"text": "Changed."})
 
     async def panel(request: Request) -> Response:
         table, name = await desk.table(request), request.path_params["panel"]
@@ -67,7 +78,7 @@ def looking_routes(desk: Desk) -> list[Route]:
         return desk.html(
             "card.html",
             {
-                "campaign": game.context.campaign, "page": page, "path": path, "value": value,
+                "here": desk.here(table), "page": page, "path": path, "value": value,
                 "label": " · ".join(name.replace("_", " ") for name in names), "causes": causes[:4], "reason": reason,
             },
         )  # fmt: skip
@@ -85,11 +96,13 @@ def looking_routes(desk: Desk) -> list[Route]:
         return _DONE
 
     return [
-        Route("/c/{campaign}/panel/{panel}", panel),
-        Route("/c/{campaign}/field", field),
-        Route("/c/{campaign}/compare", compare),
-        Route("/c/{campaign}/fidelity", fidelity),
-        Route("/c/{campaign}/page", page, methods=["POST"]),
+        Route("/", campaign),
+        Route("/core", core, methods=["POST"]),
+        Route("/panel/{panel}", panel),
+        Route("/field", field),
+        Route("/compare", compare),
+        Route("/fidelity", fidelity),
+        Route("/page", page, methods=["POST"]),
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from questbook.graphs.dungeon_master.rules.sheet import modifier
 from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.turn.player_view import PlayerView
+from questbook.notebooks import CoreNotebook
 from questbook.types import JSON
 
 _SHEET = ("ancestry", "class", "background", "appearance", "personality", "alignment", "goal")
@@ -71,3 +72,13 @@ def value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
 def dice(saved: SavedGame | None) -> list[JSON]:
     """Return the last rolls, the latest first."""
     return list(reversed(saved.values.get("rolls") or [])) if saved else []
+
+
+def core(saved: SavedGame) -> list[JSON]:
+    """Return the sections of a companion's core memory, as they are shown and edited."""
+    page = CoreNotebook.load(saved.values.get("core"))
+    return [
+        {"label": label, "value": (part := page.sections[label]).value, "used": part.used, "limit": part.limit,
+         "read_only": part.read_only, "description": part.description}
+        for label in page.labels
+    ]  # fmt: skip

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from questbook.graphs.events import Event
-from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.desk import GAME, Desk
 from questbook.graphs.web.story import latest_turns, rewritten, turns_before
 from questbook.graphs.web.table import Moment, Table
 
@@ -24,7 +24,7 @@ _DONE = Response(status_code=204)
 
 
 def playing_routes(desk: Desk) -> list[Route]:
-    """Return the routes."""
+    """Return the routes, below the path of a campaign."""
 
     async def story(request: Request) -> Response:
         return desk.html("story.html", await desk.state(await desk.table(request)))
@@ -32,7 +32,7 @@ def playing_routes(desk: Desk) -> list[Route]:
     async def earlier(request: Request) -> Response:
         table = await desk.table(request)
         turns = await turns_before(table.game, number_of(request.query_params.get("before", "1")))
-        return desk.html("earlier.html", {"turns": turns, "campaign": table.game.context.campaign})
+        return desk.html("earlier.html", {"turns": turns, "here": desk.here(table)})
 
     async def events(request: Request) -> Response:
         table = await desk.table(request)
@@ -46,7 +46,9 @@ def playing_routes(desk: Desk) -> list[Route]:
         text = str(form.get("text", ""))
         if text.strip() and table.take(str(form.get("ticket", ""))):
             await table.play(table.game.send(text), text)
-        return desk.html("say.html", {"ticket": uuid.uuid4().hex, "campaign": table.game.context.campaign})
+        return desk.html(
+            "say.html", {"ticket": uuid.uuid4().hex, "here": desk.here(table), "is_game": table.game.machine == GAME}
+        )
 
     async def stop(request: Request) -> Response:
         await (await desk.table(request)).stop()
@@ -118,8 +120,8 @@ def playing_routes(desk: Desk) -> list[Route]:
     }  # fmt: skip
     looks = {"story": story, "earlier": earlier, "events": events}
     return [
-        *(Route(f"/c/{{campaign}}/{name}", route, methods=["POST"]) for name, route in changes.items()),
-        *(Route(f"/c/{{campaign}}/{name}", route) for name, route in looks.items()),
+        *(Route(f"/{name}", route, methods=["POST"]) for name, route in changes.items()),
+        *(Route(f"/{name}", route) for name, route in looks.items()),
     ]
 
 

@@ -22,20 +22,20 @@ _KINDS = ("exchanges", "facts", "reflections", "lore")
 
 
 def remembering_routes(desk: Desk) -> list[Route]:
-    """Return the routes."""
+    """Return the routes, below the path of a campaign."""
 
     async def search(request: Request) -> Response:
         table = await desk.table(request)
         words = request.query_params.get("words", "").strip()
         matches = await _search(table.game, words) if words else []
-        return desk.html("search.html", {"words": words, "memories": matches, "campaign": table.game.context.campaign})
+        return desk.html("search.html", {"words": words, "memories": matches, "here": desk.here(table)})
 
     async def memory(request: Request) -> Response:
         table = await desk.table(request)
         record = await _record(table.game, request.query_params.get("key", ""))
         if record is None:
             return desk.html("problem.html", {"text": "This memory is no longer there."}, 404)
-        return desk.html("memory-card.html", {"campaign": table.game.context.campaign, "memory": record})
+        return desk.html("memory-card.html", {"here": desk.here(table), "memory": record})
 
     async def forget(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
@@ -57,7 +57,7 @@ def remembering_routes(desk: Desk) -> list[Route]:
         done = await forget_words(table.game, words, agree if sure else show, remove if sure else None)
         if sure:
             await table.changed()
-        values = {"campaign": table.game.context.campaign, "words": words, "lines": lines, "done": done}
+        values = {"here": desk.here(table), "words": words, "lines": lines, "done": done}
         return desk.html("forget.html", values | {"asks": bool(lines)})
 
     async def retract(request: Request) -> Response:
@@ -65,14 +65,14 @@ def remembering_routes(desk: Desk) -> list[Route]:
         await table.quiet()
         lines = (await retract_turn(table.game, str(form.get("turn", "")))).splitlines()
         await table.changed()
-        values = {"campaign": table.game.context.campaign, "words": "", "lines": lines, "done": "", "asks": False}
+        values = {"here": desk.here(table), "words": "", "lines": lines, "done": "", "asks": False}
         return desk.html("forget.html", values)
 
     return [
-        Route("/c/{campaign}/search", search),
-        Route("/c/{campaign}/memory", memory),
-        Route("/c/{campaign}/forget", forget, methods=["POST"]),
-        Route("/c/{campaign}/retract", retract, methods=["POST"]),
+        Route("/search", search),
+        Route("/memory", memory),
+        Route("/forget", forget, methods=["POST"]),
+        Route("/retract", retract, methods=["POST"]),
     ]
 
 

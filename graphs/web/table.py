@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from typing import NamedTuple
 
 from questbook.graphs.embedded.game import Game
@@ -68,10 +68,11 @@ class Table:
 
     Args:
         game: The campaign.
+        resources: What is closed with it.
     """
 
-    def __init__(self, game: Game) -> None:
-        self.game = game
+    def __init__(self, game: Game, resources: AsyncExitStack) -> None:
+        self.game, self._resources = game, resources
         self.passage: Passage | None = None
         self.memories: list[JSON] | None = None
         self.report: PromptReport | None = None
@@ -145,11 +146,12 @@ class Table:
         await self._tell("pages", {})
 
     async def close(self) -> None:
-        """Stop what runs and wake all who watch."""
+        """Stop what runs, and close the campaign."""
         await self.stop()
         if self._upkeep is not None:
             self._upkeep.cancel()
             await asyncio.wait({self._upkeep})
+        await self._resources.aclose()
 
     async def moments(self, after: int) -> AsyncIterator[Moment | None]:
         """Yield what happens after a moment, as it happens; None first if some of it is no longer known."""

@@ -24,7 +24,8 @@
     htmx.process(one(target));
     if (follow) toEnd();
   };
-  const panels = (...names) => names.forEach((name) => morph(`panel/${name}`, name));
+  const own = body.dataset.panels.split(" ");
+  const panels = (...names) => names.filter((name) => own.includes(name)).forEach((name) => morph(`panel/${name}`, name));
   const news = (text) => { one("news").textContent = text; };
 
   const live = (player) => {
@@ -85,10 +86,10 @@
     work: ({ node }) => { if (one("work") && !one("live-reply").textContent) one("work").textContent = work[node] || "The dungeon master thinks…"; },
     memories: () => panels("memories"),
     notice: ({ text }) => news(text),
-    replied: async () => { body.classList.remove("replying"); await morph("story", "story"); panels("sheet", "quest"); },
+    replied: async () => { body.classList.remove("replying"); await morph("story", "story"); panels("sheet", "quest", "core"); },
     stopped: async () => { body.classList.remove("replying"); await morph("story", "story"); },
     problem: async () => { body.classList.remove("replying"); await morph("story", "story"); },
-    pages: async () => { await morph("story", "story"); panels("sheet", "quest", "memories", "dice", "summary", "tree"); },
+    pages: async () => { await morph("story", "story"); panels(...own); },
   };
 
   const listen = () => {
@@ -141,6 +142,6 @@
 
   if (one("live")) body.classList.add("replying");
   toEnd();
-  panels("tree");
+  panels("tree", "memories", "summary");
   listen();
 })();

@@ -1,0 +1,41 @@
+"""What the shelf knows of a campaign beside its story: whether it was put away, and settings of its own."""
+
+from __future__ import annotations
+
+from langgraph.store.base import BaseStore
+
+from questbook.graphs.embedded.home import Home
+from questbook.memory.store.glance import list_paths, read_item
+from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
+from questbook.types import JSON
+
+_KEY = "shelf"
+SETTINGS = (
+    "model", "temperature", "seed", "buffer", "buffer_tokens", "buffer_turns", "summarizer", "summary_tokens",
+    "recall_tokens", "max_cosine_distance", "reflection", "guard_secrets",
+)  # fmt: skip
+"""Settings that a campaign may have of its own, in the order of the page."""
+
+
+def settings_of(home: Home, user: str, campaign: str) -> JSON:
+    """Return a campaign's own settings."""
+    settings = (read_item(home.memory, _place(user, campaign), _KEY) or {}).get("settings")
+    return settings if isinstance(settings, dict) else {}
+
+
+def put_away(home: Home, user: str) -> set[str]:
+    """Return the names of the campaigns that were put away."""
+    paths = list_paths(home.memory, campaign_namespace(user, "")[0], _KEY)
+    return {
+        unescape_label(path[1]) for path in paths if (read_item(home.memory, path, _KEY) or {}).get("put_away") is True
+    }
+
+
+async def keep_on_shelf(store: BaseStore, user: str, campaign: str, change: JSON) -> None:
+    """Change what the shelf knows of a campaign: {"put_away": …}, {"settings": …}."""
+    item = await store.aget(_place(user, campaign), _KEY)
+    await store.aput(_place(user, campaign), _KEY, (item.value if item else {}) | change, index=False)
+
+
+def _place(user: str, campaign: str) -> tuple[str, ...]:
+    return campaign_namespace(user, campaign, _KEY)
