@@ -18,6 +18,7 @@ from questbook.graphs.turn.whose import whose
 from questbook.types import JSON
 
 if TYPE_CHECKING:
+    from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.graph.state import CompiledStateGraph
@@ -66,6 +67,8 @@ class Game:
         self._run: Run | None = None
         self._beginning = asyncio.Lock()
         self._unread: list[Notice] = []
+        self.callbacks: list[BaseCallbackHandler] = []
+        """LangChain's handlers of every run."""
 
     @property
     def config(self) -> RunnableConfig:
@@ -73,6 +76,7 @@ class Game:
         return {
             "configurable": {"thread_id": self.thread_id},
             "metadata": {"user": self.context.user, "campaign": self.context.campaign},
+            **({"callbacks": list(self.callbacks)} if self.callbacks else {}),
         }
 
     async def saved_game(self) -> SavedGame | None:

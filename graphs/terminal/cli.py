@@ -153,7 +153,7 @@ async def _play(context: Context, *, live: bool) -> bool:
 async def _web(context: Context, flags: argparse.Namespace) -> bool:
     from questbook.graphs.web.serve import serve
 
-    await serve(context, host=flags.host, port=flags.port, browser=not flags.no_browser)
+    await serve(context, host=flags.host, port=flags.port, browser=not flags.no_browser, developer=flags.developer)
     return True
 
 
@@ -231,6 +231,7 @@ def _add_games(commands: _Commands, long: dict[str, Any]) -> None:
     web.add_argument("--model", metavar="PROVIDER:NAME", help="chat model (default: offline)")
     web.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="default: %(default)s")
     web.add_argument("--port", metavar="N", type=int, default=8000, help="default: %(default)s; 0: any that is free")
+    web.add_argument("--developer", action="store_true", help="show what the model saw, secrets included")
     web.add_argument("--no-browser", action="store_true", help="do not open the browser")
     rewind = commands.add_parser(
         "rewind",

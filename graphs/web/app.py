@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -29,15 +29,25 @@ from questbook.notebooks import NotebookError
 _STATIC = Path(__file__).parent / "static"
 
 
-def create_app(context: Context, home: Home | None = None) -> Starlette:
+def create_app(
+    context: Context,
+    home: Home | None = None,
+    *,
+    people: Mapping[str, str] | None = None,
+    developer: bool = False,
+    root: str = "",
+) -> Starlette:
     """Make the page's app.
 
     Args:
         context: The settings; its user owns the campaigns.
         home: The data directory; None: `Home.find()`.
+        people: Who may sign in: a token by name. They all sit at the same tables. None: no sign-in.
+        developer: Whether the view of what the model saw, secrets included, is there.
+        root: Path below which another server mounts the app, such as "/play"; "": it is served by itself.
     """
     token = new_token()
-    desk = Desk(context, home or Home.find(), token)
+    desk = Desk(context, home or Home.find(), token, developer=developer, root=root, crowd=len(people or {}) > 1)
 
     async def refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001 (Starlette's handler)
         return desk.html("problem.html", {"text": str(error)}, 409)
@@ -50,7 +60,7 @@ def create_app(context: Context, home: Home | None = None) -> Starlette:
             await desk.close()
 
     async def icon(_: Request) -> Response:
-        return RedirectResponse("/static/icon.svg")
+        return RedirectResponse(f"{root}/static/icon.svg")
 
     tables = [
         route
@@ -65,7 +75,7 @@ def create_app(context: Context, home: Home | None = None) -> Starlette:
             Route("/favicon.ico", icon),
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],
-        middleware=[Middleware(Guard, token=token)],
+        middleware=[Middleware(Guard, token=token, people=people or {}, hosts=not root)],
         exception_handlers=dict.fromkeys((QuestbookError, StoreError, NotebookError), refuse),
         lifespan=lifespan,
     )

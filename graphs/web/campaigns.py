@@ -20,7 +20,7 @@ from questbook.graphs.embedded.saved_game import last_of_threads
 from questbook.graphs.errors import InputError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.terminal.campaigns import list_campaigns
-from questbook.graphs.web.desk import COMPANION, GAME, Desk, context_of, place_of
+from questbook.graphs.web.desk import COMPANION, GAME, Desk, context_of
 from questbook.graphs.web.shelf import SETTINGS, keep_on_shelf, put_away, settings_of
 from questbook.graphs.web.table import Table
 from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
@@ -55,7 +55,7 @@ def campaign_routes(desk: Desk) -> list[Route]:
     async def new(request: Request) -> Response:
         name = _name(request.query_params.get("name", ""))
         machine = COMPANION if request.query_params.get("kind") == COMPANION else GAME
-        return RedirectResponse(place_of(name or ("companion" if machine == COMPANION else "default"), machine), 303)
+        return RedirectResponse(desk.place(name or ("companion" if machine == COMPANION else "default"), machine), 303)
 
     async def bring(request: Request) -> Response:
         async with request.form(max_files=1) as form:
@@ -69,7 +69,7 @@ def campaign_routes(desk: Desk) -> list[Route]:
                 table = await desk.open(name)
                 await import_campaign(table.game, path)
         await table.changed()
-        return Response(status_code=204, headers={"hx-redirect": place_of(name)})
+        return Response(status_code=204, headers={"hx-redirect": desk.place(name)})
 
     return [
         Route("/", shelf),
@@ -103,7 +103,7 @@ def settings_routes(desk: Desk) -> list[Route]:
         store, context = (await table.game.load()).store, table.game.context
         if store is not None:
             await keep_on_shelf(store, context.user or "", context.campaign, {"put_away": form.get("away") == "1"})
-        return Response(status_code=204, headers={"hx-redirect": "/"})
+        return Response(status_code=204, headers={"hx-redirect": f"{desk.root}/"})
 
     async def rename(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
@@ -124,7 +124,7 @@ def settings_routes(desk: Desk) -> list[Route]:
                 store, game.checkpointer, context.user, context.campaign, [game.thread_id]
             ).forget_campaign()
         await desk.leave(table)
-        return Response(status_code=204, headers={"hx-redirect": place_of(name)})
+        return Response(status_code=204, headers={"hx-redirect": desk.place(name)})
 
     async def send(request: Request) -> Response:
         table = await desk.table(request)

@@ -23,6 +23,7 @@ from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.campaigns import hold_campaign
 from questbook.graphs.web import panels
+from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.shelf import settings_of
 from questbook.graphs.web.story import latest_turns, takes_of
 from questbook.graphs.web.table import Table
@@ -47,10 +48,16 @@ class Desk:
         context: The settings of every game; its user owns the campaigns.
         home: The data directory.
         token: What a page sends with each change.
+        developer: Whether the view of what the model saw is there.
+        root: Path below which the app is mounted.
+        crowd: Whether several people may play, so that each message says whose it is.
     """
 
-    def __init__(self, context: Context, home: Home, token: str) -> None:
+    def __init__(
+        self, context: Context, home: Home, token: str, *, developer: bool = False, root: str = "", crowd: bool = False
+    ) -> None:
         self.context, self.home = context, home
+        self.developer, self.root, self.crowd = developer, root, crowd
         self._tables: dict[tuple[str, str], Table] = {}
         self._opening = asyncio.Lock()
         self._templates = Environment(
@@ -59,11 +66,11 @@ class Desk:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals |= {"token": token, "place": place_of}
+        self._templates.globals |= {"token": token, "place": self.place, "root": root, "developer": developer}
 
     async def table(self, request: Request) -> Table:
         """Return the table of the campaign, or companion, that a request names."""
-        machine = COMPANION if request.url.path.startswith("/a/") else GAME
+        machine = COMPANION if request.url.path.startswith(f"{self.root}/a/") else GAME
         return await self.open(request.path_params["campaign"], machine)
 
     async def open(self, name: str, machine: str = GAME) -> Table:
@@ -108,7 +115,16 @@ class Desk:
 
     def here(self, table: Table) -> str:
         """Return the path of a table's page."""
-        return place_of(assistant_name(table.game.context.campaign), table.game.machine)
+        return self.place(assistant_name(table.game.context.campaign), table.game.machine)
+
+    def place(self, name: str, machine: str = GAME) -> str:
+        """Return the path of a campaign's page, or of a companion's."""
+        return f"{self.root}/{'c' if machine == GAME else 'a'}/{quote(name, safe='')}"
+
+    def words_of(self, request: Request, text: str) -> str:
+        """Return what a person said, under their name where several may play."""
+        person = request.scope.get(PERSON)
+        return f"{person}: {text}" if self.crowd and person else text
 
     async def state(self, table: Table) -> JSON:
         """Return what the templates show of a campaign; nothing of it is a secret."""
@@ -123,6 +139,8 @@ class Desk:
             "here": self.here(table),
             "is_game": is_game,
             "model": game.context.model,
+            "cost": table.last_cost,
+            "total": table.total_cost,
             "core": panels.core(saved) if saved and not is_game else None,
             "number": table.number,
             "ticket": uuid.uuid4().hex,
@@ -152,11 +170,6 @@ def _wish(saved: SavedGame | None) -> JSON:
     note: JSON = (saved.values.get("note") if saved else None) or {}
     left = int(note.get("through", 0)) - (saved.turn if saved else 0)
     return {"text": note.get("text", ""), "turns": left} if left > 0 else {}
-
-
-def place_of(name: str, machine: str = GAME) -> str:
-    """Return the path of a campaign's page, or of a companion's."""
-    return f"/{'c' if machine == GAME else 'a'}/{quote(name, safe='')}"
 
 
 def context_of(context: Context, machine: str, name: str, settings: JSON) -> Settings:

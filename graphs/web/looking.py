@@ -55,6 +55,13 @@ def looking_routes(desk: Desk) -> list[Route]:
         await table.look_back()
         return desk.html("fidelity.html", await desk.state(table) | {"told": await turns_before(table.game, _ALL)})
 
+    async def behind(request: Request) -> Response:
+        if not desk.developer:
+            return HTMLResponse("Start the server with --developer to see what the model sees.", 404)
+        table = await desk.table(request)
+        await table.look_back()
+        return desk.html("behind.html", await desk.state(table) | {"report": table.report})
+
     async def compare(request: Request) -> Response:
         table = await desk.table(request)
         one, other = (request.query_params.get(name, "") for name in ("one", "other"))
@@ -101,6 +108,7 @@ def looking_routes(desk: Desk) -> list[Route]:
         Route("/panel/{panel}", panel),
         Route("/field", field),
         Route("/compare", compare),
+        Route("/behind", behind),
         Route("/fidelity", fidelity),
         Route("/page", page, methods=["POST"]),
     ]

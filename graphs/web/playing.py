@@ -43,8 +43,8 @@ def playing_routes(desk: Desk) -> list[Route]:
 
     async def say(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
-        text = str(form.get("text", ""))
-        if text.strip() and table.take(str(form.get("ticket", ""))):
+        text = desk.words_of(request, str(form.get("text", "")))
+        if str(form.get("text", "")).strip() and table.take(str(form.get("ticket", ""))):
             await table.play(table.game.send(text), text)
         return desk.html(
             "say.html", {"ticket": uuid.uuid4().hex, "here": desk.here(table), "is_game": table.game.machine == GAME}
@@ -68,6 +68,7 @@ def playing_routes(desk: Desk) -> list[Route]:
         text = str(form.get("text", "")).strip()
         if text:
             await table.quiet()
+            text = desk.words_of(request, text)
             await table.play(await _begun(table.game.edit(text)), text)
         return _DONE
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import webbrowser
+from functools import partial
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.errors import QuestbookError
 
+VARIABLE = "QUESTBOOK_PEOPLE"
+"""Names and tokens of those who may sign in: "ann:SECRET, bob:OTHER"."""
+_SHORTEST = 16  # characters of a token
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -16,20 +21,25 @@ class ServerError(QuestbookError):
     """The page cannot be served; the message says why."""
 
 
-async def serve(context: Context, *, host: str, port: int, browser: bool) -> None:
+async def serve(context: Context, *, host: str, port: int, browser: bool, developer: bool = False) -> None:
     """Serve the page until Ctrl-C.
 
     Args:
         context: The settings of the games.
-        host: The address: 127.0.0.1, unless sign-in is set up.
+        host: The address: 127.0.0.1, unless `QUESTBOOK_PEOPLE` names who may sign in.
         port: The port; 0: any that is free.
         browser: Whether to open it in the person's browser.
+        developer: Whether the view of what the model saw, secrets included, is there.
 
     Raises:
-        ServerError: The extra is missing, the port is taken, or the address is not of this computer.
+        ServerError: The extra is missing, the port is taken, or nobody is named for an address that others reach.
     """
-    if host not in _LOCAL:
-        raise ServerError(f"The page has no sign-in, so it is served to this computer alone; got the address {host!r}.")
+    people = people_of(os.environ.get(VARIABLE, ""))
+    if host not in _LOCAL and not people:
+        raise ServerError(
+            f"At {host} others reach the page, so they must sign in: set {VARIABLE} to names and tokens of 16 "
+            'characters or more, such as "ann:SECRET, bob:OTHER". Without it the page is at 127.0.0.1 alone.'
+        )
     try:
         import uvicorn
 
@@ -42,10 +52,28 @@ async def serve(context: Context, *, host: str, port: int, browser: bool) -> Non
         raise ServerError(
             f"Port {port} of {host} cannot be used: {error.strerror}. Take another: --port 8001."
         ) from error
-    app = await asyncio.to_thread(create_app, context)
+    app = await asyncio.to_thread(partial(create_app, context, people=people, developer=developer))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=3))
     address = f"http://{host}:{listener.getsockname()[1]}/"
     print(f"Questbook is at {address} Ctrl-C ends it; what was played is kept.", flush=True)  # noqa: T201
     if browser:
         webbrowser.open(address)
     await server.serve(sockets=[listener])
+
+
+def people_of(text: str) -> dict[str, str]:
+    """Read names and tokens.
+
+    Raises:
+        ServerError: An entry is no name and token, or a token is short or used twice.
+    """
+    people: dict[str, str] = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        name, colon, secret = entry.partition(":")
+        if not colon or not name.strip() or len(secret.strip()) < _SHORTEST or secret.strip() in people.values():
+            raise ServerError(
+                f"{VARIABLE}: got an entry for {name.strip()!r:.40}; expected NAME:TOKEN with a token of its own, of "
+                f"{_SHORTEST} characters or more."
+            )
+        people[name.strip()] = secret.strip()
+    return people

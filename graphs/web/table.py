@@ -15,6 +15,7 @@ from typing import NamedTuple
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
+from questbook.graphs.web.usage import Cost, UsageMeter
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
 
@@ -73,6 +74,8 @@ class Table:
 
     def __init__(self, game: Game, resources: AsyncExitStack) -> None:
         self.game, self._resources = game, resources
+        self.meter, self.last_cost, self.total_cost = UsageMeter(), Cost(), Cost()
+        game.callbacks.append(self.meter)
         self.passage: Passage | None = None
         self.memories: list[JSON] | None = None
         self.report: PromptReport | None = None
@@ -211,6 +214,8 @@ class Table:
     async def _wait_for_upkeep(self) -> None:
         await self.game.wait_for_upkeep(_UPKEEP_SECONDS)
         self.passage = None
+        self.last_cost = self.meter.read()
+        self.total_cost = self.total_cost.plus(self.last_cost)
         for event in self.game.unread_notices():
             await self._tell("notice", {"text": str(event.notice.get("text", ""))})
         await self._tell("pages", {})
