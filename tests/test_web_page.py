@@ -1,0 +1,252 @@
+"""The page in a real browser: a game from the interview on, every button, two tabs, and what goes wrong."""
+
+import re
+
+import httpx
+import pytest
+from web_server import CHROMIUM, MIRA, page_server, say
+
+playwright = pytest.importorskip("playwright.sync_api")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, which .ci/run installs")]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def server(tmp_path):
+    with page_server(tmp_path / "home", developer=True) as server:
+        yield server
+
+
+@pytest.fixture
+def page(browser, server):
+    """A page of the campaign; whatever it asks of another host is refused and fails the test, as do script errors."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page, strangers, problems = context.new_page(), [], []
+    page.on("request", lambda request: None if request.url.startswith(server.url) else strangers.append(request.url))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(f"{server.url}/c/isle/")
+    yield page
+    context.close()
+    assert strangers == []
+    assert problems == []
+
+
+def text_of(page, selector):
+    return page.locator(selector).inner_text()
+
+
+def test_a_newcomer_plays_from_the_interview_on_and_goes_back(page):
+    assert "Who do you want to play?" in text_of(page, "#story")
+    say(page, MIRA)
+    page.locator("#sheet h2", has_text="Mira").wait_for()
+    page.locator("#quest", has_text="To do").wait_for()
+    say(page, "I sneak past Maren Holt")
+    page.locator(".roll").first.wait_for()
+    page.locator("#dice .roll").first.wait_for()
+    first = text_of(page, ".turn:last-of-type .reply")
+    page.click("text=Roll again")
+    page.locator(".takes button").nth(1).wait_for(timeout=20_000)
+    assert page.locator(".takes [aria-pressed=true]").inner_text() == "2"
+    page.locator(".takes button").first.click()
+    page.locator(".takes button[aria-pressed=true]", has_text="1").wait_for()
+    assert text_of(page, ".turn:last-of-type .reply") == first
+    page.click("text=Undo")
+    page.locator("#turn-2").wait_for(state="detached")
+    assert page.locator("#tree [role=treeitem]").count() >= 2
+
+
+def test_words_and_replies_are_changed_and_fields_edited_in_place(page):
+    say(page, MIRA)
+    page.locator("#quest .people .field").first.wait_for()
+    page.click("text=Change your words")
+    page.fill("#edit", MIRA.replace("Mira", "Ada"))
+    page.click("text=Play it again")
+    page.locator("#sheet h2", has_text="Ada").wait_for(timeout=20_000)
+    say(page, "I look around.")
+    page.click("text=Change the reply")
+    page.fill("#rewrite", "A brass bell hangs over the quay. What do you do?")
+    page.click("text=It was so")
+    page.locator(".turn:last-of-type .reply", has_text="brass bell").wait_for()
+    page.locator("#quest .inventory .field").first.click()
+    page.fill("#value", "lots")
+    page.click("#card .send")
+    page.locator("#card-problem .problem", has_text="integer").wait_for()
+    page.fill("#value", "7")
+    page.click("#card .send")
+    page.locator("#quest .inventory .field", has_text="7 gold").wait_for()
+    page.locator("#quest .people .field").first.click()
+    page.locator("#card", has_text="Where this comes from").wait_for()
+    assert "Ada" in text_of(page, ".origin")
+
+
+def test_memories_are_found_forgotten_and_retracted(page):
+    say(page, MIRA)
+    say(page, "I tell everybody about the Velvet Anchor.")
+    page.fill("#words", "velvet anchor")
+    page.locator("#matches .field").first.click()
+    page.locator("#forget").wait_for()
+    page.fill("#forget", "Velvet Anchor")
+    page.click('#card button:has-text("Forget")')
+    page.click("text=Forget for ever")
+    page.locator("#story", has_text="[forgotten]").wait_for(timeout=20_000)
+    page.locator("#matches .field").first.wait_for(state="detached")
+    page.locator("#memories", has_text="Velvet").wait_for(state="detached")
+    assert "Velvet" not in page.content()
+
+
+def test_the_tree_is_walked_by_keys_and_by_mouse(page):
+    say(page, MIRA)
+    say(page, "I look around.")
+    page.fill("#line", "the quay")
+    page.press("#line", "Enter")
+    page.click("text=Undo")
+    page.locator("#turn-2").wait_for(state="detached")
+    say(page, "I leave the town.")
+    items = page.locator("#tree [role=treeitem]")
+    items.nth(1).wait_for()
+    page.locator("#tree [aria-selected=true]").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator(":focus").get_attribute("role") == "treeitem"
+    page.keyboard.press("Enter")
+    page.locator("#turn-2 .player", has_text="look around").wait_for(timeout=20_000)
+    items.nth(1).click()
+    page.locator("#turn-2 .player", has_text="leave the town").wait_for(timeout=20_000)
+    page.click('#tree button:has-text("Compare")')
+    page.locator("#card h2").wait_for()
+
+
+def test_two_tabs_see_each_other_a_double_click_plays_once_and_a_reload_finds_the_reply(browser, server, page):
+    other = browser.new_page()
+    other.goto(f"{server.url}/c/isle/")
+    page.fill("#text", MIRA)
+    page.locator(".send").dblclick()
+    other.locator("#turn-1 .reply").wait_for(timeout=20_000)
+    page.locator("#turn-1 .reply").wait_for(timeout=20_000)
+    page.wait_for_timeout(500)
+    assert page.locator(".turn").count() == other.locator(".turn").count() == 1
+    page.fill("#text", "I look around.")
+    page.press("#text", "Enter")
+    page.locator("#live").wait_for()
+    page.reload()
+    page.locator("#turn-2 .reply p").first.wait_for(timeout=20_000)
+    assert page.locator(".turn").count() == 2
+
+
+def test_a_server_that_restarts_goes_on_where_it_was(browser, tmp_path):
+    with page_server(tmp_path / "home") as server:
+        page = browser.new_page()
+        page.goto(f"{server.url}/c/isle/")
+        say(page, MIRA)
+        page.fill("#text", "I look around.")
+        page.press("#text", "Enter")
+        page.locator("#live").wait_for()
+    with page_server(tmp_path / "home") as server:
+        page = browser.new_page()
+        page.goto(f"{server.url}/c/isle/")
+        page.locator("#turn-2 .reply p").first.wait_for(timeout=20_000)
+        assert page.locator(".turn").count() == 2
+
+
+def test_what_people_write_is_text(page):
+    evil = "<script>document.title='x'</script> [a](javascript:alert(1)) \u202eabc \x1b[31m"
+    say(page, MIRA)
+    say(page, f"I say {evil}")
+    assert page.title().startswith("isle")
+    assert page.locator("#story script").count() == 0
+    assert "<script>" in text_of(page, "#turn-2 .player")
+
+
+def test_settings_lore_rename_export_and_import(page, server, tmp_path):
+    say(page, MIRA)
+    page.goto(f"{server.url}/c/isle/settings")
+    page.fill("#s-buffer_tokens", "50")
+    page.click("text=Keep")
+    page.locator("#settings-done .problem", has_text="200").wait_for()
+    (tmp_path / "gate.md").write_text("# The sea gate\n\nThe sea gate opens at the lowest tide.\n")
+    (tmp_path / "run.exe").write_bytes(b"MZ")
+    page.set_input_files("#files", [tmp_path / "gate.md", tmp_path / "run.exe"])
+    page.click("#lore .send")
+    page.locator("#lore", has_text="run.exe: not read").wait_for()
+    assert "gate.md" in text_of(page, "#lore .plainlist")
+    page.fill("#rename", "the other isle")
+    page.click('button:has-text("Rename")')
+    page.wait_for_url(re.compile("the%20other%20isle"), timeout=20_000)
+    page.locator("#sheet h2", has_text="Mira").wait_for()
+    page.goto(f"{server.url}/c/the%20other%20isle/settings")
+    with page.expect_download() as download:
+        page.click("text=Export it")
+    download.value.save_as(tmp_path / "isle.zip")
+    page.goto(server.url)
+    assert "the other isle" in text_of(page, ".books >> nth=0")
+    page.set_input_files("#file", tmp_path / "isle.zip")
+    page.click('button:has-text("Import")')
+    page.locator("#import-problem .problem", has_text="has begun already").wait_for()
+
+
+def test_secrets_never_reach_the_page_but_in_the_developers_view(browser, server, page, tmp_path):
+    say(page, MIRA)
+    for path in ("", "story", "panel/quest", "panel/memories", "chronicle", "chronicle.md", "fidelity"):
+        assert "secret" not in httpx.get(f"{server.url}/c/isle/{path}").text.casefold(), path
+    page.goto(f"{server.url}/c/isle/behind")
+    assert "instructions" in page.content()
+    with page_server(tmp_path / "home two") as plain:
+        assert httpx.get(f"{plain.url}/c/isle/behind").status_code == 404
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_can_be_used_by_everybody(browser, server, page, width, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    say(page, MIRA)
+    say(page, "I sneak past Maren Holt")
+    context = browser.new_context(
+        viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce"
+    )
+    view, problems = context.new_page(), {}
+    for path in ("/", "/c/isle/", "/c/isle/settings", "/c/isle/chronicle", "/c/isle/fidelity", "/c/isle/behind", "/a/companion/"):
+        view.goto(server.url + path)
+        view.wait_for_timeout(800)
+        found = axe.Axe().run(view)
+        if found.violations_count:
+            problems[path] = [(v["id"], [node["html"][:90] for node in v["nodes"][:3]]) for v in found.response["violations"]]
+    context.close()
+    assert problems == {}
+
+
+def test_who_is_at_another_address_signs_in_and_messages_say_whose_they_are(browser, tmp_path):
+    people = {"ann": "a" * 20, "bob": "b" * 20}
+    with page_server(tmp_path / "home", people=people) as server:
+        assert httpx.get(f"{server.url}/c/isle/").status_code == 401
+        assert httpx.get(f"{server.url}/c/isle/events").status_code == 401
+        pages = []
+        for token in people.values():
+            page = browser.new_context().new_page()
+            page.goto(server.url)
+            page.fill("#token", "wrong")
+            page.click(".send")
+            page.locator(".problem", has_text="nobody").wait_for()
+            page.fill("#token", token)
+            page.click(".send")
+            page.goto(f"{server.url}/c/isle/")
+            pages.append(page)
+        say(pages[0], MIRA)
+        pages[1].locator("#turn-1 .player", has_text="ann: I'm Mira").wait_for()
+
+
+def test_changes_come_from_a_page_of_ours_alone(server):
+    change, token = f"{server.url}/c/isle/say", "x"
+    assert httpx.post(change, data={"text": "hi"}).status_code == 403
+    assert httpx.post(change, data={"text": "hi"}, headers={"x-questbook-token": token}).status_code == 403
+    evil = {"sec-fetch-site": "cross-site", "origin": "https://evil.example"}
+    assert httpx.post(change, data={"text": "hi"}, headers=evil).status_code == 403
+    assert httpx.get(server.url, headers={"host": "evil.example"}).status_code == 400
+    policy = httpx.get(server.url).headers["content-security-policy"]
+    assert "'unsafe" not in policy
+    assert "default-src 'none'" in policy
