@@ -7,6 +7,7 @@ another graph's thread. Runs that name no user are those of the terminal's user,
 has further names.
 """
 
+import asyncio
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from questbook.graphs.embedded import databases
@@ -127,4 +129,26 @@ def open_store() -> "AbstractAsyncContextManager[FaissStore]":
     return databases.open_store(index=settings.get("index"), ttl=settings.get("ttl"))
 
 
-app = Starlette(middleware=[Middleware(refuse_strangers), Middleware(refuse_other_graphs)])
+async def play_page(scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve the page of `questbook web` below /play, on the same data; it is made when it is first asked for."""
+    await (await _page())(scope, receive, send)
+
+
+async def _page() -> ASGIApp:
+    page: ASGIApp | None = getattr(app.state, "page", None)
+    if page is None:
+        page = app.state.page = await asyncio.to_thread(_make_page)
+    return page
+
+
+def _make_page() -> ASGIApp:
+    context = import_module("questbook.graphs.dungeon_master.context").Context
+    user = os.environ.get(USER_VARIABLE) or ONLY_USER
+    page: ASGIApp = import_module("questbook.graphs.web.app").create_app(context.of(None, user=user), root="/play")
+    return page
+
+
+app = Starlette(
+    routes=[Mount("/play", app=play_page)],
+    middleware=[Middleware(refuse_strangers), Middleware(refuse_other_graphs)],
+)

@@ -210,12 +210,22 @@ def test_every_view_can_be_used_by_everybody(browser, server, page, width, schem
         viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce"
     )
     view, problems = context.new_page(), {}
-    for path in ("/", "/c/isle/", "/c/isle/settings", "/c/isle/chronicle", "/c/isle/fidelity", "/c/isle/behind", "/a/companion/"):
+    for path in (
+        "/",
+        "/c/isle/",
+        "/c/isle/settings",
+        "/c/isle/chronicle",
+        "/c/isle/fidelity",
+        "/c/isle/behind",
+        "/a/companion/",
+    ):
         view.goto(server.url + path)
         view.wait_for_timeout(800)
         found = axe.Axe().run(view)
         if found.violations_count:
-            problems[path] = [(v["id"], [node["html"][:90] for node in v["nodes"][:3]]) for v in found.response["violations"]]
+            problems[path] = [
+                (v["id"], [node["html"][:90] for node in v["nodes"][:3]]) for v in found.response["violations"]
+            ]
     context.close()
     assert problems == {}
 

@@ -41,7 +41,9 @@ class PageServer:
 
     def start(self):
         app = create_app(self.context, self.home, **self.options)
-        self.server = uvicorn.Server(uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1))
+        self.server = uvicorn.Server(
+            uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1)
+        )
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
         while not self.server.started:

@@ -78,7 +78,7 @@ def hold(path: Path, busy: str, wait: float = 0.0) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout  # only when something is locked
 
-    lock = FileLock(path, timeout=wait, mode=0o600)
+    lock = FileLock(path, timeout=wait, mode=0o600, thread_local=False)
     try:
         lock.acquire()
     except Timeout as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from questbook.graphs.web.remembering import remembering_routes
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError
 
+_log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
 
 
@@ -52,6 +54,12 @@ def create_app(
     async def refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001 (Starlette's handler)
         return desk.html("problem.html", {"text": str(error)}, 409)
 
+    async def fail(request: Request, error: Exception) -> Response:
+        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        return desk.html(
+            "problem.html", {"text": "That failed; the server's log says why. What was played is kept."}, 500
+        )
+
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         try:
@@ -76,6 +84,6 @@ def create_app(
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],
         middleware=[Middleware(Guard, token=token, people=people or {}, hosts=not root)],
-        exception_handlers=dict.fromkeys((QuestbookError, StoreError, NotebookError), refuse),
+        exception_handlers={Exception: fail, **dict.fromkeys((QuestbookError, StoreError, NotebookError), refuse)},
         lifespan=lifespan,
     )

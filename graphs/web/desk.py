@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader
+from jinja2 import Environment, DictLoader
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -61,7 +61,7 @@ class Desk:
         self._tables: dict[tuple[str, str], Table] = {}
         self._opening = asyncio.Lock()
         self._templates = Environment(
-            loader=FileSystemLoader(_TEMPLATES),
+            loader=DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")}),
             autoescape=True,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -90,7 +90,8 @@ class Desk:
         context = context_of(self.context, machine, name, settings)
         resources = AsyncExitStack()
         try:
-            resources.enter_context(hold_campaign(self.home, user, context.campaign))
+            lock = hold_campaign(self.home, user, context.campaign)
+            await asyncio.to_thread(resources.enter_context, lock)  # it writes a file
             game = await resources.enter_async_context(open_game(context, self.home, machine))
             if await game.saved_game() is None:
                 await game.enter()
