@@ -63,6 +63,7 @@ dist: $(TOOLS)
 docs: $(SITE)
 	@$(BIN)/python docs/refresh.py
 	@$(BIN)/python docs/recording.py
+	@$(BIN)/python docs/pictures.py
 
 site: $(SITE)
 	@$(BIN)/mkdocs build --strict --quiet

@@ -71,6 +71,11 @@ class Game:
         """LangChain's handlers of every run."""
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether graph and store are there, so that nobody waits for them."""
+        return self._graph is not None
+
+    @property
     def config(self) -> RunnableConfig:
         """The run's config: the thread, and the metadata by which a list of campaigns finds it."""
         return {

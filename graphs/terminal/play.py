@@ -270,7 +270,8 @@ DUNGEON_MASTER = Partner(
     blank="Say what your character does, or /help.",
     offline=(
         "The built-in offline storyteller leads the game. "
-        "For a language model: questbook play --model openai:gpt-4.1-mini, with OPENAI_API_KEY set."
+        "For a language model: questbook play --model openai:gpt-4.1-mini, with OPENAI_API_KEY set. "
+        "On a page in your browser: questbook web (make web)."
     ),
     goodbye="The campaign is kept. Until next time!",
     again="in other words, with the same dice.",

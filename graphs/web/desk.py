@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, DictLoader
+from jinja2 import DictLoader, Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -96,6 +96,7 @@ class Desk:
             if await game.saved_game() is None:
                 await game.enter()
             table = Table(game, resources)
+            table.load_ahead()
             if (saved := await game.saved_game()) and saved.unanswered is not None:
                 await table.play(game.resume(), saved.unanswered)
         except BaseException:

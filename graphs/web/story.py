@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.errors import HistoryError
+from questbook.graphs.history.tree import PlayedTurn
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import branch_of, record_key
 from questbook.types import JSON
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN_AT_FIRST = 30
 """Turns that a page begins with; those before them come when the reader scrolls up."""
+_MOST_TAKES = 200
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
@@ -91,15 +93,16 @@ class Take(NamedTuple):
 async def takes_of(game: Game) -> list[Take]:
     """Return all ways in which the last turn was played after the turn before it, in the order of playing."""
     saved = await game.saved_game()
-    if saved is None or not saved.values.get("remembered_through"):
+    if saved is None or not game.is_loaded or saved.values.get("remembered_through") != saved.turn:
         return []
-    history = await game.history()
-    here = await history.current_turn()
-    turns = await history.turns()
+    store = (await game.load()).store
+    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    space = campaign_namespace(game.context.user or "", game.context.campaign, "exchanges")
+    items = await store.asearch(space, filter={"turn": saved.turn}, limit=_MOST_TAKES) if store is not None else []
+    turns = [PlayedTurn.of(item.value) for item in items]
+    here = (branch_of(timeline, saved.turn), saved.turn)
     last = next((turn for turn in turns if turn.key == here), None)
-    if last is None:
-        return []
-    others = [turn for turn in turns if (turn.turn, turn.after) == (last.turn, last.after)]
+    others = [turn for turn in turns if last is not None and turn.after == last.after]
     return [Take(turn.branch, turn.key == here) for turn in sorted(others, key=lambda turn: turn.age)]
 
 

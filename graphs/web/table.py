@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import QuestbookError
@@ -85,6 +85,7 @@ class Table:
         self._news = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
         self._upkeep: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[Any] | None = None
         self._tickets: deque[str] = deque(maxlen=_TICKETS_KEPT)
 
     @property
@@ -96,6 +97,10 @@ class Table:
     def in_upkeep(self) -> bool:
         """Whether the notes on the last turn are being made; a message may be sent meanwhile."""
         return self._upkeep is not None and not self._upkeep.done()
+
+    def load_ahead(self) -> None:
+        """Load the graph while the person reads."""
+        self._loading = asyncio.create_task(self.game.load())
 
     def take(self, ticket: str) -> bool:
         """Whether this is the first request with a ticket: a double click plays once."""
@@ -154,6 +159,8 @@ class Table:
         if self._upkeep is not None:
             self._upkeep.cancel()
             await asyncio.wait({self._upkeep})
+        if self._loading is not None:
+            await asyncio.wait({self._loading})
         await self._resources.aclose()
 
     async def moments(self, after: int) -> AsyncIterator[Moment | None]:

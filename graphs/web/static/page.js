@@ -143,5 +143,6 @@
   if (one("live")) body.classList.add("replying");
   toEnd();
   panels("tree", "memories", "summary");
+  if (one("story").querySelector("[data-last]")) morph("story", "story");
   listen();
 })();
