@@ -1,10 +1,16 @@
 """The page in a real browser: a game from the interview on, every button, two tabs, and what goes wrong."""
 
+import asyncio
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from web_server import CHROMIUM, MIRA, page_server, say
+from web_server import CHROMIUM, MIRA, PageServer, page_server, say
+
+from questbook.graphs.embedded.game import open_game
+from questbook.graphs.web.table import Table
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, which .ci/run installs")]
@@ -260,3 +266,64 @@ def test_changes_come_from_a_page_of_ours_alone(server):
     policy = httpx.get(server.url).headers["content-security-policy"]
     assert "'unsafe" not in policy
     assert "default-src 'none'" in policy
+
+
+def test_a_page_of_a_thousand_turns_opens_at_once_and_scrolls_to_the_first(browser, tmp_path):
+    with ThreadPoolExecutor() as pool:  # Playwright has an event loop in this thread
+        pool.submit(asyncio.run, _long_campaign(tmp_path / "home", 1000)).result()
+    with page_server(tmp_path / "home") as server:
+        httpx.get(f"{server.url}/c/isle/", timeout=30)  # the first request of a server also loads the program
+        page = browser.new_page()
+        began = time.monotonic()
+        page.goto(f"{server.url}/c/isle/", wait_until="domcontentloaded")
+        page.locator("#turn-1000").wait_for()
+        assert time.monotonic() - began < 1
+        for _ in range(60):
+            if page.locator("#turn-1").count():
+                break
+            page.locator("#earlier").scroll_into_view_if_needed()
+            page.wait_for_timeout(150)
+        assert page.locator(".turn").count() == 1000
+        assert "Deed 1." in text_of(page, "#turn-1")
+
+
+async def _long_campaign(path, turns):
+    """Play two turns, and say of a thousand that they were played."""
+    server = PageServer(path)
+    async with open_game(server.context, server.home) as game:
+        for words in (MIRA, "I look around."):
+            async for _ in game.send(words):
+                pass
+        await game.finish()
+        graph, values = await game.load(), (await game.saved_game()).values
+        branch = values["timeline"][0][0]
+        space = ("ann", "isle", "exchanges")
+        record = (await graph.store.aget(space, f"{branch}-2-exchange-0")).value
+        for turn in range(1, turns + 1):
+            words = {"player": f"Deed {turn}.", "reply": f"Reply {turn}.", "text": f"Deed {turn}.\nReply {turn}."}
+            await graph.store.aput(space, f"{branch}-{turn}-exchange-0", record | words | {"turn": turn}, index=False)
+        through = dict.fromkeys(("turn", "remembered_through", "noted_through"), turns)
+        await (await game.history()).write({"timeline": [[branch, turns]], **through})
+
+
+def test_the_first_words_are_on_the_page_as_soon_as_the_graph_has_them(server, page, monkeypatch):
+    say(page, MIRA)
+    sent, tell = [], Table._tell
+
+    async def note(self, kind, data):
+        if kind == "piece":
+            sent.append(time.time() * 1000)
+        await tell(self, kind, data)
+
+    monkeypatch.setattr(Table, "_tell", note)
+    waits = []
+    for words in ("I look around.", "I talk to Maren Holt.", "I look around."):
+        sent.clear()
+        page.evaluate(
+            """() => { window.shown = 0; new MutationObserver(() => {
+                if (!window.shown && document.querySelector("#live-reply p")?.textContent) window.shown = Date.now();
+            }).observe(document.getElementById("story"), { childList: true, subtree: true, characterData: true }); }"""
+        )
+        say(page, words)
+        waits.append(page.evaluate("window.shown") - sent[0])
+    assert min(waits) <= 50, waits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -30,6 +31,7 @@ from questbook.graphs.web.table import Table
 from questbook.types import JSON
 
 GAME, COMPANION = "dungeon_master", "companion"
+_PARAGRAPHS = re.compile(r"\n\s*\n")
 _TEMPLATES = Path(__file__).parent / "templates"
 _WORK = {
     "recall": "The dungeon master remembers…",
@@ -158,6 +160,7 @@ class Desk:
             "summary": str(saved.values.get("summary") or "") if saved else "",
             "fidelity": table.report.fidelity if table.report else None,
             "tokens": sum(section["tokens"] for section in table.report.sections) if table.report else 0,
+            "recap": _PARAGRAPHS.split(view.recap()) if view and view.character.complete and len(turns) > 1 else [],
             "turn": saved.turn if saved else 0,
             "wish": _wish(saved),
             "line": saved.values.get("line") or "main" if saved else "main",
