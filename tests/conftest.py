@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import traceback
 import uuid
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from dev_server import DevServer
 from fake_openai import KEY, FakeOpenAI
 from hypothesis import HealthCheck, settings
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from letters import Letters
 from scripted import ScriptedModel, call, say
 
 from questbook import FaissStore
+from questbook.graphs.turn.clock import time_of
 from questbook.memory.embeddings.minilm import SHA256, minilm_directory
 from questbook.memory.timeline.namespaces import campaign_namespace
 
@@ -38,6 +41,15 @@ MIRA = {
     "goal": "wants her sister back",
 }
 EXCHANGES = campaign_namespace("adventurer", "default", "exchanges")
+
+
+@pytest.fixture(autouse=True)
+def _ids_of_now():
+    """No test's checkpoint ids begin in the future that another test read."""
+    yield
+    last = vars(checkpoint_ids)
+    if time_of(str(checkpoint_ids.uuid6())) > datetime.now(UTC) + timedelta(seconds=1):
+        last["_last_v6_timestamp"] = None
 
 
 @pytest.fixture(autouse=True)

@@ -156,8 +156,10 @@ def test_modules_form_no_circle():
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_nothing_imports_the_doors(path):
-    doors = {f"graphs.{door}" for door in DOORS}
-    assert {room_of(module) for module in imports_of(path)} & doors - {room_of(module_of(path))} == set()
+    doors, room = {f"graphs.{door}" for door in DOORS}, room_of(module_of(path))
+    # The command line opens the page, and the page forgets with the terminal's words.
+    beside = {"graphs.terminal": {"graphs.web"}, "graphs.web": {"graphs.terminal"}}.get(room, set())
+    assert {room_of(module) for module in imports_of(path)} & doors - {room} - beside == set()
 
 
 def test_notebooks_need_pydantic_alone():

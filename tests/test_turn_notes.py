@@ -9,17 +9,18 @@ from questbook.graphs.turn.notes import oldest_within
 
 NAMES = st.sampled_from(["Goran", "goran", "the Goran", "Oda", "silver key", "Silver Keys", "torch", "torches"])
 COUNTS = st.one_of(st.none(), st.integers(-3, 9), st.builds(lambda n: {"$add": n}, st.integers(-3, 3)))
-PERSON = st.one_of(st.none(), st.fixed_dictionaries({}, optional={"role": st.text(max_size=9), "attitude": st.none()}))
+WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+PERSON = st.one_of(st.none(), st.fixed_dictionaries({}, optional={"role": WORDS, "attitude": st.none()}))
 PATCH = st.fixed_dictionaries(
     {},
     optional={
-        "scene": st.text(max_size=20),
+        "scene": WORDS,
         "gold": st.integers(0, 30),
         "people": st.dictionaries(NAMES, PERSON, max_size=3),
         "inventory": st.dictionaries(NAMES, COUNTS, max_size=3),
         "condition": st.fixed_dictionaries({}, optional={"hp": st.integers(-5, 40)}),
-        "clock": st.fixed_dictionaries({}, optional={"day": st.integers(1, 9), "time": st.text(max_size=9)}),
-        "secrets": st.dictionaries(NAMES, st.one_of(st.none(), st.text(max_size=9)), max_size=2),
+        "clock": st.fixed_dictionaries({}, optional={"day": st.integers(1, 9), "time": WORDS}),
+        "secrets": st.dictionaries(NAMES, st.one_of(st.none(), WORDS), max_size=2),
     },
 )
 

@@ -12,7 +12,7 @@ Out of reach is what others keep: a model's provider, backups, logs, freed block
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from langgraph.store.memory import InMemoryStore
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.erasure import Erasure, delete_threads
-from questbook.graphs.forgetting.matches import Matches, Removal
+from questbook.graphs.forgetting.matches import Matches, Removal, by_turn, says
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.forgetting.postgres import STORE_TABLES, PostgresErasure, is_a, vacuum
 from questbook.graphs.turn.sessions import PASTS
@@ -174,7 +174,7 @@ class Forgetting:
         items = [item async for item in self._items()]
         for item in items:
             phrase.check_own(list(item.namespace))
-        records = [item for item in items if _says(item, phrase)]
+        records = [item for item in items if says(item, phrase)]
         drawn = self._drawn_from(records, items).items
         insights = [item for item in drawn if item.namespace[-1] != SOURCES]
         removed = {(item.namespace, item.key) for item in (*records, *drawn)}
@@ -184,9 +184,9 @@ class Forgetting:
         lines = {(v.get("branch"), v.get("turn")): v["line"] for v in (item.value for item in items) if v.get("line")}
         return Matches(
             words=phrase.words,
-            records=_by_turn(records, lines),
-            emptied=_by_turn((item for item in records if _is_emptied(item.value, phrase)), lines),
-            insights=_by_turn(insights, lines),
+            records=by_turn(records, lines),
+            emptied=by_turn((item for item in records if _is_emptied(item.value, phrase)), lines),
+            insights=by_turn(insights, lines),
             items=len(cut) + len(drawn) - len(insights),
             fields=list(dict.fromkeys(fields)),
             checkpoints=await self._erasure.count(threads, phrase) if self._erasure else 0,
@@ -217,7 +217,7 @@ class Forgetting:
         if self._erasure and checkpoints:
             playing = await self._erasure.leave_for_runs(threads, (self.user, self.campaign), phrase, _LONGEST_STEP)
         items = [item async for item in self._items()]
-        drawn = self._drawn_from([item for item in items if _says(item, phrase)], items)
+        drawn = self._drawn_from([item for item in items if says(item, phrase)], items)
         # First, because without the cited records nothing tells what was drawn from them.
         await self._write([*drawn.replacements, *(PutOp(item.namespace, item.key, None) for item in drawn.items)])
         changes = [writes async for item in self._items() if (writes := self._without(item, phrase, remove))]
@@ -300,7 +300,7 @@ class Forgetting:
 
     def _without(self, item: Item, phrase: Phrase, remove: Callable[[JSON], bool]) -> list[PutOp]:
         """Return the writes that take a phrase out of an item; none if it does not hold it."""
-        if _says(item, phrase) and _is_emptied(item.value, phrase) and remove(item.value):
+        if says(item, phrase) and _is_emptied(item.value, phrase) and remove(item.value):
             return [PutOp(item.namespace, item.key, None), *self._gap(item, phrase)]
         if (cut := _cut(item, phrase)) is None:
             return []
@@ -380,12 +380,6 @@ class Forgetting:
             raise ForgettingError(f"{done}, but {'; '.join(problems)}.")
 
 
-def _says(item: Item, phrase: Phrase) -> bool:
-    """Whether an item is a record that says the phrase; a phrase beside its text is only cut out."""
-    texts = [item.value.get(name) for name in ("text", "player", "reply")]
-    return isinstance(texts[0], str) and any(isinstance(text, str) and phrase.is_in(text) for text in texts)
-
-
 def _is_emptied(record: JSON, phrase: Phrase) -> bool:
     """Whether a record says nothing without the phrase, or is a like or limit of the person, so that one has to ask."""
     rest = phrase.cut_text(str(record["text"])).replace(FORGOTTEN, " ")
@@ -401,10 +395,3 @@ def _cut(item: Item, phrase: Phrase) -> tuple[str, JSON] | None:
     else:
         phrase.check_own(key)
     return None if value is item.value and key == item.key else (key, value)
-
-
-def _by_turn(items: Iterable[Item], lines: Mapping[tuple[Any, Any], str]) -> list[JSON]:
-    """Return records in story order, each with the line on which its turn was played; one of the person has none."""
-    values = [item.value for item in items]
-    values = [{"line": lines.get((value.get("branch"), value.get("turn")), ""), **value} for value in values]
-    return sorted(values, key=lambda value: (value.get("turn", 0), str(value.get("said_at", ""))))

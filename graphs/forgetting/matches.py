@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from langgraph.store.base import Item
+
+from questbook.graphs.forgetting.phrase import Phrase
 from questbook.types import JSON
 
 
@@ -53,3 +56,16 @@ class Removal(NamedTuple):
     items: int = 0
     checkpoints: int = 0
     playing: Sequence[str] = ()
+
+
+def by_turn(items: Iterable[Item], lines: Mapping[tuple[Any, Any], str]) -> list[JSON]:
+    """Return records in story order, each with the line on which its turn was played; one of the person has none."""
+    values = [item.value for item in items]
+    values = [{"line": lines.get((value.get("branch"), value.get("turn")), ""), **value} for value in values]
+    return sorted(values, key=lambda value: (value.get("turn", 0), str(value.get("said_at", ""))))
+
+
+def says(item: Item, phrase: Phrase) -> bool:
+    """Whether an item is a record that says the phrase; a phrase beside its text is only cut out."""
+    texts = [item.value.get(name) for name in ("text", "player", "reply")]
+    return isinstance(texts[0], str) and any(isinstance(text, str) and phrase.is_in(text) for text in texts)

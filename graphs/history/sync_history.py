@@ -61,6 +61,10 @@ class SyncHistory:
         """Return branch and number of the last remembered turn of the thread; see `History.current_turn`."""
         return run_sync(self._history.current_turn())
 
+    def before_upkeep(self) -> StateSnapshot | None:
+        """Return the state right after the last reply; see `History.before_upkeep`."""
+        return run_sync(self._history.before_upkeep())
+
     def end_of_turn(self, number: int) -> StateSnapshot:
         """Return the state at the end of an earlier turn on the way to here; see `History.end_of_turn`."""
         return run_sync(self._history.end_of_turn(number))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.campaign_file import campaign_in, export_campaign, import_campaign
+from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.terminal.campaigns import hold_campaign
 from questbook.graphs.terminal.screen import one_line
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.errors import ForgettingError, HistoryError
-from questbook.graphs.terminal.campaigns import list_campaigns
 from questbook.graphs.terminal.screen import one_line
 from questbook.graphs.terminal.sitting import Command, Outcome, Sitting, Then
 

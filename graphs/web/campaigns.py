@@ -15,11 +15,11 @@ from starlette.routing import Route
 from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.campaign_file import campaign_in, export_campaign, import_campaign
+from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.saved_game import last_of_threads
 from questbook.graphs.errors import InputError
 from questbook.graphs.forgetting.forget import Forgetting
-from questbook.graphs.terminal.campaigns import list_campaigns
 from questbook.graphs.web.desk import COMPANION, GAME, Desk, context_of
 from questbook.graphs.web.shelf import SETTINGS, keep_on_shelf, put_away, settings_of
 from questbook.graphs.web.table import Table

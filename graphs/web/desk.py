@@ -18,11 +18,11 @@ from starlette.responses import HTMLResponse
 from questbook.graphs.companion.context import Context as CompanionContext
 from questbook.graphs.companion.context import assistant_name, own_campaign
 from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.settings import Settings
-from questbook.graphs.terminal.campaigns import hold_campaign
 from questbook.graphs.web import panels
 from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.shelf import settings_of

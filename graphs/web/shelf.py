@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.embedded.home import Home
+from questbook.memory.store.any_store import put_all
 from questbook.memory.store.glance import list_paths, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 from questbook.types import JSON
@@ -34,7 +35,7 @@ def put_away(home: Home, user: str) -> set[str]:
 async def keep_on_shelf(store: BaseStore, user: str, campaign: str, change: JSON) -> None:
     """Change what the shelf knows of a campaign: {"put_away": …}, {"settings": …}."""
     item = await store.aget(_place(user, campaign), _KEY)
-    await store.aput(_place(user, campaign), _KEY, (item.value if item else {}) | change, index=False)
+    await put_all(store, [PutOp(_place(user, campaign), _KEY, (item.value if item else {}) | change, False)])
 
 
 def _place(user: str, campaign: str) -> tuple[str, ...]:
