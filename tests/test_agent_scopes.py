@@ -85,7 +85,7 @@ def store(request, tmp_path):
 
 
 @pytest.mark.parametrize("snapshots", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 async def test_a_shared_page_is_what_the_oracle_says_under_random_rewinds(store, seed, snapshots, monkeypatch):
     if snapshots:
         monkeypatch.setattr(shared_pages, "_SETTLED", 0.0)

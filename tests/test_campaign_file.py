@@ -77,6 +77,7 @@ async def await_all(game):
         yield event
 
 
+@pytest.mark.slow
 async def test_what_it_says_can_be_read(exported):
     path, contents, _ = exported
     with zipfile.ZipFile(path) as archive:
@@ -99,7 +100,9 @@ async def test_a_campaign_that_has_begun_is_not_overwritten(exported, tmp_path):
             await export_campaign(game, path)
 
 
-@pytest.mark.parametrize("damage", ["byte", "part", "no zip", "format"])
+@pytest.mark.parametrize(
+    "damage", ["byte", *(pytest.param(d, marks=pytest.mark.slow) for d in ("part", "no zip", "format"))]
+)
 async def test_a_damaged_file_is_refused_and_nothing_is_written(exported, tmp_path, damage):
     path, *_ = exported
     with zipfile.ZipFile(path) as archive:
@@ -125,6 +128,7 @@ async def test_a_damaged_file_is_refused_and_nothing_is_written(exported, tmp_pa
         assert await (await game.load()).store.asearch(("ann",)) == []
 
 
+@pytest.mark.slow
 async def test_a_file_that_fails_half_way_leaves_nothing(exported, tmp_path, monkeypatch):
     path, *_ = exported
     home = Home(tmp_path / "four")

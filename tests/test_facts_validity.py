@@ -145,7 +145,17 @@ class Model:
         return list(segments), turn, subject, value
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        0,
+        pytest.param(1, marks=pytest.mark.slow),
+        pytest.param(2, marks=pytest.mark.slow),
+        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(4, marks=pytest.mark.slow),
+        pytest.param(5, marks=pytest.mark.slow),
+    ],
+)
 async def test_wherever_one_goes_in_a_tree_of_games_the_facts_are_those_of_the_way_there(store, seed):
     chance, model = random.Random(seed), Model()
     for _ in range(40):
@@ -192,6 +202,7 @@ async def test_asking_what_holds_lets_no_judgement_live_longer():
     assert [op.refresh_ttl for op in gets] == [False, False], "the flag, and the judgement"
 
 
+@pytest.mark.slow
 async def test_of_a_slot_that_other_branches_changed_often_this_one_sees_its_own(store):
     await say(store, home("the mill"), "a", 1, [("a", 1)])
     for turn in range(2, 80):

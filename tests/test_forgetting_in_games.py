@@ -178,7 +178,7 @@ STEPS = (
 )
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", [STEPS[0], *(pytest.param(step, marks=pytest.mark.slow) for step in STEPS[1:])])
 async def test_stopped_at_any_step_the_next_run_completes_it(sit, opened, home, monkeypatch, step):
     home.prompt_history.write_text(f"\n# 2026-01-01\n+{SECRET}\n", "utf-8")
     await sit(*STORY)

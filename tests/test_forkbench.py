@@ -118,7 +118,9 @@ def test_worlds_are_forked_and_words_are_never_told_twice():
 # Ours
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [kind if kind in ("fork", "crash") else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+)
 async def test_ours_goes_back_with_the_checkpoint(kind):
     """One game of each kind, by turns on each of ours; the slow tests play more."""
     name = ("questbook_middleware", "questbook_graph", "questbook_graph")[KINDS.index(kind) % 3]

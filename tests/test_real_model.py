@@ -104,8 +104,8 @@ async def test_malformed_arguments_are_sent_back_and_mended(real, server):
         ([status(500)] * 3, "500"),
         ([status(429, headers={"Retry-After": "0"})] * 3, "429|rate"),
         ([cut(after=2)], "broke|cut|connection"),
-        ([hang()], "too long|time"),
-        ([hang_midstream(after=2)], "too long|time"),
+        pytest.param([hang()], "too long|time", marks=pytest.mark.slow),
+        pytest.param([hang_midstream(after=2)], "too long|time", marks=pytest.mark.slow),
     ],
     ids=["401", "500", "429", "cut", "hang", "hang in mid-stream"],
 )

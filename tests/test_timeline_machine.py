@@ -145,7 +145,7 @@ def test_so_it_does_on_our_own_store(monkeypatch, tmp_path_factory):
     def store():
         return FaissStore.open(tmp_path_factory.mktemp("store") / "m.db", synchronous="normal")
 
-    run_state_machine_as_test(machine(monkeypatch, store), settings=profile(8, 10))
+    run_state_machine_as_test(machine(monkeypatch, store), settings=profile(4, 10))
 
 
 @pytest.mark.slow

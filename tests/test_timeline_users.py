@@ -93,7 +93,15 @@ class Users:
             assert valid == latest, thread.name
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        0,
+        pytest.param(1, marks=pytest.mark.slow),
+        pytest.param(2, marks=pytest.mark.slow),
+        pytest.param(3, marks=pytest.mark.slow),
+    ],
+)
 async def test_a_random_play_of_three_threads_each_of_two_users_shows_what_the_oracle_says(make_store, seed):
     chance = random.Random(seed)
     users = Users(make_store(["text"], vectors=seed % 2 == 0))
@@ -125,6 +133,7 @@ async def test_what_one_thread_learns_later_is_seen_by_an_older_and_a_new_one_an
     assert await Thread(store, "bob", "first").recalled() == []
 
 
+@pytest.mark.slow
 async def test_what_forks_took_back_crowds_nothing_out(make_store):
     store = make_store(["text"])
     first, other = Thread(store, "ann", "first"), Thread(store, "ann", "other")
@@ -153,6 +162,7 @@ async def test_other_threads_answers_come_with_their_own_neighbours(make_store):
     assert "ochre" not in str([memory.text for memory in best])
 
 
+@pytest.mark.slow
 async def test_facts_of_a_slot_that_many_threads_changed(make_store):
     store = make_store(["text"], vectors=False)
     for number in range(70):

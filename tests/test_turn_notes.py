@@ -1,6 +1,6 @@
 """Notes after the reply: what a page has applied, its reducer applies to the same page again."""
 
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scripted import call, say
 
@@ -25,6 +25,7 @@ PATCH = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=30)
 @given(st.lists(PATCH, max_size=3), st.lists(PATCH, min_size=1, max_size=3))
 def test_the_reducer_takes_every_patch_that_the_notes_make(before, calls):
     """`update_state` sends what changed on the page without applying it once more: the reducer must not refuse it."""

@@ -145,6 +145,7 @@ async def test_a_refusal_of_a_short_conversation_does_not_end_remembering(new_ga
     assert "<memories>" in str(game.model.asked("quest")[-1][-1].content)
 
 
+@pytest.mark.slow
 async def test_another_model_is_given_what_the_settings_say(game):
     await game.begin()
     await walk(game, 3)
@@ -228,6 +229,7 @@ async def test_a_wide_window_changes_nothing(game):
     assert game.values.get("window", {}) == {}
 
 
+@pytest.mark.slow
 async def test_several_turns_to_note_that_are_too_long_are_noted_one_by_one(game):
     await game.begin()
     game.model.queue("update", ModelError("down"), ModelError("down"))
@@ -286,6 +288,7 @@ def test_a_shorter_prompt_keeps_its_sections_and_its_last_turn():
     assert "Hush" not in str(shortened(Prompt(prompt.sections, private, []), 0, Settings()).sections)
 
 
+@pytest.mark.slow
 async def test_one_turn_that_is_too_long_to_note_is_noted_in_short_and_holds_nothing_up(game):
     await game.begin()
     game.model.queue("quest", say("A long tale. " + "blah " * 3000 + "It ends at the mill."))
