@@ -48,6 +48,7 @@ lint: $(TOOLS)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy --strict -p questbook
+	@$(BIN)/python docs/snippets.py
 
 check: lint test
 
