@@ -108,7 +108,7 @@ async def fill(state: AgentState, runtime: Runtime[Context]) -> JSON:
 
 async def recall(state: AgentState, runtime: Runtime[Context]) -> JSON:
     """Recall for the turn; if the store fails, the conversation goes on without, and a notice says so."""
-    return await recall_or_notice(state.turn, memories_for(state, runtime))
+    return await recall_or_notice(state, memories_for(state, runtime))
 
 
 async def respond(state: AgentState, runtime: Runtime[Context]) -> JSON:

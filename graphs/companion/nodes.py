@@ -62,7 +62,7 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> JSON:
         core = await fetch_shared(now.core, runtime.store, runtime.context.user)
         return await memories_for(now, runtime)
 
-    recalled = await exchanges.recall_or_notice(now.turn, memories())
+    recalled = await exchanges.recall_or_notice(now, memories())
     notices = [*opened["notices"], *recalled["notices"]]
     return {**past, **opened, **recalled, "core": core.patch_from(before), "notices": notices}
 

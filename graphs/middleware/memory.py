@@ -260,7 +260,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if recalled is None:
             options = self.recall or Recall.of(run.context)
             shown = read_turns(request.messages, [])  # `SummarizationMiddleware` may have shortened it
-            found = await recall_or_notice(now.turn, memories_for(now, run, shown, options, facts=self._has_facts))
+            found = await recall_or_notice(now, memories_for(now, run, shown, options, facts=self._has_facts))
             recalled = found["recalled"]
             command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
         return request.override(system_message=with_memory(request.system_message, now, recalled or [])), command

@@ -55,7 +55,7 @@ async def recall(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         _log.warning("The character's page was not filled up: %s", error)
         notices.append(notice(opened["turn"], "recall", f"The rules could not fill up the character's page. {error}"))
     now = state.model_copy(update={"turn": opened["turn"], "timeline": opened["timeline"]})
-    recalled = await recall_or_notice(now.turn, memories_for(now, runtime))
+    recalled = await recall_or_notice(now, memories_for(now, runtime))
     return {**opened, **recalled, "notices": [*notices, *recalled["notices"]]}
 
 
