@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.slow
 def test_the_code_of_the_guide_runs():
     text = (ROOT / "docs" / "companion.md").read_text("utf-8")
-    first, second = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    first, second, *_ = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     outs = [
         subprocess.run(

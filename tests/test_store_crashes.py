@@ -136,7 +136,7 @@ with FaissStore.open(path) as store:
 
 
 def test_processes_that_create_the_file_at_once_share_it(tmp_path):
-    path = tmp_path / "new" / "store.db"
+    path = tmp_path / "store.db"
     code = """
 import sys
 from questbook import FaissStore

@@ -104,7 +104,7 @@ async def test_studio_runs_the_companion(studio):
         assert part.event != "error", part.data
         nodes += list(part.data) if part.event == "updates" else []
         custom += [part.data] if part.event == "custom" else []
-    assert nodes == ["recall", "respond", "use_tools", "remember"]
+    assert nodes == ["recall", "respond", "use_tools", "remember", "learn"]
     assert next(event["fidelity"] for event in custom if "fidelity" in event) == {"turns": 0, "of": 0}
     values = (await client.threads.get_state(thread["thread_id"]))["values"]
     assert values["core"]["sections"]["human"]["value"] == "Name: Ann\nLikes: tea"

@@ -47,10 +47,15 @@ class Sitting:
         return sorted((item["value"] for item in found["items"]), key=lambda value: value["turn"])
 
     def offered(self):
-        return {tool["function"]["name"] for tool in self.model.requests[-1]["tools"]}
+        return {tool["function"]["name"] for tool in answered(self.model)["tools"]}
 
     def prompt(self):
-        return sections_of(convert_to_messages(self.model.requests[-1]["messages"]))
+        return sections_of(convert_to_messages(answered(self.model)["messages"]))
+
+
+def answered(model):
+    """Return the last request for a reply: notes on facts follow it."""
+    return [request for request in model.requests if "You keep the facts" not in str(request["messages"][0])][-1]
 
 
 async def sit(client, openai, **context):
@@ -68,10 +73,10 @@ async def test_ten_turns_with_tools_forks_and_a_private_turn(openai, studio):
     search = call("archival_memory_search", {"query": "cabin key"})
     found = await talk.say("Where is it?", say("") + search, say("Under the stairs."))
     assert found["messages"][-1]["content"] == "Under the stairs."
-    assert "hangs under the stairs" in str(openai.requests[-1]["messages"])
+    assert "hangs under the stairs" in str(answered(openai)["messages"])
     wrong = call("core_memory_append", {"label": "nobody", "content": "x"})
     await talk.say("Note x.", say("") + wrong, say("There is no such section."))
-    assert "There is no section 'nobody'" in str(openai.requests[-1]["messages"])
+    assert "There is no section 'nobody'" in str(answered(openai)["messages"])
 
     await talk.say("Don't remember this: zwiebel.", say("As you wish.") + note, say("Nothing is kept."))
     assert not {"core_memory_append", "archival_memory_insert"} & talk.offered()

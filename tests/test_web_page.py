@@ -102,7 +102,7 @@ def test_memories_are_found_forgotten_and_retracted(page):
     page.click('#card button:has-text("Forget")')
     page.click("text=Forget for ever")
     page.locator("#story", has_text="[forgotten]").wait_for(timeout=20_000)
-    page.locator("#matches .field").first.wait_for(state="detached")
+    page.locator("#matches", has_text="Velvet").wait_for(state="detached")
     page.locator("#memories", has_text="Velvet").wait_for(state="detached")
     assert "Velvet" not in page.content()
 
@@ -122,7 +122,7 @@ def test_the_tree_is_walked_by_keys_and_by_mouse(page):
     assert page.locator(":focus").get_attribute("role") == "treeitem"
     page.keyboard.press("Enter")
     page.locator("#turn-2 .player", has_text="look around").wait_for(timeout=20_000)
-    items.nth(1).click()
+    page.locator("#tree [role=treeitem]", has_text="leave the town").click()
     page.locator("#turn-2 .player", has_text="leave the town").wait_for(timeout=20_000)
     page.click('#tree button:has-text("Compare")')
     page.locator("#card h2").wait_for()
@@ -281,7 +281,7 @@ def test_a_page_of_a_thousand_turns_opens_at_once_and_scrolls_to_the_first(brows
         for _ in range(60):
             if page.locator("#turn-1").count():
                 break
-            page.locator("#earlier").scroll_into_view_if_needed()
+            page.evaluate("scrollTo(0, 0)")
             page.wait_for_timeout(150)
         assert page.locator(".turn").count() == 1000
         assert "Deed 1." in text_of(page, "#turn-1")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langgraph.store.base import Item
-
-from questbook.graphs.forgetting.phrase import Phrase
 from questbook.types import JSON
+
+if TYPE_CHECKING:  # a terminal that starts shows counts of these and needs neither
+    from langgraph.store.base import Item
+
+    from questbook.graphs.forgetting.phrase import Phrase
 
 
 class Matches(NamedTuple):

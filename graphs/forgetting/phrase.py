@@ -29,6 +29,7 @@ _ROOM = 70  # characters that fit in every field of the character's page
 _SHORTEST = 3  # bytes of letters and digits: with fewer, half of all words would go
 _ALIKE = {"'": "'’‘", '"': '"“”', "-": "-‐‑–"}
 _MARKUP = {"'": "&#39;|&#x27;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_LONGEST = 60  # characters that are looked for as whole words
 _WORD_BEGINS = r"(?:(?<![^\W_])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"  # an escape of JSON is no part of a word
 _WORD_ENDS = r"s?(?![^\W_])"
 _ID = re.compile(r"[\W_\d]*|(?=.*\d)[\w.:-]{8,}")
@@ -68,10 +69,11 @@ class Phrase:
                 "give at least three letters."
             )
         spellings = "".join(map(_spellings, self.words))
-        behind = _WORD_ENDS if _has_case(self.words[-1]) else ""
+        short = len(self.words) <= _LONGEST  # nobody means a part of a word by a whole sentence
+        behind = _WORD_ENDS if short and _has_case(self.words[-1]) else ""
         self._anywhere = re.compile(spellings, re.IGNORECASE)
         self._ending = re.compile(spellings + behind, re.IGNORECASE)
-        before = _WORD_BEGINS if _has_case(self.words[0]) else ""
+        before = _WORD_BEGINS if short and _has_case(self.words[0]) else ""
         self._pattern = re.compile(before + spellings + behind, re.IGNORECASE)
         self._mark = _SHORT_MARK if self._pattern.search(FORGOTTEN) else FORGOTTEN
 

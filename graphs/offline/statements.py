@@ -46,7 +46,7 @@ _WHO = re.compile(
     rf"(?=\s*{_VERB})(?P<rest>.*)$"
 )
 _CALLED = re.compile(rf"^((?:my|the user{_A}s|{_NAME}{_A}s) {_NOUN}){_A}s name is ", re.I)
-_USED_TO_BE = re.compile(r"(\bmy [\w ]+?) used to be .+? but now it(?:['’]s| is) ", re.I)
+_USED_TO_BE = re.compile(r"(\bmy \w+(?: \w+){0,4}) used to be .{1,80}? but now it(?:['’]s| is) ", re.I)
 _SMALL_NAME = re.compile(rf"^(my (?:{'|'.join(sorted(PEOPLE))})) ([a-z]\w+)(?= {_VERB})", re.I)
 _LEADING = re.compile(
     r"^(?:(?:well|oh|ah|u[hm]+|h+m+|nope|actually|also|and|but|so|hey|hi|hello|yes|no|ok|okay|by the way|btw|please"
@@ -55,7 +55,7 @@ _LEADING = re.compile(
     re.I,
 )
 _TRAILING = re.compile(
-    r"[\s,]+(?:now|nowadays|these days|at the moment|right now|currently|actually|by the way|btw|instead|too|as well"
+    r"(?<![\s,])[\s,]+(?:now|nowadays|these days|at the moment|right now|currently|actually|by the way|btw|instead|too|as well"
     r"|though|after all|you know|since \w+(?: \w+)?|for \w+ (?:years?|months?|weeks?)|last (?:week|month|year)"
     r"|(?:\w+ )?(?:days?|weeks?|months?|years?) ago|yesterday|today|this (?:week|month|year)"
     r"|in (?:January|February|March|April|May|June|July|August|September|October|November|December|\d{4}))$",

@@ -20,7 +20,8 @@
     const answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html" } });
     if (!answer.ok || !one(target)) return;
     const follow = atEnd();
-    Idiomorph.morph(one(target), await answer.text(), { morphStyle: "outerHTML" });
+    const callbacks = { beforeNodeMorphed: (old) => !old.matches?.("[data-keep]") }; // what a person is looking for stays
+    Idiomorph.morph(one(target), await answer.text(), { morphStyle: "outerHTML", callbacks });
     htmx.process(one(target));
     if (follow) toEnd();
   };
@@ -137,7 +138,7 @@
   document.addEventListener("htmx:after:swap", (event) => {
     if (one("card")?.childElementCount && !one("dialog").open && event.detail.ctx?.target?.id === "card") one("dialog").showModal();
   });
-  handlers.pages = ((pages) => async (data) => { one("dialog").close(); await pages(data); })(handlers.pages);
+  handlers.pages = ((pages) => async (data) => { one("dialog").close(); await pages(data); if (one("words")?.value) htmx.trigger(one("words").form, "submit"); })(handlers.pages);
   document.addEventListener("click", (event) => { if (event.target === one("dialog")) one("dialog").close(); });
 
   if (one("live")) body.classList.add("replying");
