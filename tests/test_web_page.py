@@ -102,8 +102,8 @@ def test_memories_are_found_forgotten_and_retracted(page):
     page.click('#card button:has-text("Forget")')
     page.click("text=Forget for ever")
     page.locator("#story", has_text="[forgotten]").wait_for(timeout=20_000)
-    page.locator("#matches", has_text="Velvet").wait_for(state="detached")
-    page.locator("#memories", has_text="Velvet").wait_for(state="detached")
+    page.locator("#matches .field", has_text="Velvet").wait_for(state="detached")
+    page.locator("#memories .field", has_text="Velvet").wait_for(state="detached")
     assert "Velvet" not in page.content()
 
 

@@ -55,17 +55,19 @@ _LEADING = re.compile(
     re.I,
 )
 _TRAILING = re.compile(
-    r"(?<![\s,])[\s,]+(?:now|nowadays|these days|at the moment|right now|currently|actually|by the way|btw|instead|too|as well"
-    r"|though|after all|you know|since \w+(?: \w+)?|for \w+ (?:years?|months?|weeks?)|last (?:week|month|year)"
+    r"(?<![\s,])[\s,]+(?:now|nowadays|these days|at the moment|right now|currently|actually|by the way|btw|instead|too"
+    r"|as well|though|after all|you know|since \w+(?: \w+)?|for \w+ (?:years?|months?|weeks?)|last (?:week|month|year)"
     r"|(?:\w+ )?(?:days?|weeks?|months?|years?) ago|yesterday|today|this (?:week|month|year)"
     r"|in (?:January|February|March|April|May|June|July|August|September|October|November|December|\d{4}))$",
     re.I,
 )
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _GOES_ON = r"(?:lives?|works?|likes?|loves?|hates?|am|is|has)\b"  # "Anna lives in Bergen and works as a nurse"
+_GAP = r"\s{1,3}"  # more blanks in a row divide nothing; without a bound they would be tried again and again
 _CLAUSE = re.compile(
-    rf"\s*[,;]?\s+(?:and|but|because|while|so)\s+(?=(?:i|my|she|he|they|we)\b)|,\s+(?=(?:I|my|she|he)\b)"
-    rf"|\s+and\s+(?=(?:an?|two|three) )|\s+(?:and|but)\s+(?=(?:{_NAME} )?{_GOES_ON})"
+    rf"(?:\s?[,;])?{_GAP}(?:and|but|because|while|so){_GAP}(?=(?:i|my|she|he|they|we)\b)"
+    rf"|,{_GAP}(?=(?:I|my|she|he)\b)|{_GAP}and{_GAP}(?=(?:an?|two|three) )"
+    rf"|{_GAP}(?:and|but){_GAP}(?=(?:{_NAME} )?{_GOES_ON})"
 )
 _UNCERTAIN = re.compile(
     r"\b(?:if|maybe|perhaps|might|may|could|would|wish|imagine|suppose|pretend|dream(?:t|ed)?|think|guess|used to"
