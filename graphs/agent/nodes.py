@@ -21,7 +21,6 @@ from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.exchanges import (
     Recall,
     recall_exchanges,
-    recall_or_notice,
     transcript_through,
     with_recalled,
 )
@@ -30,6 +29,7 @@ from questbook.graphs.turn.interview import interview
 from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_notes
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import reply
+from questbook.graphs.turn.retriever import recall_or_notice
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import publish_pages, read_pages
 from questbook.graphs.turn.turn import check_owner, is_private, notice, open_turn, public_turns

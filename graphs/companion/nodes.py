@@ -26,6 +26,7 @@ from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import reply
+from questbook.graphs.turn.retriever import recall_or_notice
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.turn import open_turn
 from questbook.memory.archive.archival_memory import entry_writes
@@ -62,7 +63,7 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> JSON:
         core = await fetch_shared(now.core, runtime.store, runtime.context.user)
         return await memories_for(now, runtime)
 
-    recalled = await exchanges.recall_or_notice(now, memories())
+    recalled = await recall_or_notice(now, memories())
     notices = [*opened["notices"], *recalled["notices"]]
     return {**past, **opened, **recalled, "core": core.patch_from(before), "notices": notices}
 

@@ -33,8 +33,9 @@ from questbook.graphs.middleware.tools import memory_tools, page_tool
 from questbook.graphs.reflect.context import MachineContext
 from questbook.graphs.reflect.trigger import reflect, reflection_due
 from questbook.graphs.turn.buffer import condense, conversation
-from questbook.graphs.turn.exchanges import Recall, recall_or_notice
+from questbook.graphs.turn.exchanges import Recall
 from questbook.graphs.turn.facts import FactState, learn
+from questbook.graphs.turn.retriever import recall_or_notice
 from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.graphs.turn.whose import user_of

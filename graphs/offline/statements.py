@@ -333,7 +333,7 @@ def _statements(subject: str, attribute: str, found: re.Match[str]) -> Iterator[
     ended = parts.get("more") or no.startswith(("no longer", "moved", "left"))
     truth = Truth.YES if not no else Truth.ENDED if ended else Truth.NO
     yes = "yes" if truth is Truth.YES else "no"
-    for one in re.split(r",\s*(?:and\s+)?|\s+and\s+", parts.get(_MANY) or ""):
+    for one in re.split(r",\s{0,3}(?:and\s{1,3})?|\s{1,3}and\s{1,3}", parts.get(_MANY) or ""):
         if one.strip():
             yield Statement(subject, attribute + one.strip(), yes, truth)
     value = str(parts.get("v") or "").strip()

@@ -15,6 +15,7 @@ Read `state.py` first, then in the order of a turn:
 - `facts`: after the reply, facts of a conversation.
 - `upkeep`: what comes after the reply gives way to the next message.
 - `exchanges`: write each turn to the store, recall those that help.
+- `retriever`: recall as a retriever's run.
 - `buffer`: which turns are in the prompt, and the running summary.
 - `player_view`: what a player may see.
 """

@@ -15,7 +15,8 @@ from questbook.graphs.dungeon_master.prompts import memory_line
 from questbook.graphs.dungeon_master.rules.sheet import fill_sheet
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.exchanges import present_of, recall_or_notice
+from questbook.graphs.turn.exchanges import present_of
+from questbook.graphs.turn.retriever import recall_or_notice
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.buffer.turns import split_turns, turn_text
