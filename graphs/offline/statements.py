@@ -243,7 +243,7 @@ def _read_special(clause: str) -> Iterator[Statement]:
         yield Statement(USER, "age", brief["age"])
         yield from [Statement(USER, "origin", brief["from"])] if brief["from"] else []
     elif several := _SEVERAL.match(clause):
-        for one in re.split(r",\s*|\s+and\s+", several["names"]):
+        for one in re.split(r",\s{0,3}|\s{1,3}and\s{1,3}", several["names"]):
             noun = _ONE_OF.get(several["noun"], several["noun"].removesuffix("s"))
             yield Statement(one, RELATION, f"{USER}'s {noun}")
     elif re.match(r"^[Ii](?:['’]ve| have)? (?:quit|lost|left) my job$", clause):
