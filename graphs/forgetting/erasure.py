@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
@@ -90,7 +91,33 @@ class Row(NamedTuple):
     metadata: bytes | str | None
 
 
-class Erasure:
+class Cutting(ABC):
+    """Cuts words out of the rows of a checkpointer's database; how the rows are read and written differs."""
+
+    async def count(self, threads: Iterable[str], phrase: Phrase) -> int:
+        """Count the checkpoints and pending writes of threads that hold a phrase. Nothing is changed.
+
+        Raises:
+            ForgettingError: It cannot be cut out of one of them.
+        """
+        return await self._each(threads, phrase, write=False)
+
+    async def cut(self, threads: Iterable[str], phrase: Phrase) -> int:
+        """Cut a phrase out of every checkpoint and pending write of threads; return how many held it.
+
+        If it is stopped, some rows are done; a second call does the rest.
+
+        Raises:
+            ForgettingError: It cannot be cut out of one of them.
+        """
+        return await self._each(threads, phrase, write=True)
+
+    @abstractmethod
+    async def _each(self, threads: Iterable[str], phrase: Phrase, *, write: bool) -> int:
+        """Look through the rows of threads, change those that hold the phrase if asked to, and count them."""
+
+
+class Erasure(Cutting):
     """Takes things out of the checkpoints of threads.
 
     Args:
@@ -119,24 +146,6 @@ class Erasure:
         await self._saver.setup()
         async with self._saver.lock, self._explained():
             return not list(await self._saver.conn.execute_fetchall("SELECT 1 FROM checkpoints LIMIT 1"))
-
-    async def count(self, threads: Iterable[str], phrase: Phrase) -> int:
-        """Count the checkpoints and pending writes of threads that hold a phrase. Nothing is changed.
-
-        Raises:
-            ForgettingError: It cannot be cut out of one of them.
-        """
-        return await self._each(threads, phrase, write=False)
-
-    async def cut(self, threads: Iterable[str], phrase: Phrase) -> int:
-        """Cut a phrase out of every checkpoint and pending write of threads; return how many held it.
-
-        If it is stopped, some rows are done; a second call does the rest.
-
-        Raises:
-            ForgettingError: It cannot be cut out of one of them.
-        """
-        return await self._each(threads, phrase, write=True)
 
     async def leave_for_runs(
         self, threads: Iterable[str], owner: tuple[str, str], phrase: Phrase, within: timedelta

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from questbook.graphs.errors import ForgettingError
-from questbook.graphs.forgetting.erasure import holds
+from questbook.graphs.forgetting.erasure import Cutting, holds
 from questbook.graphs.forgetting.phrase import Phrase
 
 _ROWS_AT_ONCE = 200  # in one transaction
@@ -60,7 +60,7 @@ async def vacuum(owner: Any, tables: Sequence[str]) -> None:
         ) from error
 
 
-class PostgresErasure:
+class PostgresErasure(Cutting):
     """Takes things out of the checkpoints of threads.
 
     Args:
@@ -75,24 +75,6 @@ class PostgresErasure:
         async with _cursor(self._saver) as cursor:
             await cursor.execute(_OF_USER, (user,))
             return {str(thread): str(campaign or "") for thread, campaign in await cursor.fetchall()}
-
-    async def count(self, threads: Iterable[str], phrase: Phrase) -> int:
-        """Count the rows of threads that hold a phrase. Nothing is changed.
-
-        Raises:
-            ForgettingError: It cannot be cut out of one of them.
-        """
-        return await self._each(threads, phrase, write=False)
-
-    async def cut(self, threads: Iterable[str], phrase: Phrase) -> int:
-        """Cut a phrase out of every checkpoint and pending write of threads; return how many rows held it.
-
-        If it is stopped, some rows are done; a second call does the rest.
-
-        Raises:
-            ForgettingError: It cannot be cut out of one of them.
-        """
-        return await self._each(threads, phrase, write=True)
 
     async def leave_for_runs(self, *_: object) -> list[str]:
         """Leave nothing for the end of turns that are being played: LangGraph's saver would not come back to it."""

@@ -107,7 +107,7 @@ async def takes_of(game: Game) -> list[Take]:
 
 
 async def rewritten(history: History, text: str) -> RunnableConfig | None:
-    """Put a person's words in the place of the last reply; return where to run on, so that the notes are taken anew.
+    """Put a person's words in the place of the last reply; return where to run on, so that the notes are taken again.
 
     None: nothing has to run, since the turn belongs to the interview.
 

@@ -65,7 +65,7 @@ class UsageMeter(BaseCallbackHandler):
             self._cost = self._cost.plus(cost)
 
     def read(self) -> Cost:
-        """Return what was counted since the last time, and begin anew."""
+        """Return what was counted since the last time, and begin at zero."""
         with self._lock:
             cost, self._cost = self._cost, Cost()
         return cost
