@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing
 from typing import Any, NamedTuple
 
 from questbook.graphs.embedded.game import Game
@@ -228,8 +228,7 @@ class Table:
         await self._tell("pages", {})
 
     async def _tell(self, kind: str, data: JSON) -> None:
-        with suppress(asyncio.CancelledError):
-            async with self._news:
-                self.number += 1
-                self._moments.append(Moment(self.number, kind, data))
-                self._news.notify_all()
+        async with self._news:
+            self.number += 1
+            self._moments.append(Moment(self.number, kind, data))
+            self._news.notify_all()
