@@ -12,7 +12,7 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn import notes
 from questbook.graphs.turn.facts import ask_facts
-from questbook.graphs.turn.upkeep import give_way_on
+from questbook.graphs.turn.upkeep import Upkeep, give_way_on
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.timeline import is_visible
 
@@ -207,10 +207,10 @@ async def test_facts_fill_a_quarter_of_the_budget_at_most_and_the_most_important
 
 
 async def test_noting_gives_way_to_the_next_message_which_notes_both(companion):
-    next_message, asked = asyncio.Event(), asyncio.Event()
+    upkeep, asked = Upkeep(), asyncio.Event()
 
     async def in_talk():
-        give_way_on(next_message)
+        give_way_on(upkeep)
         await companion.say("I paint.")
 
     def hang(_messages):
@@ -222,7 +222,7 @@ async def test_noting_gives_way_to_the_next_message_which_notes_both(companion):
     companion.model.queue("facts", hang)
     talk = asyncio.create_task(in_talk())
     await asked.wait()
-    next_message.set()
+    upkeep.next_message.set()
     await asyncio.wait_for(talk, 5)
     assert companion.values.get("facts_through", 0) == 0
     assert companion.values["notices"] == [], "to give way is no failure"

@@ -7,9 +7,11 @@ from contextlib import aclosing
 
 import pytest
 from conftest import MIRA
-from desk import Desk, TicketNotebook
+from desk import Desk, TicketNotebook, note
 from fact_play import stored
 from langgraph.runtime import ExecutionInfo, Runtime, ServerInfo
+from langgraph.store.base import PutOp
+from langgraph.store.memory import InMemoryStore
 from reflecting import DEBT, FAIR, INSIGHT, MILL, ask, conclude, insights
 from scripted import call, say
 
@@ -171,6 +173,57 @@ async def test_an_agents_notes_give_way_in_a_run_that_another_message_ends(hang)
     await desk.say("Badly.")
     assert desk.values["ticket"]["problem"] == "leaks"
     assert "It leaks." in desk.model.asked("update")[-1][-1].text
+
+
+class Slow(InMemoryStore):
+    """Takes its time to write, when it is told to."""
+
+    seconds = 0.0
+
+    async def abatch(self, ops):
+        ops = list(ops)
+        if any(isinstance(op, PutOp) for op in ops):
+            await asyncio.sleep(self.seconds)
+        return await super().abatch(ops)
+
+
+async def finished(desk, words):
+    """End a run as the next message does, once its upkeep has begun; return the seconds that took."""
+    run = Run(_upkeep_events(desk, words))
+    async with aclosing(run.events()) as events:
+        await anext(events)
+    start = time.monotonic()
+    notices = await run.finish()
+    return time.monotonic() - start, [notice.notice["text"] for notice in notices]
+
+
+async def test_a_write_that_has_begun_ends_however_slow_the_store(hang):
+    desk = Desk(TicketNotebook, store=Slow(), facts=True)
+    desk.model.queue("update", note(problem="leaks"))
+    desk.model.queue("facts", hang(say("no change")))
+    desk.store.seconds = 0.5  # a turn's exchange takes three writes
+    seconds, notices = await finished(desk, "It leaks.")
+    assert (seconds > 0.8, notices) == (True, [])
+    values = desk.values
+    assert (values["remembered_through"], values["noted"]["ticket"], values["ticket"]["problem"]) == (1, 1, "leaks")
+    assert desk.app.get_state(desk.config).next == (), "the turn is at its end"
+    assert values.get("facts_through", 0) == 0, "what asks a model gave way"
+    desk.store.seconds = 0
+    await desk.say("Badly.")
+    kinds = [item.value.get("kind") for item in desk.store.search((), limit=100)]
+    assert kinds.count("exchange") == 2, "nothing was lost or written twice"
+
+
+async def test_a_write_that_never_ends_is_stopped_and_said(monkeypatch):
+    monkeypatch.setattr("questbook.graphs.turn.upkeep.LONGEST_WRITE", 0.2)
+    desk = Desk(TicketNotebook, store=Slow())
+    desk.store.seconds = 60
+    seconds, notices = await finished(desk, "It leaks.")
+    assert seconds < MOST
+    assert "took too long to write" in notices[0]
+    desk.store.seconds = 0
+    await desk.say("Badly.")
+    assert desk.values["remembered_through"] == 2
 
 
 async def _upkeep_events(desk, words):

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from questbook.graphs.agent import nodes, prompts
 from questbook.graphs.agent.context import Context, context_of
@@ -31,19 +31,12 @@ from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.exchanges import Recall
 from questbook.graphs.turn.facts import learn
+from questbook.graphs.turn.machine import Machine
 from questbook.graphs.turn.node import ANSWERS, ASKS, Node
 from questbook.graphs.turn.own_tools import tools_from
 from questbook.graphs.turn.turn import route_to
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import Notebook, Scope
-
-
-class AgentGraph(StateGraph[Any, Any, Any, Any]):
-    """An agent's graph, whose runs have the agent's name in traces."""
-
-    def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
-        """Compile as any graph; unless another name is given, it has the agent's."""
-        return super().compile(*args, name=name or self.state_schema.AGENT.name, **options)
 
 
 def build_agent(
@@ -60,7 +53,7 @@ def build_agent(
     shared: Sequence[type[Notebook]] = (),
     scope: Scope = "user",
     facts: bool = False,
-) -> StateGraph[Any, Any, Any, Any]:
+) -> Machine[Any, Any]:
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
     Args:
@@ -101,12 +94,10 @@ def build_agent(
     )
     agent.check(list(AgentState.model_fields))
     context = context_of(name, model, facts=facts)
-    return _build(agent, AgentGraph(state_of(agent), context_schema=context, input_schema=AgentInput), context)
+    return _build(agent, Machine(state_of(agent), context_schema=context, input_schema=AgentInput), context)
 
 
-def _build(
-    agent: Agent, builder: StateGraph[Any, Any, Any, Any], context: type[Context]
-) -> StateGraph[Any, Any, Any, Any]:
+def _build(agent: Agent, builder: Machine[Any, Any], context: type[Context]) -> Machine[Any, Any]:
     node = partial(Node[Any], context=context.of)
     upkeep = partial(node, upkeep=True)
     interviews = [mode.name for mode in agent.all_modes() if mode.fills]

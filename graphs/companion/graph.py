@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from questbook.graphs.companion import prompts
 from questbook.graphs.companion.context import Context, Own, context_of
@@ -24,6 +24,7 @@ from questbook.graphs.companion.tools import use_tools
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.facts import learn
+from questbook.graphs.turn.machine import Machine
 from questbook.graphs.turn.node import ANSWERS, Node
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.turn import route_to
@@ -33,7 +34,7 @@ from questbook.notebooks import CoreTool, core_tool
 
 def build_graph(
     *, core_tools: Sequence[CoreTool | Callable[..., str]] = (), rerank: Reranker | None = None
-) -> StateGraph[CompanionState, Context, Any, CompanionState]:
+) -> Machine[CompanionState, Context]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own.
 
     Args:
@@ -48,7 +49,7 @@ def build_graph(
     context = context_of(own) if any(own) else Context
     node = partial(Node[Context], context=context.of)
     upkeep = partial(node, upkeep=True)
-    builder = StateGraph(CompanionState, context_schema=context, input_schema=TurnInput)
+    builder: Machine[CompanionState, Context] = Machine(CompanionState, context_schema=context, input_schema=TurnInput)
 
     builder.add_node("recall", node(recall))
     builder.add_node("respond", node(respond), metadata=ANSWERS)
@@ -69,5 +70,5 @@ def build_graph(
     return builder
 
 
-graph: Any = build_graph().compile(name="companion")
+graph: Any = build_graph().compile()
 """The machine without checkpointer and store, for LangGraph Server and Studio, which bring their own."""

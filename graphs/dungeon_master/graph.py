@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from langchain_core.tools import BaseTool
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.context import Context, context_of
@@ -28,6 +28,7 @@ from questbook.graphs.dungeon_master.nodes.update_state import update_state
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense
+from questbook.graphs.turn.machine import Machine
 from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Node
 from questbook.graphs.turn.own_tools import tools_from
 from questbook.graphs.turn.state import TurnInput
@@ -37,9 +38,7 @@ from questbook.notebooks import DeclarationError
 _OWN_TOOLS = frozenset({"roll_dice", "keep_secret"})
 
 
-def build_graph(
-    *, tools: Sequence[BaseTool | Callable[..., Any]] = ()
-) -> StateGraph[DungeonState, Context, Any, DungeonState]:
+def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machine[DungeonState, Context]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own.
 
     Args:
@@ -56,7 +55,7 @@ def build_graph(
     context = context_of(own) if own else Context
     node = partial(Node[Context], context=context.of)
     upkeep = partial(node, upkeep=True)
-    builder = StateGraph(DungeonState, context_schema=context, input_schema=TurnInput)
+    builder: Machine[DungeonState, Context] = Machine(DungeonState, context_schema=context, input_schema=TurnInput)
 
     builder.add_node("build_character", node(build_character), metadata=ASKS)
     builder.add_node("recall", node(recall))
@@ -79,5 +78,5 @@ def build_graph(
     return builder
 
 
-graph: Any = build_graph().compile(name="dungeon_master")
+graph: Any = build_graph().compile()
 """The machine without checkpointer and store, for LangGraph Server and Studio, which bring their own."""

@@ -6,8 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from questbook.graphs.events import Event, NodeStart, Notice
+
+if TYPE_CHECKING:
+    from questbook.graphs.turn.upkeep import Upkeep
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +26,7 @@ class Run:
     def __init__(self, events: AsyncGenerator[Event]) -> None:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._replied = asyncio.Event()
-        self._next_message = asyncio.Event()
+        self._upkeep: Upkeep | None = None
         self._task = asyncio.create_task(self._work(events))
         self._is_read = False
 
@@ -54,21 +58,32 @@ class Run:
     async def finish(self) -> list[Notice]:
         """End the run before the next message: wait for the reply, and at most two seconds for the upkeep.
 
-        After three quarters of that the upkeep is asked to give way; what does not is cancelled.
+        After three quarters of that the upkeep is asked to give way; what does not is cancelled. But what is being
+        written to the store or in a node's last steps is waited for, at most half a minute.
 
         Returns:
             The notices that nobody reads any more, an error of the upkeep among them.
         """
-        from questbook.graphs.turn.upkeep import PATIENCE  # LangGraph, which came with the run
+        from questbook.graphs.turn.upkeep import LONGEST_WRITE, PATIENCE  # LangGraph, which came with the run
 
         await self.wait(PATIENCE)
-        self._next_message.set()
-        await self.wait(PATIENCE / 3)
+        unread = list[Notice]()
+        if self._upkeep is not None:
+            self._upkeep.next_message.set()
+            await self.wait(PATIENCE / 3)
+            try:
+                async with asyncio.timeout(LONGEST_WRITE):
+                    while not self._task.done() and not self._upkeep.stoppable.is_set():
+                        await self._upkeep.stoppable.wait()
+                        await self.wait(PATIENCE / 3)  # for its checkpoint, and what gives way after it
+            except TimeoutError:
+                _log.warning("What follows the reply was stopped in a write that took over %g s.", LONGEST_WRITE)
+                text = "Memory took too long to write what follows the reply, so it was stopped; the next turn does it."
+                unread.append(Notice({"turn": 0, "node": "upkeep", "text": text}))
         self._task.cancel()
         await asyncio.wait({self._task})
         if self._is_read:
-            return []
-        unread = []
+            return unread
         while not self._events.empty():
             if isinstance(event := self._events.get_nowait(), Notice):
                 unread.append(event)
@@ -80,9 +95,10 @@ class Run:
         return unread
 
     async def _work(self, events: AsyncGenerator[Event]) -> None:
-        from questbook.graphs.turn.upkeep import give_way_on
+        from questbook.graphs.turn.upkeep import Upkeep, give_way_on
 
-        give_way_on(self._next_message)
+        self._upkeep = Upkeep()
+        give_way_on(self._upkeep)
         try:
             async with aclosing(events) as stream:
                 async for event in stream:

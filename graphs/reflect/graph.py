@@ -11,11 +11,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 
 from questbook.graphs.reflect.context import Context
 from questbook.graphs.reflect.nodes import conclude, gather, question, retrieve, write
 from questbook.graphs.reflect.state import ReflectInput, ReflectState
+from questbook.graphs.turn.machine import Machine
 from questbook.graphs.turn.node import Node
 
 _node = partial(Node[Context], context=Context.of)
@@ -38,9 +39,9 @@ def route_conclusions(state: ReflectState) -> Literal["write", "__end__"]:
     return "__end__" if state.failed else "write"
 
 
-def build_graph() -> StateGraph[ReflectState, Context, ReflectInput, ReflectState]:
+def build_graph() -> Machine[ReflectState, Context]:
     """Return the machine, uncompiled: compile it with a store of your own."""
-    builder = StateGraph(ReflectState, context_schema=Context, input_schema=ReflectInput)
+    builder: Machine[ReflectState, Context] = Machine(ReflectState, context_schema=Context, input_schema=ReflectInput)
 
     builder.add_node("gather", _node(gather))
     builder.add_node("question", _node(question))
@@ -57,5 +58,5 @@ def build_graph() -> StateGraph[ReflectState, Context, ReflectInput, ReflectStat
     return builder
 
 
-graph: Any = build_graph().compile(name="reflect")
+graph: Any = build_graph().compile()
 """The machine without checkpointer and store, for LangGraph Server and Studio, which bring their own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from langgraph.channels import UntrackedValue
 from pydantic import BaseModel, Field
@@ -44,6 +44,9 @@ class ReflectState(ReflectInput):
         written: Keys of the insights that are new.
         notices: The last 10 messages to a person: {"turn", "node", "text"}.
     """
+
+    MACHINE: ClassVar[str] = "reflect"
+    """Name of the machine, in the channel `machine`."""
 
     machine: Annotated[str, Own("reflect")] = ""
     campaign: Annotated[Any, Own("reflect")] = None

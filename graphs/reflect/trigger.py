@@ -30,7 +30,7 @@ _QUIET_SECONDS = 5  # that a run in the background waits for the player's next t
 _AGAIN = 5
 # LangGraph warns about a graph that has no checkpointer by choice; see `reflect` for why it gets a durability anyway.
 warnings.filterwarnings("ignore", "`durability` has no effect", UserWarning, r"langgraph\.pregel\.main")
-_inline: Any = build_graph().compile(checkpointer=False, name="reflect")
+_inline: Any = build_graph().compile(checkpointer=False)
 _log = logging.getLogger(__name__)
 ContextT = TypeVar("ContextT", bound=MachineContext)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -10,6 +11,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime, get_runtime
 
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.upkeep import unbroken
 from questbook.graphs.turn.whose import whose
 from questbook.memory.sync import run_sync, with_async_methods
 
@@ -36,8 +38,8 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
     Args:
         function: The step.
         context: Completes the runtime's context.
-        upkeep: Whether the step comes after the reply (`questbook.graphs.turn.upkeep`). The custom stream says so when
-            it begins: {"begins": its name, "upkeep": true}.
+        upkeep: Whether the step comes after the reply (`questbook.graphs.turn.upkeep`). Its writes are not stopped.
+            The custom stream says so when it begins: {"begins": its name, "upkeep": true}.
     """
 
     def __init__(
@@ -57,7 +59,8 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
         context = whose(self.context(runtime.context), get_config().get("configurable"))
         store = with_async_methods(runtime.store)
-        return await self.function(input, runtime.override(context=context, store=store))
+        with unbroken() if self.upkeep else nullcontext():
+            return await self.function(input, runtime.override(context=context, store=store))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002
         """Run the node for a sync caller, and wait for it."""
