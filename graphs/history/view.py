@@ -26,6 +26,7 @@ from questbook.graphs.turn.node import upkeep_nodes
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.whose import whose
 from questbook.memory.store.any_store import items_under
+from questbook.memory.sync import with_async_methods
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment, sees
 from questbook.notebooks import Notebook, diff_patch
@@ -277,7 +278,7 @@ class HistoryView:
     def _store(self) -> BaseStore:
         if not isinstance(self.graph.store, BaseStore):
             raise HistoryError("The graph was compiled without a store, so there are no lines to move between.")
-        return self.graph.store
+        return with_async_methods(self.graph.store)
 
     def _namespace(self, name: str) -> tuple[str, ...]:
         return campaign_namespace(self.context.user, self.context.campaign, name)
