@@ -10,9 +10,10 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
 from stored_bytes import files_saying
 
-from questbook import FaissStore, ForgettingError, campaign_namespace, forget, recall, remember
+from questbook import FaissStore, ForgettingError, campaign_namespace, forget, recall, remember, remember_sync
 
 SECRET = "Silver Heron"
 
@@ -178,3 +179,13 @@ async def test_what_says_nothing_without_the_words_is_removed_if_the_app_says_so
     await forget(store, "ann", "trip", words="spiders", remove=remove)
     assert set(asked) == {"spiders", "No spiders for Oda, please."}
     assert {item.key for item in await store.asearch(space)} == {"limit", "debt"}
+
+
+async def test_a_store_with_sync_methods_alone_is_cleaned_and_the_call_says_what_may_stay(tmp_path):
+    place = campaign_namespace("ann", "trip", "exchanges")
+    with SqliteStore.from_conn_string(str(tmp_path / "s.db")) as store:
+        store.setup()
+        remember_sync(store, place, f"I sailed on the {SECRET}")
+        with pytest.raises(ForgettingError, match="SqliteStore may keep deleted rows"):
+            await forget(store, "ann", "trip", words=SECRET)
+        assert [item.value["text"] for item in store.search(place)] == ["I sailed on the [forgotten]"]

@@ -13,13 +13,12 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from questbook.graphs.embedded.checkpointer import is_unfinished
+from questbook.graphs.embedded.checkpointer import Checkpointer
 from questbook.graphs.embedded.compression import kind_in_parts, kind_of_rest, uncompressed
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
@@ -61,7 +60,6 @@ _FORGETTING = "CREATE TABLE IF NOT EXISTS forgetting (thread_id TEXT, user TEXT,
 _LEAVE = "INSERT INTO forgetting VALUES (?, ?, ?, ?)"
 _LEFT = "SELECT user, campaign, words FROM forgetting WHERE thread_id = ?"
 _DONE = "DELETE FROM forgetting WHERE thread_id = ? AND words = ?"
-_ERROR = "__error__"  # the channel under which LangGraph saves why a node failed
 _SQLITE = b"SQLite format 3\x00"
 # How compressed bytes begin (RFC 1950): at any level in a window of 32 KB, or at level 1 in a smaller one.
 _ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]|\x18\x19|\x28\x15|\x38\x11|\x48\x0d|\x58\x09|\x68\x05")
@@ -92,7 +90,13 @@ class Row(NamedTuple):
 
 
 class Cutting(ABC):
-    """Cuts words out of the rows of a checkpointer's database; how the rows are read and written differs."""
+    """Cuts words out of the rows of a checkpointer's database; how the rows are read and written differs.
+
+    Attributes:
+        comes_back: Whether the checkpointer itself forgets again, when a turn ends, what was left to it.
+    """
+
+    comes_back = False
 
     async def count(self, threads: Iterable[str], phrase: Phrase) -> int:
         """Count the checkpoints and pending writes of threads that hold a phrase. Nothing is changed.
@@ -134,6 +138,7 @@ class Erasure(Cutting):
                 "AsyncSqliteSaver can"
             )
         self._saver = saver
+        self.comes_back = isinstance(saver, Checkpointer)
 
     async def threads_of(self, user: str) -> dict[str, str]:
         """Return the threads that were run for a user, each with its campaign, as the checkpoints' metadata say."""
@@ -148,35 +153,21 @@ class Erasure(Cutting):
             return not list(await self._saver.conn.execute_fetchall("SELECT 1 FROM checkpoints LIMIT 1"))
 
     async def leave_for_runs(
-        self, threads: Iterable[str], owner: tuple[str, str], phrase: Phrase, within: timedelta
-    ) -> list[str]:
-        """Leave a phrase to be forgotten again when the turns end that other programs play on threads.
-
-        Such a run, in Studio for example, has the thread's state in its own memory and writes it again with each step.
+        self, threads: Iterable[str], playing: Iterable[str], owner: tuple[str, str], phrase: Phrase
+    ) -> None:
+        """Leave a phrase to be forgotten again when turns end that other programs play; the file holds it until then.
 
         Args:
-            threads: The threads of a campaign.
+            threads: The threads of a campaign; what was left for them before is done.
+            playing: Those in the middle of a turn.
             owner: User and campaign.
-            phrase: What was cut out of them. The file holds it until then.
-            within: How long a turn may be without a step; one that has been so for longer was stopped.
-
-        Returns:
-            The threads that are being played.
+            phrase: What was cut out of them.
         """
-        playing, threads = [], sorted(set(threads))
-        for thread in threads:
-            saved = await self._saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
-            if saved is None or not is_unfinished(saved.checkpoint):
-                continue
-            failed = any(channel == _ERROR for _, channel, _ in saved.pending_writes or [])
-            if not failed and datetime.now(UTC) - datetime.fromisoformat(saved.checkpoint["ts"]) < within:
-                playing.append(thread)
         async with self._saver.lock, self._transaction():
             connection = self._saver.conn
             await connection.execute_fetchall(_FORGETTING)
             await connection.executemany(_DONE, [(thread, phrase.words) for thread in threads])
             await connection.executemany(_LEAVE, [(thread, *owner, phrase.words) for thread in playing])
-        return playing
 
     async def left_for(self, thread: str) -> list[tuple[str, str, str]]:
         """Return what was left to be forgotten when a thread's turn ends: user, campaign and words of each."""

@@ -11,29 +11,28 @@ Out of reach is what others keep: a model's provider, backups, logs, freed block
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from datetime import timedelta
 from typing import Any, Literal
 
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore, Item, PutOp
-from langgraph.store.memory import InMemoryStore
 
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import ForgettingError
+from questbook.graphs.forgetting.compaction import compact
 from questbook.graphs.forgetting.erasure import Erasure, delete_threads
 from questbook.graphs.forgetting.matches import Matches, Removal, by_turn, says
 from questbook.graphs.forgetting.phrase import Phrase
-from questbook.graphs.forgetting.postgres import STORE_TABLES, PostgresErasure, is_a, vacuum
+from questbook.graphs.forgetting.postgres import PostgresErasure, is_a
+from questbook.graphs.forgetting.running import find_playing, own_thread, wait_for_end
+from questbook.graphs.turn.scopes import HEADS
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.sources import SOURCES, Dependents, find_dependents
 from questbook.memory.store.any_store import items_under, put_all
-from questbook.memory.store.faiss_store import FaissStore
-from questbook.memory.text.wording import content_stems
+from questbook.memory.sync import with_async_methods
 from questbook.memory.timeline.namespaces import (
     campaign_namespace,
     characters_namespace,
@@ -43,11 +42,8 @@ from questbook.memory.timeline.namespaces import (
 from questbook.types import JSON
 
 _PAGE = 500
-_A_WORD = "zebra"
-_LEAST = 2  # words that count, without which the rest of a record says nothing
-_LONGEST_STEP = timedelta(minutes=5)  # of a turn; models are given two minutes by default
-_FACTS = "facts"
 _LINES = "lines"  # the last label of the namespace whose keys are names that people gave
+_FACTS = "facts"
 _CHANNELS = ("character", "quest", "core", "archived", "summary", "notices", "rolls", "line")
 
 
@@ -63,7 +59,10 @@ async def forget(
 ) -> Removal:
     """Forget words, a campaign, or everything of a user, for good.
 
-    Nobody may run these threads meanwhile; the caller sees to that. If the call is stopped, call it again.
+    If the call is stopped, call it again. A run that plays a turn has the words in its memory. So this waits for the
+    end of turns that are played on the threads, and cuts again; a turn without a step for five minutes counts as
+    stopped. A turn that calls this itself is not waited for: when it has ended, forget again. (The checkpointer of
+    `questbook.graphs.embedded` cuts words again by itself, and nobody waits.)
 
         await forget(store, "ann", "isle", words="the silver heron", checkpointer=saver)  # words, in one campaign
         await forget(store, "ann", words="the silver heron", checkpointer=saver)          # words, in all campaigns
@@ -121,7 +120,7 @@ async def forget(
 
 
 class Forgetting:
-    """Forgets in one campaign, or everything of its user. Nobody may run its threads meanwhile.
+    """Forgets in one campaign, or everything of its user.
 
     Args:
         store: The store.
@@ -143,7 +142,8 @@ class Forgetting:
         campaign: str,
         threads: Iterable[str] = (),
     ) -> None:
-        self.store, self.checkpointer, self.user, self.campaign = store, checkpointer, user, campaign
+        self.store: BaseStore = with_async_methods(store)
+        self.checkpointer, self.user, self.campaign = checkpointer, user, campaign
         self._further_threads = set(threads)
         if isinstance(checkpointer, SqliteSaver) or is_a(checkpointer, "PostgresSaver"):
             name = type(checkpointer).__name__
@@ -185,7 +185,7 @@ class Forgetting:
         return Matches(
             words=phrase.words,
             records=by_turn(records, lines),
-            emptied=by_turn((item for item in records if _is_emptied(item.value, phrase)), lines),
+            emptied=by_turn((item for item in records if phrase.empties(item.value)), lines),
             insights=by_turn(insights, lines),
             items=len(cut) + len(drawn) - len(insights),
             fields=list(dict.fromkeys(fields)),
@@ -212,17 +212,39 @@ class Forgetting:
         Raises:
             ForgettingError: It cannot be cut out of a checkpoint, or the checkpoints cannot be read or written.
         """
-        threads = await self.threads()  # before the records go that name them
-        checkpoints, playing = await self._erasure.cut(threads, phrase) if self._erasure else 0, list[str]()
-        if self._erasure and checkpoints:
-            playing = await self._erasure.leave_for_runs(threads, (self.user, self.campaign), phrase, _LONGEST_STEP)
+        removal, again = Removal([self.campaign]), True
+        while again:
+            threads = await self.threads()  # before the records go that name them
+            before = await self._find_playing(threads)
+            items, checkpoints = await self._cut_once(threads, phrase, remove)
+            after = await self._find_playing(threads) if items or checkpoints else []
+            # What is played has the words in its memory; what has ended may have written them behind this.
+            waits = {*before, *after} - {own_thread()} if items or checkpoints else set[str]()
+            if isinstance(self._erasure, Erasure) and self._erasure.comes_back:
+                quiet = threads.difference(before, after)
+                await self._erasure.leave_for_runs(quiet, after, (self.user, self.campaign), phrase)
+                waits -= {*after}
+            await wait_for_end(self.checkpointer, waits)
+            left = [thread for thread in after if thread not in waits]
+            removal = Removal([self.campaign], 0, removal.items + items, removal.checkpoints + checkpoints, left)
+            again = bool(waits)
+        return removal
+
+    async def _find_playing(self, threads: Iterable[str]) -> list[str]:
+        return await find_playing(self.checkpointer, threads) if self._erasure else []
+
+    async def _cut_once(
+        self, threads: Iterable[str], phrase: Phrase, remove: Callable[[JSON], bool]
+    ) -> tuple[int, int]:
+        """Take a phrase out of what is saved now; return how many items and checkpoints held it."""
+        checkpoints = await self._erasure.cut(threads, phrase) if self._erasure else 0
         items = [item async for item in self._items()]
         drawn = self._drawn_from([item for item in items if says(item, phrase)], items)
         # First, because without the cited records nothing tells what was drawn from them.
         await self._write([*drawn.replacements, *(PutOp(item.namespace, item.key, None) for item in drawn.items)])
         changes = [writes async for item in self._items() if (writes := self._without(item, phrase, remove))]
         await self._write([write for writes in changes for write in writes])
-        return Removal([self.campaign], 0, len(drawn.items) + len(changes), checkpoints, playing)
+        return len(drawn.items) + len(changes), checkpoints
 
     async def forget_campaign(self) -> Removal:
         """Remove everything of the campaign: threads, records, head, lines.
@@ -264,9 +286,9 @@ class Forgetting:
         items = items_under(self.store, campaign_namespace(self.user, self.campaign))
         threads = {str(item.value["thread"]) async for item in items if item.value.get("thread")}
         threads |= {thread_id_of(self.user, self.campaign), *self._further_threads}
-        # A thread that is still in its interview has left no record, but it has looked for a past.
-        pasts = campaign_namespace(self.user, self.campaign, PASTS)
-        threads |= {item.key async for item in items_under(self.store, pasts)}
+        for label in (PASTS, HEADS):  # a thread that has left no record has looked for a past, or for a page
+            entered = campaign_namespace(self.user, self.campaign, label)
+            threads |= {item.key async for item in items_under(self.store, entered)}
         if self._erasure is not None:
             of_user = await self._erasure.threads_of(self.user)
             threads |= {thread for thread, campaign in of_user.items() if campaign == self.campaign}
@@ -287,6 +309,8 @@ class Forgetting:
         for campaign in campaigns:
             namespace = campaign_namespace(self.user, campaign)
             own_threads = await self.of_campaign(campaign).threads()
+            if self._erasure and not self._erasure.comes_back:
+                await wait_for_end(self.checkpointer, own_threads - {own_thread()})
             items = [item async for item in items_under(self.store, namespace)]
             # What a character remembers of these threads; what was imported or written by hand names no thread.
             remembered = [item for item in of_characters if item.value.get("thread") in own_threads]
@@ -300,7 +324,7 @@ class Forgetting:
 
     def _without(self, item: Item, phrase: Phrase, remove: Callable[[JSON], bool]) -> list[PutOp]:
         """Return the writes that take a phrase out of an item; none if it does not hold it."""
-        if says(item, phrase) and _is_emptied(item.value, phrase) and remove(item.value):
+        if says(item, phrase) and phrase.empties(item.value) and remove(item.value):
             return [PutOp(item.namespace, item.key, None), *self._gap(item, phrase)]
         if (cut := _cut(item, phrase)) is None:
             return []
@@ -351,40 +375,12 @@ class Forgetting:
             await put_all(self.store, writes[start : start + _PAGE])
 
     async def compact(self, done: str, *, cut: bool = False) -> None:
-        """Write the databases again, so that no deleted byte stays in a file.
-
-        Args:
-            done: What was done, for the error message.
-            cut: Whether words were to be cut out of checkpoints.
+        """Write the databases again, as `compaction` says; `done` and `cut` are that function's.
 
         Raises:
             ForgettingError: Something could not be done here. The message says what, and what was done.
         """
-        problems: list[str] = []
-        if isinstance(self.store, FaissStore):
-            await asyncio.to_thread(self.store.compact)
-        elif is_a(self.store, "AsyncPostgresStore") or is_a(self.store, "PostgresStore"):
-            await vacuum(self.store, STORE_TABLES)
-        elif not isinstance(self.store, InMemoryStore):
-            problems.append(
-                f"{type(self.store).__name__} may keep deleted rows in its files until it is vacuumed by its own means"
-            )
-        if self._erasure is not None:
-            await self._erasure.compact()
-        elif cut and self.checkpointer is not None:
-            problems.append(
-                f"the checkpoints of {type(self.checkpointer).__name__} were not changed and may still hold it: "
-                "only those of AsyncSqliteSaver and AsyncPostgresSaver can be changed; delete the threads there"
-            )
-        if problems:
-            raise ForgettingError(f"{done}, but {'; '.join(problems)}.")
-
-
-def _is_emptied(record: JSON, phrase: Phrase) -> bool:
-    """Whether a record says nothing without the phrase, or is a like or limit of the person, so that one has to ask."""
-    rest = phrase.cut_text(str(record["text"])).replace(FORGOTTEN, " ")
-    words = content_stems(f"{_A_WORD} {rest}")  # of a text without any that counts, it would return all
-    return record.get("kind") == "preference" or len(words - {_A_WORD}) < _LEAST
+        await compact(self.store, self.checkpointer, self._erasure, done, cut=cut)
 
 
 def _cut(item: Item, phrase: Phrase) -> tuple[str, JSON] | None:

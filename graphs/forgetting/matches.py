@@ -25,7 +25,7 @@ class Matches(NamedTuple):
         items: How many other items of the store hold them, such as the campaign's head: the words are cut out.
         fields: Dotted paths of the fields of the last state that hold them: the words are cut out.
         checkpoints: How many checkpoints and pending writes hold them: the words are cut out.
-        playing: Threads whose turn another program plays meanwhile: what it writes is cut when the turn ends.
+        playing: Threads whose turn is still played: what it writes is cut when the turn ends, as `forget` says it.
     """
 
     words: str
@@ -50,7 +50,7 @@ class Removal(NamedTuple):
         threads: How many threads were deleted, with all their checkpoints.
         items: How many items of the store were removed or had words cut out.
         checkpoints: How many checkpoints and pending writes had words cut out.
-        playing: Threads whose turn another program plays meanwhile: what it writes is cut when the turn ends.
+        playing: Threads whose turn is still played: what it writes is cut when the turn ends, as `forget` says it.
     """
 
     campaigns: list[str]

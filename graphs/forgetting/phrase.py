@@ -13,7 +13,7 @@ import dataclasses
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Any, NamedTuple, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 from langchain_core.messages import BaseMessage
 from langgraph.types import Send
@@ -22,13 +22,14 @@ from pydantic import BaseModel
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.text.wording import content_stems
-from questbook.notebooks import CharacterNotebook, Entry, StateNotebook
+from questbook.notebooks import CharacterNotebook, CoreNotebook, Entry, Notebook
 
 _SHORT_MARK = "…"  # the same, where there is no room
 _ROOM = 70  # characters that fit in every field of the character's page
 _SHORTEST = 3  # bytes of letters and digits: with fewer, half of all words would go
 _ALIKE = {"'": "'’‘", '"': '"“”', "-": "-‐‑–"}
 _MARKUP = {"'": "&#39;|&#x27;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_LEAST = 2  # words that count, without which the rest of a record says nothing
 _LONGEST = 60  # characters that are looked for as whole words
 _WORD_BEGINS = r"(?:(?<![^\W_])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"  # an escape of JSON is no part of a word
 _WORD_ENDS = r"s?(?![^\W_])"
@@ -75,6 +76,7 @@ class Phrase:
         self._ending = re.compile(spellings + behind, re.IGNORECASE)
         before = _WORD_BEGINS if short and _has_case(self.words[0]) else ""
         self._pattern = re.compile(before + spellings + behind, re.IGNORECASE)
+        self._collections = _all_collections()
         self._mark = _SHORT_MARK if self._pattern.search(FORGOTTEN) else FORGOTTEN
 
     def is_in(self, text: str) -> bool:
@@ -98,6 +100,12 @@ class Phrase:
         """
         cut = self._pattern.sub(self._mark, text)
         return self._pattern.sub(_SHORT_MARK, text) if tight and len(cut) > max(len(text), _ROOM) else cut
+
+    def empties(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record says nothing without it, or is a like or limit of the person, so that one has to ask."""
+        rest = self.cut_text(str(record["text"])).replace(FORGOTTEN, " ")
+        words = content_stems(f"{_A_WORD} {rest}")  # of a text without any that counts, it would return all
+        return record.get("kind") == "preference" or len(words - {_A_WORD}) < _LEAST
 
     def cut(self, value: Any, key: str = "") -> Any:
         """Return the value without the phrase; the very same value if it does not hold it.
@@ -125,7 +133,8 @@ class Phrase:
             if self.is_in(value) and not _ID.fullmatch(value):
                 raise ForgettingError(
                     f"“{self.words}” cannot be forgotten: it is part of {value!r}, which the game itself is built on "
-                    "and keeps. Nothing was changed; give more of the words around it."
+                    "and keeps. Nothing was changed; give more of the words around it. (If it is an entry on a page of "
+                    "your own, import that notebook's class first.)"
                 )
         elif isinstance(value, Mapping):
             for name, part in value.items():
@@ -182,7 +191,7 @@ class Phrase:
         return value
 
     def _cut_dict(self, value: dict[Any, Any], key: str, *, tight: bool) -> dict[Any, Any]:
-        named = key in _COLLECTIONS
+        named = key in self._collections
         own = frozenset[str]() if named else _OWN.union(*(keys for mark, keys in _OWN_WITH.items() if mark in value))
         if not (changed := self._changed(value, own, named=named, tight=tight)):
             return value
@@ -264,11 +273,16 @@ def _collections(model: type[BaseModel]) -> set[str]:
     """Return the fields of a page whose keys people choose."""
     names = set[str]()
     for name, field in model.model_fields.items():
-        if get_origin(field.annotation) is dict:
+        kinds = [field.annotation, *get_args(field.annotation)]
+        if any(get_origin(kind) is dict for kind in kinds):
             names.add(field.alias or name)
-        elif isinstance(field.annotation, type) and issubclass(field.annotation, Entry):
-            names |= _collections(field.annotation)
+        for kind in kinds:
+            if isinstance(kind, type) and issubclass(kind, Entry):
+                names |= _collections(kind)
     return names
 
 
-_COLLECTIONS = frozenset(_collections(CharacterNotebook) | _collections(StateNotebook))
+def _all_collections(page: type[Notebook] = Notebook) -> frozenset[str]:
+    """Return them of every page that this program has; core memory is built on the names of its sections."""
+    own = set[str]() if page is CoreNotebook else _collections(page)
+    return frozenset(own).union(*map(_all_collections, page.__subclasses__()))

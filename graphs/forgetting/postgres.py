@@ -76,10 +76,6 @@ class PostgresErasure(Cutting):
             await cursor.execute(_OF_USER, (user,))
             return {str(thread): str(campaign or "") for thread, campaign in await cursor.fetchall()}
 
-    async def leave_for_runs(self, *_: object) -> list[str]:
-        """Leave nothing for the end of turns that are being played: LangGraph's saver would not come back to it."""
-        return []
-
     async def compact(self) -> None:
         """Vacuum the tables of the checkpoints.
 

@@ -84,6 +84,7 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
             update |= {channel: new.patch_from(page)}
             agreed[channel] = shared.page.as_json()
             moved |= {channel} if shared.moved else set()
+        await _enter(runtime.store, view)
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
         _log.warning("Pages of turn %d were not read: %s", state.turn, error, exc_info=True)
         text = f"What other threads noted on {', '.join(pages)} could not be read. {error}"
@@ -132,6 +133,16 @@ async def move_ops(state: TurnState, store: BaseStore, settings: Settings, threa
     head = _segments(await get_values(store, [(view.heads, thread)]), (view.heads, thread))
     places = [_place(settings, channel) for channel in pages] if _goes_aside(head, view) else []
     return [view.head_op(), *map(_epoch_op, places)]
+
+
+async def _enter(store: BaseStore, view: UserTimeline) -> None:
+    """Leave a new thread's head, which sees nothing yet: should its turn fail, it is known that the thread has a page.
+
+    Forgetting looks for words in the threads that have a head.
+    """
+    head = (view.heads, view.thread)
+    if view.thread and not view and head not in await get_values(store, [head]):
+        await put_all(store, [view.head_op()])
 
 
 async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebook], view: UserTimeline) -> SharedPage:
