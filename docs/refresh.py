@@ -1,4 +1,4 @@
-"""Write the generated parts of README and docs/play.md again: the picture of the machine, and the recorded games.
+"""Write the generated parts of CONTRIBUTING.md and docs/play.md again: the picture of the machine, and the recorded games.
 
 `python docs/refresh.py` writes them; with `--check` it only says whether they are up to date (exit status 1 if not).
 """
@@ -14,7 +14,7 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "play.md")
+DOCUMENTS = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "play.md")
 GAME = [
     "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.",
     "I look around.",

@@ -113,8 +113,17 @@ def test_commands_are_understood(path):
             assert program in {"pip", "git", "langgraph"}, words
 
 
-def test_the_readmes_example_has_at_most_twelve_lines_and_prints_what_it_says(capsys):
-    code = blocks(ROOT / "README.md", "python")[0]
+def test_the_readmes_fork_of_an_agent_recalls_what_it_says(capsys):
+    agent, fork, *_ = blocks(ROOT / "README.md", "python")
+    exec(compile(agent + fork, "README.md", "exec"), {"__name__": "readme"})
+    recalled = capsys.readouterr().out.splitlines()[-1]
+    assert "red" in recalled
+    assert "blue" not in recalled
+    assert fork.rstrip().endswith(f"# {recalled}")
+
+
+def test_the_readmes_example_of_a_graph_has_at_most_twelve_lines_and_prints_what_it_says(capsys):
+    (code,) = [code for code in blocks(ROOT / "README.md", "python") if "asyncio.run" in code]
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
     printed = capsys.readouterr().out.splitlines()
     assert len([line for line in code.splitlines() if line.strip()]) <= 12
