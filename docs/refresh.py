@@ -1,4 +1,4 @@
-"""Write the generated parts of CONTRIBUTING.md and docs/play.md again: the picture of the machine, and the recorded games.
+"""Write the generated parts of CONTRIBUTING.md and docs/play.md again: the machine, and the recorded games.
 
 `python docs/refresh.py` writes them; with `--check` it only says whether they are up to date (exit status 1 if not).
 """
