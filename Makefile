@@ -32,8 +32,7 @@ MARKS := $(if $(SLOW),,-m "not slow")
 play: $(INSTALLED)
 	@$(ENV) exec $(BIN)/questbook play $(ARGS)
 
-web: $(INSTALLED)
-	@$(PIP) install -c constraints.txt -e ".[web]"
+web: $(VENV)/.web
 	@$(ENV) exec $(BIN)/questbook web $(ARGS)
 
 install: $(INSTALLED)
@@ -52,7 +51,7 @@ lint: $(TOOLS)
 
 check: lint test
 
-studio: $(TOOLS)
+studio: $(VENV)/.studio
 	@$(ENV) exec $(BIN)/langgraph dev $(ARGS)
 
 dist: $(TOOLS)
@@ -84,9 +83,14 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) install -c constraints.txt -e .
 	@touch $@
 
+$(VENV)/.web $(VENV)/.studio: $(VENV)/.%: $(INSTALLED)
+	@echo "Installing the extra $* (once)"
+	@$(PIP) install -c constraints.txt -e ".[$*]"
+	@touch $@
+
 # Dependency groups need pip 25.1; a new environment may come with an older one.
 $(TOOLS): $(INSTALLED)
-	@echo "Installing the tools for tests and Studio (once)"
+	@echo "Installing the tools for tests (once)"
 	@$(PIP) install --upgrade 'pip>=25.1'
 	@$(PIP) install -c constraints.txt -e . --group dev
 	@touch $@

@@ -2,7 +2,7 @@
 
 It needs a database with pgvector 0.8 or later, and three packages:
 
-    pip install questbook langgraph-checkpoint-postgres "psycopg[binary,pool]"
+    pip install langgraph-checkpoint-postgres "psycopg[binary,pool]"
     python examples/postgres.py "postgresql://user:password@host/database"
 """
 

@@ -77,6 +77,11 @@ def test_a_missing_key_is_explained(monkeypatch):
         load_embeddings("openai:text-embedding-3-small")
 
 
+def test_a_name_that_nobody_knows_is_answered_with_what_is_expected():
+    with pytest.raises(EmbeddingError, match=r"'minlm': expected hash, minilm, FILE.py:NAME, or provider:model"):
+        load_embeddings("minlm")
+
+
 def test_provider_names_go_to_langchain():
     loaded = load_embeddings("openai:text-embedding-3-small", api_key="none")
     assert identify(loaded) == "OpenAIEmbeddings:text-embedding-3-small"

@@ -164,7 +164,7 @@ async def test_what_is_no_file_is_refused_with_the_reason(store, tmp_path):
 async def test_a_missing_library_is_named_with_how_to_get_it(store, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pypdf", None)
     said = await reason(store, *files(tmp_path, a_pdf=pdf("x")))
-    assert said.startswith("pypdf is not installed. Install the extra `lore`, in the project's directory: pip install ")
+    assert said.startswith("pypdf is not installed. Install the extra `lore`: pip install 'questbook[lore]'")
     monkeypatch.setitem(sys.modules, "bs4", None)
     assert "bs4 is not installed" in await reason(store, *files(tmp_path, a_html="<p>x</p>"))
 

@@ -139,8 +139,11 @@ async def test_asides_are_no_part_of_what_is_remembered(game):
 async def test_a_thread_stays_in_its_campaign(game):
     await game.begin()
     before = game.checkpointed
-    for other in ({"campaign": "other"}, {"user": "ann"}):
-        with pytest.raises(InputError, match=r"belongs to campaign 'default' of 'adventurer'.*Begin a new thread"):
+    for other, advice in (
+        ({"campaign": "other"}, "Name 'default' again, or begin a new thread"),
+        ({"user": "ann"}, "Begin a new thread"),
+    ):
+        with pytest.raises(InputError, match=rf"belongs to campaign 'default' of 'adventurer'.*{advice}"):
             await game.play("I go on.", **other)
     assert game.checkpointed == before
     assert not await game.store.asearch(("ann",))

@@ -56,7 +56,9 @@ def app(request, nobody):
 
 async def test_a_run_that_names_nobody_is_refused_and_nothing_is_kept(app):
     for context in (None, {}, {"user": ""}):
-        with pytest.raises(SettingsError, match=r'No user is named.*context=\{"user": "ann"\}.*QUESTBOOK_USER'):
+        with pytest.raises(
+            SettingsError, match=r'No user is named.*context=\{"user": "ann"\}.*fork.*Middleware\(user=.*QUESTBOOK_USER'
+        ):
             await app.ainvoke(HELLO, config(), context=context)
     with pytest.raises(SettingsError, match="No user"):
         app.invoke(HELLO, config())

@@ -69,7 +69,8 @@ def as_node(graph: Any) -> RunnableLambda[Any, Any]:
     if not isinstance(schema, type) or not issubclass(schema, TurnState) or not schema.MACHINE:
         raise DeclarationError(
             f"as_node: got {graph!r:.80}; expected a compiled graph of Questbook's: the dungeon master's or the "
-            "companion's build_graph().compile(), or build_agent(…).compile()."
+            "companion's build_graph().compile(), or build_agent(…).compile(). An agent of create_agent is a node as "
+            "it is, with TimelineMemoryMiddleware(shared=True)."
         )
     if graph.checkpointer is not None:
         raise DeclarationError(

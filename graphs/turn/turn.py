@@ -79,10 +79,10 @@ def check_owner(campaign: list[str], settings: Settings) -> None:
     named = [settings.user, settings.campaign]
     if campaign and campaign != named:
         (user, campaign_name), (new_user, new) = campaign, named
+        again = f"Name {campaign_name!r} again, or begin" if user == new_user else "Begin"
         raise InputError(
             f"This thread belongs to campaign {campaign_name!r} of {user!r}, but the settings name {new!r} of "
-            f"{new_user!r}. "
-            "Begin a new thread for that one."
+            f"{new_user!r}. {again} a new thread for that one."
         )
 
 

@@ -64,8 +64,10 @@ def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise:
     user = next(iter(named.values()), otherwise)
     if not user:
         raise SettingsError(
-            'No user is named, and memories are kept apart by user. Name one: with context={"user": "ann"}, with '
-            f'configurable={{"user": "ann"}}, or, for a program that only one person uses, with the variable '
+            'No user is named, and memories are kept apart by user. Name one: with context={"user": "ann"}; with '
+            'configurable={"user": "ann"}, also beside the checkpoint_id of a fork, since a state that LangGraph '
+            "returns does not hold it; with TimelineMemoryMiddleware(user=…), a name or a function of the run, such as "
+            'lambda run: run.context["user_id"]; or, for a program that only one person uses, with the variable '
             f"{USER_VARIABLE}. On LangGraph Server with authentication it is who logged in."
         )
     return user

@@ -1,6 +1,6 @@
 """The page: a campaign in a browser, with everything that is remembered beside the story.
 
-`create_app` makes the Starlette app that `questbook web` serves and LangGraph's server mounts. Read in this order:
+`app.create_app` makes the Starlette app that `questbook web` serves and LangGraph's server mounts. Read in this order:
 
 - `table`: a campaign that is open: the turn that is being played, and who watches it.
 - `story`: what was said, turn by turn, as the page shows it.
@@ -8,7 +8,3 @@
 - `app`: the routes.
 - `guard`: who may send what.
 """
-
-from questbook.graphs.web.app import create_app
-
-__all__ = ["create_app"]

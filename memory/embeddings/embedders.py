@@ -148,7 +148,8 @@ def load_embeddings(name: str, **options: Any) -> Embeddings:
     try:
         loaded = init_embeddings(name, **options)
     except (ValueError, ImportError, TypeError) as error:
-        raise EmbeddingError(f"cannot load the embedder {name!r}: {error}") from error
+        expected = "expected hash, minilm, FILE.py:NAME, or provider:model as LangChain's init_embeddings takes it"
+        raise EmbeddingError(f"cannot load the embedder {name!r}: {expected}. {error}") from error
     except Exception as error:
         raise EmbeddingError(f"cannot start the embedder {name!r}: {type(error).__name__}: {error}") from error
     if not isinstance(loaded, Embeddings):

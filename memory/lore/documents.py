@@ -36,7 +36,7 @@ _SEPARATORS = ["\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " "]  # where to cut,
 _HEADINGS = [("#" * level, str(level)) for level in range(1, 7)]
 _LEVELS = [level for _, level in _HEADINGS]
 _LONG_HEADING = re.compile(r"^([ \t]*#{1,6} )(.{100})(.{100,})$", re.MULTILINE)
-_INSTALL = "Install the extra `lore`, in the project's directory: pip install -c constraints.txt -e '.[lore]'"
+_INSTALL = "Install the extra `lore`: pip install 'questbook[lore]'"
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 

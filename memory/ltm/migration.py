@@ -275,8 +275,8 @@ def _decoded(chunk: Path, size: int, *, compressed: bool) -> bytes:
             blosc = import_module("numcodecs").Blosc()
         except ImportError as error:
             raise ImportFailedError(
-                "The vectors are compressed; to take them over, install questbook[ltm]. Without it the messages are "
-                "embedded again."
+                "The vectors are compressed; to take them over: pip install 'questbook[ltm]'. Without it the messages "
+                "are embedded again."
             ) from error
         # Blosc takes as much memory as bytes 4 to 7 say.
         if len(data) < _BLOSC_BYTES or int.from_bytes(data[4:8], "little") != size:

@@ -1,0 +1,65 @@
+"""Without the extras: everything public can be imported, and what an extra is needed for says which one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXTRAS = {
+    "web": ("starlette", "uvicorn", "jinja2", "multipart", "python_multipart"),
+    "studio": ("langgraph_api", "langgraph_cli"),
+    "lore": ("bs4", "markdownify", "pypdf"),
+    "minilm": ("tokenizers",),
+    "ltm": ("numcodecs",),
+    "otel": ("opentelemetry",),
+}
+BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({sum(EXTRAS.values(), ())}))\n"
+
+pytestmark = pytest.mark.slow
+
+
+def run(program, home, *arguments):
+    command = [sys.executable, "-c", BLOCKED + program, *arguments]
+    environment = {"PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_everything_public_can_be_imported_and_an_agent_remembers(tmp_path):
+    program = """
+import questbook
+for name in questbook.__all__:
+    getattr(questbook, name)
+from langchain.agents import create_agent
+from langchain_core.language_models import FakeListChatModel
+with questbook.FaissStore.open("memory.db") as store:
+    memory = questbook.TimelineMemoryMiddleware(user="ann")
+    agent = create_agent(FakeListChatModel(responses=["Fine."]), [], middleware=[memory], store=store)
+    agent.invoke({"messages": [("user", "My lamp is red.")]}, {"configurable": {"thread_id": "1"}})
+    print(len(store.search(("ann",), query="lamp")))
+"""
+    done = run(f"import os; os.chdir({str(tmp_path)!r})" + program, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [(("web", "--no-browser"), "web"), (("lore", "add", "inn.html"), "lore"), (("lore", "add", "inn.pdf"), "lore")],
+)
+def test_a_command_that_needs_an_extra_names_it(arguments, extra, tmp_path):
+    (tmp_path / "inn.html").write_text("<p>The inn is closed.</p>")
+    (tmp_path / "inn.pdf").write_text("%PDF-1.4")
+    arguments = [str(tmp_path / word) if "." in word else word for word in arguments]
+    done = run("from questbook.graphs.terminal.cli import main; sys.exit(main())", tmp_path, *arguments)
+    assert done.returncode == 2
+    assert f"pip install 'questbook[{extra}]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_embedder_that_needs_an_extra_names_it(tmp_path):
+    program = (
+        "from pathlib import Path; from questbook.memory.embeddings.bert import load_tokenizer as load; load(Path(), 1)"
+    )
+    assert "EmbeddingError: this embedder needs the package tokenizers" in run(program, tmp_path).stderr
