@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, Va
 
 from questbook.graphs.errors import SettingsError
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
+from questbook.notebooks.problems import expected
 
 if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
     from langchain_core.language_models import BaseChatModel
@@ -165,12 +166,12 @@ class Settings(BaseModel):
         problem = error.errors(include_url=False)[0]
         name = str(problem["loc"][0]) if problem["loc"] else ""
         if not name:
-            return SettingsError(f"The context: got {problem['input']!r:.80}; {problem['msg']}.")
+            return SettingsError(f"The context: got {problem['input']!r:.80}; {expected(problem)}.")
         if name not in cls.model_fields:
             return SettingsError(f"There is no setting {name!r}. Settings: {', '.join(cls.model_fields)}.")
         inner = ".".join(map(str, problem["loc"]))
         return SettingsError(
-            f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {problem['msg']}. "
+            f"Setting {inner} (QUESTBOOK_{name.upper()}): got {problem['input']!r}; {expected(problem)}. "
             f"{cls.model_fields[name].description}"
         )
 

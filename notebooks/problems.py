@@ -8,7 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
+_WHOLE, _NUMBER, _YES_OR_NO = "expected a whole number, such as 3", "expected a number, such as 0.5", "expected true or false"
+_PLAIN = {
+    "int_type": _WHOLE, "int_parsing": _WHOLE, "int_from_float": _WHOLE, "float_type": _NUMBER, "float_parsing": _NUMBER,
+    "bool_type": _YES_OR_NO, "bool_parsing": _YES_OR_NO, "string_type": "expected text",
+}  # fmt: skip
+"""What pydantic expects, in the words of people, by the kind of its error."""
 _MOST = 20  # problems that are listed; a page of five hundred wrong names needs no more to be mended
 
 
@@ -28,7 +35,7 @@ def list_problems(error: ValidationError, model: type[BaseModel]) -> list[str]:
         elif problem["type"] == "missing":
             problems.append(f"{path}: it is missing.")
         else:
-            problems.append(f"{path}: got {_short(problem['input'])}; {_expected(problem['msg'])}.")
+            problems.append(f"{path}: got {_short(problem['input'])}; {expected(problem)}.")
     return problems
 
 
@@ -36,6 +43,18 @@ def shorten(problems: Sequence[str]) -> list[str]:
     """Return the first problems, and how many more there are."""
     more = len(problems) - _MOST
     return [*problems[:_MOST], *([f"And {more} more of the kind."] if more > 0 else [])]
+
+
+def expected(problem: ErrorDetails) -> str:
+    """Say what a value should have been, in plain words where there are any.
+
+    Args:
+        problem: One of pydantic's errors.
+    """
+    message = problem["msg"]
+    for prefix in ("Value error, ", "Assertion failed, "):
+        message = message.removeprefix(prefix)
+    return _PLAIN.get(problem["type"]) or message[:1].lower() + message[1:]
 
 
 def nearest(name: str, known: Collection[str]) -> str:
@@ -88,9 +107,3 @@ def _bare(annotation: Any) -> Any:
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _expected(message: str) -> str:
-    for prefix in ("Value error, ", "Assertion failed, "):
-        message = message.removeprefix(prefix)
-    return message[:1].lower() + message[1:]

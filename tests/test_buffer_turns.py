@@ -36,6 +36,11 @@ def test_what_comes_before_the_first_player_belongs_to_the_first_turn():
     assert [len(messages) for _, messages in split_turns(messages, 2)] == [3, 1]
 
 
+def test_each_message_of_a_reply_is_a_paragraph():
+    messages = [HumanMessage("I am ready."), AIMessage("The page is full."), AIMessage("Gullhaven smells of tar.")]
+    assert turn_text(messages).reply == "The page is full.\n\nGullhaven smells of tar."
+
+
 def test_turn_text_leaves_out_tool_calls():
     player, reply = turn_text(turn(7, words=2, rolls=2))
     assert (player, reply) == ("player 7", "word word ")

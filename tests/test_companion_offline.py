@@ -29,6 +29,17 @@ async def test_offline_it_answers_from_the_archive_and_says_when_it_does_not_kno
     assert "built-in offline assistant" in await offline.say("Who are you?")
 
 
+@pytest.mark.parametrize("question", ["what's my dog called?", "What is my dog's name?", "What's the name of my dog?"])
+async def test_a_name_is_asked_for_in_many_ways(offline, question):
+    await offline.say("I have a dog named Pixel")
+    assert await offline.say(question) == "Pixel is your dog."
+
+
+async def test_a_quotation_ends_with_one_full_stop(offline):
+    await offline.say("archive: The boiler was mended by Olsen in March.")
+    assert (await offline.say("Who mended the boiler?")).endswith("March.”")
+
+
 async def test_offline_summaries_are_made_too(offline):
     offline.settings |= {"buffer": "summary", "summary_offset": 0}
     await offline.say("My name is Ann.")

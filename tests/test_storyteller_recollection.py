@@ -27,6 +27,11 @@ def test_what_somebody_said_is_told_with_their_words():
     assert "Slept like the dead." in game.say("What did she say?")
 
 
+@pytest.mark.parametrize("said", ["I attack Rolf Tanner!", "I attack Rolf Tanner."])
+def test_a_quotation_keeps_the_mark_at_its_end(said):
+    assert f"“{said}”" in recalled("Rolf Tanner", "What did I do to Rolf Tanner?", said, "He steps aside.")
+
+
 def test_who_spoke_need_not_be_named_but_nobody_else_may_be():
     game = Game(luck=15).start("fair")
     game.say("I ask Rolf about his sister")

@@ -83,7 +83,7 @@ def test_words_and_replies_are_changed_and_fields_edited_in_place(page):
     page.locator("#quest .inventory .field").first.click()
     page.fill("#value", "lots")
     page.click("#card .send")
-    page.locator("#card-problem .problem", has_text="integer").wait_for()
+    page.locator("#card-problem .problem", has_text="expected a whole number").wait_for()
     page.fill("#value", "7")
     page.click("#card .send")
     page.locator("#quest .inventory .field", has_text="7 gold").wait_for()

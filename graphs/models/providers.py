@@ -34,7 +34,7 @@ KEY_VARIABLES = {
 BASE_URL_VARIABLES = ("OPENAI_API_BASE", "OPENAI_BASE_URL")
 """Variables that name an OpenAI-compatible server, in the order in which langchain_openai reads them."""
 
-PLAY_OFFLINE = "leave out the model (--model, QUESTBOOK_MODEL, `model` of the context) to play offline"
+PLAY_OFFLINE = "choose the model 'offline' (--model, QUESTBOOK_MODEL, `model` of the context) to play offline"
 
 LIMIT = 300
 """Most characters of an error message."""

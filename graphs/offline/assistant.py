@@ -344,7 +344,7 @@ def _report(results: list[ToolMessage], prompt: Prompt) -> str:
             source = "in the archive" if "text" in record else "you said"
             quotes.append(f"{record.get('age', '')} {source}: “{' '.join(text.split())[:200]}”".strip())
     if quotes:
-        return f"I found this: {'; '.join(dict.fromkeys(quotes[:5]))}."
+        return f"I found this: {'; '.join(dict.fromkeys(quotes[:5]))}"
     known, last = _knowledge(prompt)
     asked = answer(prompt.words, known, last)
     return asked.unknown if asked else _UNKNOWN

@@ -69,7 +69,8 @@ _QUESTIONS: list[tuple[re.Pattern[str], str]] = [
 """A question, and the attributes that answer it, in the order in which they are looked for."""
 _NAME_OF = re.compile(
     rf"^(?:who am i|what am i called|what(?: is|{_A}s) (?P<own>my) name|what my name is"
-    rf"|what(?: is|{_A}s) (?P<who>.+?){_A}s name|what (?:is|are) (?P<called>.+?) called)$",
+    rf"|what(?: is|{_A}s) (?P<who>.+?){_A}s name|what(?: is|{_A}s) the name of (?P<of>.+)"
+    rf"|what(?: is| are|{_A}s) (?P<called>.+?) called)$",
     re.I,
 )
 _WHO_IS = re.compile(
@@ -264,7 +265,7 @@ def _value(known: Knowledge, who: str, noun: str) -> Asked:
 
 
 def _name(known: Knowledge, parts: Mapping[str, str | None], last: str) -> Asked:
-    words = parts.get("who") or parts.get("called")
+    words = parts.get("who") or parts.get("of") or parts.get("called")
     if not words:
         return _value(known, USER, "name")
     who = known.who(words, last)

@@ -67,7 +67,7 @@ def turn_text(messages: Sequence[AnyMessage]) -> TurnText:
     """Return what the player said in a turn, and the reply."""
     player = "\n".join(message.text for message in messages if isinstance(message, HumanMessage))
     answers = [message for message in messages if isinstance(message, AIMessage) and message.name != ASIDE]
-    return TurnText(player, "\n".join(message.text for message in answers if message.text.strip()))
+    return TurnText(player, "\n\n".join(message.text for message in answers if message.text.strip()))
 
 
 def messages_to_send(messages: Sequence[AnyMessage]) -> list[AnyMessage]:

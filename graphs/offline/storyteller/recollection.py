@@ -209,7 +209,8 @@ def _quote(trace: Trace) -> str:
         return f"You have read of it ({trace.when}): “{text}”"
     when = f" ({trace.when})" if trace.when else ""
     if trace.source == "you":
-        return f"You said{when}: “{text.rstrip('.')}.”"
+        end = "" if text.endswith(("!", "?", "…")) else "."
+        return f"You said{when}: “{text.rstrip('.')}{end}”"
     if trace.source == "story":
         # A sentence out of the middle of a speech has lost a quotation mark, or both of one kind.
         text = f"“{text}" if text.count("“") < text.count("”") else text
