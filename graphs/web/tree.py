@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from questbook.graphs.embedded.game import Game
-from questbook.graphs.history.tree import Stretch, stretches
+from questbook.graphs.history.tree import PlayedTurn, Stretch, stretches
 from questbook.memory.timeline.timeline import Segment
 
 _WIDTH, _ROW, _MARGIN = 300, 26, 12  # of the drawing, in its own units
+_TITLE = 48  # characters of a row's words in its title
 _FADE = 60  # rows that are drawn; the list below has all
 
 
@@ -18,11 +20,12 @@ class Row(NamedTuple):
 
     Attributes:
         handle: What `History.go` takes.
-        name: The line on which it ends.
+        name: The lines that it was played on, such as "main → the cave".
+        is_named: Whether a reader needs the name: it begins the tree, or is on another line than what it forks off from.
         depth: How deep it is in the tree, from 0.
         first: Number of its first turn.
         last: Number of its last turn.
-        says: The player's first words on it.
+        says: The player's first words on it; how they were answered, if the same words were also played another way.
         ends: How it ends: the last reply.
         here: The turn on it where the campaign stands; 0: elsewhere.
         on_the_way: Whether it leads to where the campaign stands.
@@ -32,6 +35,7 @@ class Row(NamedTuple):
 
     handle: str
     name: str
+    is_named: bool
     depth: int
     first: int
     last: int
@@ -41,6 +45,12 @@ class Row(NamedTuple):
     on_the_way: bool
     dead: bool
     parent: int
+
+    @property
+    def title(self) -> str:
+        """What tells it apart in a list of places: its last turn, its lines, and its words."""
+        words = self.says if len(self.says) <= _TITLE else f"{self.says[:_TITLE].rsplit(' ', 1)[0]}…"
+        return f"turn {self.last}{f' of {self.name}' if self.is_named else ''}: {words}"
 
 
 class Stroke(NamedTuple):
@@ -60,11 +70,15 @@ async def rows_of(game: Game) -> list[Row]:
     history = await game.history()
     current, turns = await history.current_turn(), await history.turns()
     rows: list[Row] = []
-    waiting = [(root, 0, -1) for root in reversed(stretches(turns, current))]
+    played = Counter(_choice(turn) for turn in turns)
+    waiting = [(root, 0, -1, "") for root in reversed(stretches(turns, current))]
     while waiting:
-        stretch, depth, parent = waiting.pop()
-        rows.append(_row(stretch, depth, parent, current, on_the_way=not rows))
-        waiting += [(fork, depth + 1, len(rows) - 1) for fork in reversed(stretch.forks)]
+        stretch, depth, parent, line = waiting.pop()
+        row = _row(stretch, depth, parent, current, on_the_way=not rows)
+        is_retold = parent >= 0 and played[_choice(stretch.turns[0])] > 1
+        says = " ".join(stretch.turns[0].reply.split()) if is_retold else row.says
+        rows.append(row._replace(says=says, is_named=list(stretch.lines) != [line]))
+        waiting += [(fork, depth + 1, len(rows) - 1, _line_at(stretch, fork)) for fork in reversed(stretch.forks)]
     return rows
 
 
@@ -87,11 +101,21 @@ def height_of(strokes: Sequence[Stroke]) -> int:
     return 2 * _MARGIN + _ROW * max(len(strokes) - 1, 0)
 
 
+def _choice(turn: PlayedTurn) -> tuple[str | None, int, str]:
+    """What two turns share that are two ways of playing the same words."""
+    return turn.after, turn.turn, turn.player
+
+
+def _line_at(stretch: Stretch, fork: Stretch) -> str:
+    """Return the line on which the turn was played that a fork comes after."""
+    return [line for line, first in stretch.lines.items() if first < fork.turns[0].turn][-1]
+
+
 def _row(stretch: Stretch, depth: int, parent: int, current: Segment | None, *, on_the_way: bool) -> Row:
     first, last = stretch.turns[0], stretch.turns[-1]
     points = next((turn.hp for turn in reversed(stretch.turns) if turn.hp is not None), None)
     here = next((turn.turn for turn in stretch.turns if turn.key == current), 0)
     return Row(
-        stretch.handle, last.line, depth, first.turn, last.turn, first.player, last.reply, here, on_the_way,
+        stretch.handle, " → ".join(stretch.lines), True, depth, first.turn, last.turn, first.player, last.reply, here, on_the_way,
         points == 0, parent,
     )  # fmt: skip
