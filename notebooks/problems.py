@@ -10,15 +10,14 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-_WHOLE, _NUMBER, _YES_OR_NO = (
-    "expected a whole number, such as 3",
-    "expected a number, such as 0.5",
-    "expected true or false",
-)
+_WHOLE, _NUMBER = "expected a whole number, such as 3", "expected a number, such as 0.5"
+_YES_OR_NO = "expected true or false"
 _PLAIN = {
-    "int_type": _WHOLE, "int_parsing": _WHOLE, "int_from_float": _WHOLE,
-    "float_type": _NUMBER, "float_parsing": _NUMBER, "bool_type": _YES_OR_NO, "bool_parsing": _YES_OR_NO, "string_type": "expected text",
-}  # fmt: skip
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _WHOLE),
+    **dict.fromkeys(("float_type", "float_parsing"), _NUMBER),
+    **dict.fromkeys(("bool_type", "bool_parsing"), _YES_OR_NO),
+    "string_type": "expected text",
+}
 """What pydantic expects, in the words of people, by the kind of its error."""
 _MOST = 20  # problems that are listed; a page of five hundred wrong names needs no more to be mended
 

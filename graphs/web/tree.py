@@ -21,7 +21,7 @@ class Row(NamedTuple):
     Attributes:
         handle: What `History.go` takes.
         name: The lines that it was played on, such as "main → the cave".
-        is_named: Whether a reader needs the name: it begins the tree, or is on another line than what it forks off from.
+        is_named: Whether a reader needs the name: it begins the tree, or forks off from another line.
         depth: How deep it is in the tree, from 0.
         first: Number of its first turn.
         last: Number of its last turn.
@@ -116,6 +116,6 @@ def _row(stretch: Stretch, depth: int, parent: int, current: Segment | None, *, 
     points = next((turn.hp for turn in reversed(stretch.turns) if turn.hp is not None), None)
     here = next((turn.turn for turn in stretch.turns if turn.key == current), 0)
     return Row(
-        stretch.handle, " → ".join(stretch.lines), True, depth, first.turn, last.turn, first.player, last.reply, here, on_the_way,
-        points == 0, parent,
+        stretch.handle, " → ".join(stretch.lines), True, depth, first.turn, last.turn, first.player, last.reply, here,
+        on_the_way, points == 0, parent,
     )  # fmt: skip
