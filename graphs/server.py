@@ -11,7 +11,8 @@ import asyncio
 import json
 import os
 import re
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -130,25 +131,51 @@ def open_store() -> "AbstractAsyncContextManager[FaissStore]":
 
 
 async def play_page(scope: Scope, receive: Receive, send: Send) -> None:
-    """Serve the page of `questbook web` below /play, on the same data; it is made when it is first asked for."""
-    await (await _page())(scope, receive, send)
+    """Serve the page of `questbook web` below /play, on the same data; it is made when it is first asked for.
+
+    With a log-in, each request is its user's: `http.enable_custom_route_auth` in langgraph.json lets LangGraph's Auth
+    name them. Without, it is the terminal's user, and nobody where others may come and no user is named.
+    """
+    config = import_module("langgraph_api.config")
+    log_in = bool(config.LANGGRAPH_AUTH) or config.LANGGRAPH_AUTH_TYPE != "noop"
+    problem = ""
+    if log_in and "user" not in scope:
+        problem = 'This server has a log-in: add "enable_custom_route_auth": true to http in langgraph.json.'
+    elif not log_in and not os.environ.get(USER_VARIABLE):
+        problem = f"Nobody says who plays: set {USER_VARIABLE}, or give the server a log-in (LangGraph's Auth)."
+    if problem:
+        await PlainTextResponse(problem, status_code=403)(scope, receive, send)
+    else:
+        await (await _page(log_in=log_in))(scope, receive, send)
 
 
-async def _page() -> ASGIApp:
-    page: ASGIApp | None = getattr(app.state, "page", None)
-    if page is None:
-        page = app.state.page = await asyncio.to_thread(_make_page)
+async def _page(*, log_in: bool) -> ASGIApp:
+    async with app.state.making:
+        if app.state.page is None:
+            app.state.page = await asyncio.to_thread(_make_page, log_in=log_in)
+    page: ASGIApp = app.state.page
     return page
 
 
-def _make_page() -> ASGIApp:
+def _make_page(*, log_in: bool) -> ASGIApp:
     context = import_module("questbook.graphs.dungeon_master.context").Context
-    user = os.environ.get(USER_VARIABLE) or ONLY_USER
-    page: ASGIApp = import_module("questbook.graphs.web.app").create_app(context.of(None, user=user), root="/play")
+    settings = context.of(None, user=os.environ.get(USER_VARIABLE) or ONLY_USER)
+    page: ASGIApp = import_module("questbook.graphs.web.app").create_app(settings, root="/play", log_in=log_in)
     return page
+
+
+@asynccontextmanager
+async def close_page(_: Starlette) -> AsyncIterator[None]:
+    """Close the campaigns of the page when the server ends."""
+    yield
+    if app.state.page is not None:
+        await app.state.page.state.desk.hush()
+        await app.state.page.state.desk.close()
 
 
 app = Starlette(
     routes=[Mount("/play", app=play_page)],
     middleware=[Middleware(refuse_strangers), Middleware(refuse_other_graphs)],
+    lifespan=close_page,
 )
+app.state.page, app.state.making = None, asyncio.Lock()

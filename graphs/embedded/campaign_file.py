@@ -8,6 +8,8 @@ The file is a zip archive of JSON Lines:
   neither, as LangGraph's serializer writes it ("type" and "base64").
 - `checkpoints.jsonl`: {"thread", "namespace", "parent", "checkpoint", "metadata", "values", "writes"}, where `values`
   names for each channel the id of its value.
+
+A file may come from a stranger: nothing in it names a file or a class to load, and what it unpacks to is limited.
 """
 
 from __future__ import annotations
@@ -16,52 +18,36 @@ import asyncio
 import base64
 import hashlib
 import json
-import zipfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 from langchain_core.messages import BaseMessage, messages_from_dict, messages_to_dict
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook import __version__
+from questbook.graphs.embedded.campaign_archive import (
+    CHECKPOINTS,
+    FORMAT,
+    RECORDS,
+    VALUES,
+    CampaignFileError,
+    Contents,
+    read_archive,
+    write_archive,
+)
+from questbook.graphs.embedded.checkpoint_tables import hidden
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.embedded.saved_game import last_of_threads, thread_id_of
-from questbook.graphs.errors import QuestbookError
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 from questbook.types import JSON
 
-FORMAT = 1
-_MANIFEST, _RECORDS, _VALUES, _CHECKPOINTS = "manifest.json", "records.jsonl", "values.jsonl", "checkpoints.jsonl"
-_PARTS = (_RECORDS, _VALUES, _CHECKPOINTS)
 _SEARCHED = frozenset({"exchanges", "facts", "reflections", "lore", "archive"})  # what recall looks for by meaning
-_MOST_BYTES = 4_000_000_000  # of a part, unpacked: a small file may claim to hold far more
-_AT_ONCE = 200  # records in one batch
-
-
-class CampaignFileError(QuestbookError):
-    """A campaign cannot be written to a file or read from one; the message says why, and nothing was changed."""
-
-
-class Contents(NamedTuple):
-    """What a file holds.
-
-    Attributes:
-        campaign: The campaign's name.
-        machine: Its graph.
-        turn: Its last turn.
-        records: How many records of memory.
-        checkpoints: How many checkpoints.
-    """
-
-    campaign: str
-    machine: str
-    turn: int
-    records: int
-    checkpoints: int
+_SERDE = JsonPlusSerializer(allowed_msgpack_modules=None)  # builds LangGraph's own classes, and no others
 
 
 async def export_campaign(game: Game, path: Path) -> Contents:
@@ -78,10 +64,11 @@ async def export_campaign(game: Game, path: Path) -> Contents:
     if saved is None or store is None:
         raise CampaignFileError(f"There is nothing to export of campaign {game.context.campaign!r}: it has not begun.")
     threads = await _threads(game)
-    records = [line async for line in _records(game, store)]
     values: dict[str, JSON] = {}
+    # Checkpoints first: if another program plays meanwhile, the file has every record that they may see.
     checkpoints = [line async for line in _checkpoints(game, threads, values)]
-    parts = {_RECORDS: records, _VALUES: list(values.values()), _CHECKPOINTS: checkpoints}
+    records = [line async for line in _records(game, store)]
+    parts = {RECORDS: records, VALUES: list(values.values()), CHECKPOINTS: checkpoints}
     contents = Contents(game.context.campaign, game.machine, saved.turn, len(records), len(checkpoints))
     about = {
         "format": FORMAT,
@@ -91,7 +78,7 @@ async def export_campaign(game: Game, path: Path) -> Contents:
         "exported_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     try:
-        await asyncio.to_thread(_write, path, about | contents._asdict(), parts)
+        await asyncio.to_thread(write_archive, path, about | contents._asdict(), parts)
     except OSError as error:
         raise CampaignFileError(f"Cannot write {path}: {error.strerror or error}. Name another file.") from error
     return contents
@@ -107,45 +94,56 @@ async def import_campaign(game: Game, path: Path) -> Contents:
     Raises:
         CampaignFileError: It is no such file, is damaged or newer, belongs to another graph; or the campaign has begun.
     """
-    about, parts = await asyncio.to_thread(_read, path)
+    about, parts = await asyncio.to_thread(read_archive, path)
     store = (await game.load()).store
-    if store is None or await game.saved_game() is not None or await _threads(game) != [game.thread_id]:
-        raise CampaignFileError(
-            f"Campaign {game.context.campaign!r} has begun already. Import it under another name: --campaign NAME."
-        )
+    if store is None:
+        raise CampaignFileError(f"Campaign {game.context.campaign!r} has no memory here, so nothing can be imported.")
     if about["machine"] != game.machine:
         raise CampaignFileError(f"{path.name} holds a campaign of {about['machine']}, not of {game.machine}.")
     move = _Move(game, about)
-    threads: set[str] = set()
+    if await game.checkpointer.aget_tuple({"configurable": {"thread_id": move.hidden(game.thread_id)}}) is not None:
+        await _remove(game, store, move)  # a process that imported was killed
+    space = campaign_namespace(game.context.user or "", game.context.campaign)
+    if (
+        await game.saved_game() is not None
+        or await _threads(game) != [game.thread_id]
+        or await store.asearch(space, limit=1, refresh_ttl=False)
+    ):
+        raise CampaignFileError(
+            f"Campaign {game.context.campaign!r} has begun already. Nothing was changed; import it under another name "
+            "(in the terminal: --campaign NAME)."
+        )
     try:
-        await _put_records(game, store, parts[_RECORDS], move)
-        await _put_checkpoints(game, parts, move, threads)
-    except BaseException:
-        await _remove(game, store, threads)
+        await _put_checkpoints(game, parts, move)
+        await _put_records(game, store, parts[RECORDS], move)
+        await game.checkpointer.show_threads({move.hidden(thread): thread for thread in move.threads})
+    except BaseException as error:
+        await _remove(game, store, move)
+        if isinstance(error, KeyError | TypeError | ValueError | AttributeError):
+            text = f"{path.name} is no campaign of Questbook's: {error!r:.200}. Nothing was changed."
+            raise CampaignFileError(text) from error
         raise
-    return Contents(game.context.campaign, game.machine, about["turn"], about["records"], about["checkpoints"])
-
-
-def campaign_in(path: Path) -> str:
-    """Return the name of the campaign in a file.
-
-    Raises:
-        CampaignFileError: It is no such file, or is damaged.
-    """
-    return str(_read(path)[0]["campaign"])
+    return Contents.of(about)._replace(campaign=game.context.campaign)
 
 
 class _Move:
     """What is named otherwise in the home that a file comes to: user, campaign and the campaign's own thread."""
 
     def __init__(self, game: Game, about: Mapping[str, Any]) -> None:
+        self.threads = {game.thread_id}
         self._names = [game.context.user, game.context.campaign]
         self._own, self._new = str(about["thread"]), game.thread_id
         self._user = {"user": self._names[0], "campaign": self._names[1]}
 
     def thread(self, name: str) -> str:
         """Return a thread's new id. Those that other programs began get one of their own, which no home has yet."""
-        return self._new if name == self._own else thread_id_of(name, self._new)
+        thread = self._new if name == self._own else thread_id_of(name, self._new)
+        self.threads.add(thread)
+        return thread
+
+    def hidden(self, thread: str) -> str:
+        """Return the id that a thread has until all of it is there."""
+        return thread_id_of("import", thread)
 
     def record(self, value: JSON) -> JSON:
         """Return a record with the thread that wrote it."""
@@ -187,13 +185,11 @@ async def _put_records(game: Game, store: BaseStore, lines: list[JSON], move: _M
         )
         for line in lines
     ]
-    for start in range(0, len(puts), _AT_ONCE):
-        await put_all(store, puts[start : start + _AT_ONCE])
+    await put_all(store, puts)  # all or none
 
 
 async def _checkpoints(game: Game, threads: list[str], values: dict[str, JSON]) -> AsyncIterator[JSON]:
     """Yield the checkpoints of threads, parents first, and collect the values of their channels."""
-    serde = game.checkpointer.serde
     for thread in threads:
         tuples = [saved async for saved in game.checkpointer.alist({"configurable": {"thread_id": thread}})]
         for saved in reversed(tuples):
@@ -206,47 +202,49 @@ async def _checkpoints(game: Game, threads: list[str], values: dict[str, JSON]) 
                 "parent": (saved.parent_config or {"configurable": {}})["configurable"].get("checkpoint_id"),
                 "checkpoint": checkpoint,
                 "metadata": dict(saved.metadata),
-                "values": {name: _kept(values, _encoded(value, serde)) for name, value in channels.items()},
+                "values": {name: _kept(values, _encoded(value)) for name, value in channels.items()},
                 "writes": [
-                    {"task": task, "channel": channel, "value": _kept(values, _encoded(value, serde))}
+                    {"task": task, "channel": channel, "value": _kept(values, _encoded(value))}
                     for task, channel, value in saved.pending_writes or []
                 ],
             }
 
 
-async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _Move, threads: set[str]) -> None:
+async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _Move) -> None:
     saver = game.checkpointer
-    values = {line["id"]: line for line in parts[_VALUES]}
+    values = {line["id"]: line for line in parts[VALUES]}
     versions: dict[tuple[str, str, str], JSON] = {}
-    for line in parts[_CHECKPOINTS]:
+    for line in parts[CHECKPOINTS]:
         thread, namespace = move.thread(line["thread"]), line["namespace"]
-        threads.add(thread)
         checkpoint: Any = line["checkpoint"] | {
             "channel_values": {
-                name: move.channel(name, _decoded(values[value], saver.serde)) for name, value in line["values"].items()
+                name: move.channel(name, _decoded(values[value])) for name, value in line["values"].items()
             }
         }
-        where: JSON = {"thread_id": thread, "checkpoint_ns": namespace}
+        where: JSON = {"thread_id": move.hidden(thread), "checkpoint_ns": namespace}
         parent = {"checkpoint_id": line["parent"]} if line["parent"] else {}
         before = versions.get((thread, namespace, line["parent"] or ""), {})
         now: JSON = checkpoint["channel_versions"]
         versions[thread, namespace, checkpoint["id"]] = now
         changed: Any = {name: version for name, version in now.items() if before.get(name) != version}
         config: RunnableConfig = {"configurable": where | parent}
-        metadata: Any = move.metadata(line["metadata"])
+        metadata: Any = hidden(move.metadata(line["metadata"]))
         await saver.aput(config, checkpoint, metadata, changed)
         here: RunnableConfig = {"configurable": where | {"checkpoint_id": checkpoint["id"]}}
+        tasks: dict[str, list[tuple[str, Any]]] = {}  # writes of a task are counted, so they come in together
         for write in line["writes"]:
-            value = move.channel(write["channel"], _decoded(values[write["value"]], saver.serde))
-            await saver.aput_writes(here, [(write["channel"], value)], write["task"])
+            value = move.channel(write["channel"], _decoded(values[write["value"]]))
+            tasks.setdefault(write["task"], []).append((write["channel"], value))
+        for task, writes in tasks.items():
+            await saver.aput_writes(here, writes, task)
 
 
-async def _remove(game: Game, store: BaseStore, threads: set[str]) -> None:
+async def _remove(game: Game, store: BaseStore, move: _Move) -> None:
     space = campaign_namespace(game.context.user or "", game.context.campaign)
     items = [item async for item in items_under(store, space, refresh_ttl=False)]
     await put_all(store, [PutOp(item.namespace, item.key, None) for item in items])
-    for thread in threads:
-        await game.checkpointer.adelete_thread(thread)
+    for thread in move.threads:
+        await game.checkpointer.adelete_thread(move.hidden(thread))
 
 
 def _kept(values: dict[str, JSON], encoded: JSON) -> str:
@@ -257,21 +255,25 @@ def _kept(values: dict[str, JSON], encoded: JSON) -> str:
     return digest
 
 
-def _encoded(value: Any, serde: Any) -> JSON:
+def _encoded(value: Any) -> JSON:
     if isinstance(value, list) and value and all(isinstance(part, BaseMessage) for part in value):
         encoded: JSON = {"messages": messages_to_dict(value)}
         if _is_json(encoded) and messages_from_dict(encoded["messages"]) == value:
             return encoded
     if _is_json(value):
         return {"json": value}
-    kind, data = serde.dumps_typed(value)
+    kind, data = _SERDE.dumps_typed(value)
     return {"type": kind, "base64": base64.b64encode(data).decode("ascii")}
 
 
-def _decoded(line: Mapping[str, Any], serde: Any) -> Any:
+def _decoded(line: Mapping[str, Any]) -> Any:
     if "messages" in line:
         return messages_from_dict(line["messages"])
-    return line["json"] if "json" in line else serde.loads_typed((line["type"], base64.b64decode(line["base64"])))
+    if "json" in line:
+        return line["json"]
+    if line["type"] not in ("msgpack", "null", "bytes", "bytearray"):
+        raise ValueError(f"value {line['id']!r:.40} is of type {line['type']!r:.40}, expected msgpack")
+    return _SERDE.loads_typed((line["type"], base64.b64decode(line["base64"])))
 
 
 def _is_json(value: Any) -> bool:
@@ -281,48 +283,3 @@ def _is_json(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(_is_json, value))
     return value is None or type(value) in (str, int, float, bool)
-
-
-def _write(path: Path, about: JSON, parts: Mapping[str, list[JSON]]) -> None:
-    texts = {
-        name: "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines) for name, lines in parts.items()
-    }
-    data = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
-    about = about | {"sha256": {name: hashlib.sha256(part).hexdigest() for name, part in data.items()}}
-    with path.open("xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        path.chmod(0o600)
-        archive.writestr(_MANIFEST, json.dumps(about, indent=2, ensure_ascii=False))
-        for name, part in data.items():
-            archive.writestr(name, part)
-
-
-def _read(path: Path) -> tuple[JSON, dict[str, list[JSON]]]:
-    problem = f"{path.name} is no campaign of Questbook's, or is damaged"
-    try:
-        with zipfile.ZipFile(path) as archive:
-            about: JSON = json.loads(_part(archive, _MANIFEST))
-            if not isinstance(about, dict) or about.get("format") != FORMAT:
-                number = about.get("format") if isinstance(about, dict) else None
-                raise CampaignFileError(f"{path.name} has format {number!r}; this version reads format {FORMAT}.")
-            parts = {name: _part(archive, name) for name in _PARTS}
-    except OSError as error:
-        raise CampaignFileError(f"Cannot read {path}: {error.strerror or error}.") from error
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise CampaignFileError(f"{problem}: {error}. Nothing was changed.") from error
-    for name, part in parts.items():
-        if hashlib.sha256(part).hexdigest() != (about.get("sha256") or {}).get(name):
-            raise CampaignFileError(f"{problem}: {name} is not as it was written. Nothing was changed.")
-    return about, {name: list(_lines(part)) for name, part in parts.items()}
-
-
-def _part(archive: zipfile.ZipFile, name: str) -> bytes:
-    file: IO[bytes]
-    with archive.open(name) as file:
-        part = file.read(_MOST_BYTES + 1)
-    if len(part) > _MOST_BYTES:
-        raise ValueError(f"{name} has more than {_MOST_BYTES:,} bytes")
-    return part
-
-
-def _lines(part: bytes) -> Iterator[JSON]:
-    return (json.loads(line) for line in part.decode("utf-8", "surrogatepass").split("\n") if line)

@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.sqlite.utils import pending_writes_sql
+
+from questbook.types import JSON
 
 _BLOBS = (
     "CREATE TABLE IF NOT EXISTS checkpoint_blobs "
@@ -54,6 +56,10 @@ _SHARED = f"SELECT id, channel, version FROM checkpoint_blobs WHERE id IN ({_LIS
 _DELETE_UNLISTED = (
     "DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM json_each(?)) "  # noqa: S608
     f"AND id NOT IN ({_LISTED} {_PLACE})"
+)
+_SHOW = (
+    "UPDATE checkpoints SET thread_id = ?, "
+    "metadata = CAST(json_extract(CAST(metadata AS TEXT), '$.hidden') AS BLOB) WHERE thread_id = ?"
 )
 _OF_RUNS = (
     "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints "
@@ -198,6 +204,23 @@ def delete_thread(database: sqlite3.Connection, thread: str) -> None:
     database.execute(f"DELETE FROM checkpoint_blobs WHERE id IN ({_LISTED} thread_id = ?)", (thread,))  # noqa: S608
     for table in ("checkpoints", "writes"):
         database.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread,))  # noqa: S608
+
+
+def hidden(metadata: JSON) -> JSON:
+    """Return metadata with which no list of campaigns shows a checkpoint, until `show_threads`."""
+    return {"user": None, "hidden": metadata}
+
+
+def show_threads(database: sqlite3.Connection, names: Mapping[str, str]) -> None:
+    """Give hidden threads their own ids, and their checkpoints their own metadata.
+
+    Args:
+        database: The database, in a transaction.
+        names: Each thread's own id by the one that it has while it is hidden.
+    """
+    for name, own in names.items():
+        database.execute(_SHOW, (own, name))
+        database.execute("UPDATE writes SET thread_id = ? WHERE thread_id = ?", (own, name))
 
 
 def of_runs(database: sqlite3.Connection, runs: Sequence[str]) -> list[tuple[str, str, str]]:

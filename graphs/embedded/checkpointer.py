@@ -188,6 +188,15 @@ class Checkpointer(AsyncSqliteSaver):
 
         await self._run(delete)
 
+    async def show_threads(self, names: Mapping[str, str]) -> None:
+        """Show hidden threads, all or none: their own ids by those that they have while they are hidden."""
+
+        def show(database: sqlite3.Connection) -> None:
+            with transaction(database):
+                tables.show_threads(database, names)
+
+        await self._run(show)
+
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them.
 

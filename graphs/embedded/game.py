@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from importlib import import_module
@@ -15,18 +16,20 @@ from questbook.graphs.embedded.saved_game import SavedGame, last_of_threads, rea
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, Notice, events_of_prompt, read_stream
 from questbook.graphs.turn.whose import whose
+from questbook.memory.errors import StoreError
 from questbook.types import JSON
 
 if TYPE_CHECKING:
-    from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
     from langgraph.graph.state import CompiledStateGraph
 
+    from questbook.graphs.embedded.checkpointer import Checkpointer
+    from questbook.graphs.embedded.costs import UsageMeter
     from questbook.graphs.history.history import History
     from questbook.graphs.settings import Settings
     from questbook.graphs.turn.state import TurnInput, TurnState
 
+_log = logging.getLogger(__name__)
 _COMMANDS = {"dungeon_master": "questbook play", "companion": "questbook chat"}
 
 
@@ -51,7 +54,7 @@ class Game:
     def __init__(
         self,
         context: Settings,
-        checkpointer: AsyncSqliteSaver,
+        checkpointer: Checkpointer,
         home: Home,
         resources: AsyncExitStack,
         machine: str = "dungeon_master",
@@ -67,8 +70,7 @@ class Game:
         self._run: Run | None = None
         self._beginning = asyncio.Lock()
         self._unread: list[Notice] = []
-        self.callbacks: list[BaseCallbackHandler] = []
-        """LangChain's handlers of every run."""
+        self._meter: UsageMeter | None = None
 
     @property
     def is_loaded(self) -> bool:
@@ -81,7 +83,7 @@ class Game:
         return {
             "configurable": {"thread_id": self.thread_id},
             "metadata": {"user": self.context.user, "campaign": self.context.campaign},
-            **({"callbacks": list(self.callbacks)} if self.callbacks else {}),
+            **({"callbacks": [self._meter]} if self._meter else {}),
         }
 
     async def saved_game(self) -> SavedGame | None:
@@ -110,6 +112,7 @@ class Game:
             if self._graph is None:
                 module = await asyncio.to_thread(import_module, f"questbook.graphs.{self.machine}.graph")
                 store = await self._resources.enter_async_context(open_store(self.home.memory, self.context.embeddings))
+                self._meter = import_module("questbook.graphs.embedded.costs").UsageMeter()
                 self._graph = module.build_graph().compile(checkpointer=self.checkpointer, store=store)
             return self._graph
 
@@ -255,6 +258,18 @@ class Game:
                 f"The state of campaign {self.context.campaign!r} cannot be read: {field}: {problem['msg']}. "
                 "Go back to an earlier turn: questbook rewind --to TURN."
             ) from error
+        finally:
+            await self._keep_cost(graph)
+
+    async def _keep_cost(self, graph: CompiledStateGraph[TurnState, Settings, TurnInput, TurnState]) -> None:
+        """Add what a run cost to what the campaign costs, whether its turn counts or was stopped."""
+        costs = import_module("questbook.graphs.embedded.costs")
+        if self._meter is None or graph.store is None or not (cost := self._meter.read()).calls:
+            return
+        try:
+            await costs.keep_cost(graph.store, self.context.user or "", self.context.campaign, cost)
+        except StoreError as error:  # the turn itself is saved
+            _log.warning("What the last turn of %r cost was not kept: %s", self.context.campaign, error)
 
 
 @asynccontextmanager

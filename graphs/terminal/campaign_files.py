@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.campaign_file import campaign_in, export_campaign, import_campaign
+from questbook.graphs.embedded.campaign_archive import contents_of
+from questbook.graphs.embedded.campaign_file import export_campaign, import_campaign
 from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
@@ -36,7 +37,8 @@ async def bring(context: Context, name: str, *, named: bool) -> bool:
     """
     home = await asyncio.to_thread(Home.find)
     if not named:
-        context = context.model_copy(update={"campaign": await asyncio.to_thread(campaign_in, Path(name))})
+        contents = await asyncio.to_thread(contents_of, Path(name))
+        context = context.model_copy(update={"campaign": contents.campaign})
     with hold_campaign(home, context.user or "", context.campaign):
         async with open_game(context, home) as game:
             done = await import_campaign(game, Path(name))

@@ -38,6 +38,7 @@ def create_app(
     people: Mapping[str, str] | None = None,
     developer: bool = False,
     root: str = "",
+    log_in: bool = False,
 ) -> Starlette:
     """Make the page's app.
 
@@ -47,9 +48,14 @@ def create_app(
         people: Who may sign in: a token by name. They all sit at the same tables. None: no sign-in.
         developer: Whether the view of what the model saw, secrets included, is there.
         root: Path below which another server mounts the app, such as "/play"; "": it is served by itself.
+        log_in: Whether the other server's log-in says whose each request is. Each person then has campaigns of their
+            own, and those that others share with them.
     """
     token = new_token()
-    desk = Desk(context, home or Home.find(), token, developer=developer, root=root, crowd=len(people or {}) > 1)
+    desk = Desk(
+        context, home or Home.find(), token,
+        developer=developer, root=root, crowd=len(people or {}) > 1, log_in=log_in,
+    )  # fmt: skip
 
     async def refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001 (Starlette's handler)
         return desk.html("problem.html", {"text": str(error)}, 409)
@@ -75,15 +81,20 @@ def create_app(
         for routes in (playing_routes, looking_routes, remembering_routes, chronicle_routes, settings_routes)
         for route in routes(desk)
     ]
-    return Starlette(
+    owner = "/u/{owner}" if log_in else ""
+    app = Starlette(
         routes=[
             *campaign_routes(desk),
-            Mount("/c/{campaign}", routes=tables),
-            Mount("/a/{campaign}", routes=tables),
+            *(Mount(f"{owner}/{kind}/{{campaign}}", routes=tables) for kind in ("c", "a")),
             Route("/favicon.ico", icon),
             Mount("/static", StaticFiles(directory=_STATIC), name="static"),
         ],
-        middleware=[Middleware(Guard, token=token, people=people or {}, hosts=not root)],
+        middleware=[
+            Middleware(Guard, token=token, people=people or {}, root=root, log_in=log_in),
+            Middleware(desk.holding),
+        ],
         exception_handlers={Exception: fail, **dict.fromkeys((QuestbookError, StoreError, NotebookError), refuse)},
         lifespan=lifespan,
     )
+    app.state.desk = desk
+    return app

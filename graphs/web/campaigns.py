@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -14,27 +15,32 @@ from starlette.routing import Route
 
 from questbook.graphs.companion.context import assistant_name
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.campaign_file import campaign_in, export_campaign, import_campaign
+from questbook.graphs.embedded.campaign_archive import contents_of
+from questbook.graphs.embedded.campaign_file import export_campaign, import_campaign
 from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.saved_game import last_of_threads
 from questbook.graphs.errors import InputError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.web.desk import COMPANION, GAME, Desk, context_of
-from questbook.graphs.web.shelf import SETTINGS, keep_on_shelf, put_away, settings_of
+from questbook.graphs.web.shelf import SETTINGS, guests_of, keep_on_shelf, put_away, settings_of, shared_with
 from questbook.graphs.web.table import Table
 from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
 
-_MOST = 200  # campaigns on the shelf
+_MOST = 500  # campaigns on the shelf
 _MOST_FILES = 20
+_MOST_FIELDS = 20
+_MOST_GUESTS = 20
+_LONGEST_GUEST = 200  # characters
+_REPLY_SECONDS = 120.0  # that an export waits for the reply that is coming
 _LORE = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".csv", ".pdf"})
 
 
 def campaign_routes(desk: Desk) -> list[Route]:
     """Return the routes of the shelf."""
 
-    async def shelf(_: Request) -> Response:
-        user = desk.context.user or ""
+    async def shelf(request: Request) -> Response:
+        user = desk.person(request)
         async with open_checkpointer(desk.home.checkpoints) as checkpointer:
             campaigns = await list_campaigns(checkpointer, user, _MOST)
             companions = [
@@ -42,12 +48,16 @@ def campaign_routes(desk: Desk) -> list[Route]:
                 if saved.machine == COMPANION and saved.on_own_thread
             ]  # fmt: skip
         away = await asyncio.to_thread(put_away, desk.home, user)
+        shared = await asyncio.to_thread(shared_with, desk.home, user) if desk.log_in else []
         return desk.html(
             "campaigns.html",
             {
                 "campaigns": [saved for saved in campaigns if saved.campaign not in away],
                 "away": [saved for saved in campaigns if saved.campaign in away],
                 "companions": [(assistant_name(saved.campaign), saved) for saved in companions],
+                "shared": [(owner, name, desk.place(name, GAME, owner)) for owner, name in shared],
+                "place": lambda name, machine=GAME: desk.place(name, machine, user),
+                "more": len(campaigns) == _MOST,
                 "offline": desk.context.model == "offline",
             },
         )
@@ -55,21 +65,23 @@ def campaign_routes(desk: Desk) -> list[Route]:
     async def new(request: Request) -> Response:
         name = _name(request.query_params.get("name", ""))
         machine = COMPANION if request.query_params.get("kind") == COMPANION else GAME
-        return RedirectResponse(desk.place(name or ("companion" if machine == COMPANION else "default"), machine), 303)
+        name = name or ("companion" if machine == COMPANION else "default")
+        return RedirectResponse(desk.place(name, machine, desk.person(request)) + "/", 303)
 
     async def bring(request: Request) -> Response:
-        async with request.form(max_files=1) as form:
+        async with request.form(max_files=1, max_fields=_MOST_FIELDS) as form:
             upload = form.get("file")
             if not isinstance(upload, UploadFile):
                 raise InputError("Choose a file that was exported from a campaign.")
             with tempfile.TemporaryDirectory() as directory:
-                path = Path(directory) / "campaign.zip"
-                await asyncio.to_thread(path.write_bytes, await upload.read())
-                name = _name(str(form.get("name", ""))) or await asyncio.to_thread(campaign_in, path)
-                table = await desk.open(name)
-                await import_campaign(table.game, path)
-        await table.changed()
-        return Response(status_code=204, headers={"hx-redirect": desk.place(name)})
+                path = await _kept(upload, Path(directory) / "campaign.zip")
+                contents = await asyncio.to_thread(contents_of, path)
+                name = _name(str(form.get("name", ""))) or assistant_name(contents.campaign)
+                table = await desk.take(request, name, contents.machine, desk.person(request))
+                async with table.alone():
+                    await import_campaign(table.game, path)
+                    await table.changed()
+        return Response(status_code=204, headers={"hx-redirect": desk.here(table) + "/"})
 
     return [
         Route("/", shelf),
@@ -82,68 +94,98 @@ def settings_routes(desk: Desk) -> list[Route]:
     """Return the routes of one campaign's settings, below its path."""
 
     async def show(request: Request) -> Response:
-        table = await desk.table(request)
-        return desk.html("settings.html", await _values(desk, table))
+        return desk.html("settings.html", await _values(desk, await desk.table(request, own=True)))
 
     async def change(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
+        table, form = await desk.table(request, own=True), await request.form()
         settings = {name: text for name in SETTINGS if (text := str(form.get(name, "")).strip())}
-        name, machine = assistant_name(table.game.context.campaign), table.game.machine
-        context = context_of(desk.context, machine, name, settings)  # refuses what is not allowed
-        await table.quiet()
-        store = (await table.game.load()).store
-        if store is not None and machine == GAME:
-            await keep_on_shelf(store, context.user or "", context.campaign, {"settings": settings})
-        table.game.context = context
-        await table.changed()
+        context, name = table.game.context, assistant_name(table.game.context.campaign)
+        base = desk.context.model_copy(update={"user": context.user})
+        changed = context_of(base, table.game.machine, name, settings)  # refuses what is not allowed
+        async with table.alone():
+            if (store := (await table.game.load()).store) is not None:
+                await keep_on_shelf(store, context.user or "", context.campaign, {"settings": settings})
+            table.game.context = changed
+            await table.changed()
         return desk.html("done.html", {"text": "The next turn is played with these settings."})
 
+    async def share(request: Request) -> Response:
+        table, form = await desk.table(request, own=True), await request.form()
+        guests = list(
+            dict.fromkeys(filter(None, (" ".join(n.split()) for n in str(form.get("guests", "")).split(","))))
+        )
+        if not desk.log_in or len(guests) > _MOST_GUESTS or any(len(guest) > _LONGEST_GUEST for guest in guests):
+            raise InputError(
+                f"A campaign is shared with {_MOST_GUESTS} people at most, each a name of the server's log-in, "
+                "separated by commas. Without a log-in there is nobody to share with."
+            )
+        context, store = table.game.context, (await table.game.load()).store
+        if store is not None:
+            await keep_on_shelf(store, context.user or "", context.campaign, {"guests": guests})
+        text = f"Shared with {', '.join(guests)}." if guests else "Nobody else sees it."
+        return desk.html("done.html", {"text": text})
+
     async def put_on_or_away(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
+        table, form = await desk.table(request, own=True), await request.form()
         store, context = (await table.game.load()).store, table.game.context
         if store is not None:
             await keep_on_shelf(store, context.user or "", context.campaign, {"put_away": form.get("away") == "1"})
         return Response(status_code=204, headers={"hx-redirect": f"{desk.root}/"})
 
     async def rename(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        name = _name(str(form.get("name", "")))
+        table, form = await desk.table(request, own=True), await request.form()
+        name, game = _name(str(form.get("name", ""))), table.game
         if not name:
             raise InputError("A campaign needs a name.")
-        await table.quiet()
-        with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory) / "campaign.zip"
-            await export_campaign(table.game, path)
-            other = await desk.open(name)
-            await import_campaign(other.game, path)  # refuses a name that is taken
-            await other.changed()
-        store, game = (await table.game.load()).store, table.game
-        if store is not None:
-            context = game.context
-            await Forgetting(
-                store, game.checkpointer, context.user, context.campaign, [game.thread_id]
-            ).forget_campaign()
+        if name == assistant_name(game.context.campaign):
+            raise InputError(f"It is called {name!r} already.")
+        async with table.alone():
+            with tempfile.TemporaryDirectory() as directory:
+                path = Path(directory) / "campaign.zip"
+                await export_campaign(game, path)
+                other = await desk.take(request, name, game.machine, game.context.user or "")
+                async with other.alone():
+                    await import_campaign(other.game, path)  # refuses a name that is taken
+                    await other.changed()
+            if (store := (await game.load()).store) is not None:
+                context = game.context
+                await Forgetting(
+                    store, game.checkpointer, context.user, context.campaign, [game.thread_id]
+                ).forget_campaign()
         await desk.leave(table)
-        return Response(status_code=204, headers={"hx-redirect": desk.place(name)})
+        return Response(status_code=204, headers={"hx-redirect": desk.here(other) + "/"})
 
     async def send(request: Request) -> Response:
-        table = await desk.table(request)
-        await table.quiet()
+        table = await desk.table(request, own=True)
+        await table.wait_for_reply(_REPLY_SECONDS)
         directory = await asyncio.to_thread(tempfile.mkdtemp)
         path = Path(directory) / "campaign.zip"
-        await export_campaign(table.game, path)
-        name = "".join(c if c.isalnum() else "-" for c in table.game.context.campaign)[:60] or "campaign"
+        try:
+            async with table.alone():
+                await export_campaign(table.game, path)
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, directory)
+            raise
+        name = "".join(c if c.isalnum() else "-" for c in assistant_name(table.game.context.campaign))[:60]
         return FileResponse(
-            path, filename=f"{name}.zip", media_type="application/zip", background=BackgroundTask(_remove, path)
+            path,
+            filename=f"{name or 'campaign'}.zip",
+            media_type="application/zip",
+            background=BackgroundTask(shutil.rmtree, directory),
         )
 
     async def lore(request: Request) -> Response:
-        table = await desk.table(request)
+        table = await desk.table(request, own=True)
         lines: list[str] = []
-        async with request.form(max_files=_MOST_FILES) as form:
+        async with request.form(max_files=_MOST_FILES, max_fields=_MOST_FIELDS) as form:
             uploads = [upload for upload in form.getlist("files") if isinstance(upload, UploadFile)]
             with tempfile.TemporaryDirectory() as directory:
-                paths = [path for upload in uploads if (path := await _kept(upload, Path(directory), lines))]
+                paths = []
+                for number, upload in enumerate(uploads):
+                    if (name := _lore_name(upload.filename or "", lines)) is not None:
+                        place = Path(directory) / str(number)  # two files may have one name
+                        await asyncio.to_thread(place.mkdir)
+                        paths.append(await _kept(upload, place / name))
                 store, context = (await table.game.load()).store, table.game.context
                 if store is not None and paths:
                     async for done in add_lore(store, context.user or "", context.campaign, paths):
@@ -153,7 +195,7 @@ def settings_routes(desk: Desk) -> list[Route]:
         return desk.html("lore.html", await _values(desk, table) | {"lines": lines})
 
     async def remove(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
+        table, form = await desk.table(request, own=True), await request.form()
         store, context, name = (await table.game.load()).store, table.game.context, str(form.get("name", ""))
         if store is not None:
             await remove_lore(store, context.user or "", context.campaign, name)
@@ -162,6 +204,7 @@ def settings_routes(desk: Desk) -> list[Route]:
     return [
         Route("/settings", show),
         Route("/settings", change, methods=["POST"]),
+        Route("/share", share, methods=["POST"]),
         Route("/shelf", put_on_or_away, methods=["POST"]),
         Route("/rename", rename, methods=["POST"]),
         Route("/export", send),
@@ -170,42 +213,43 @@ def settings_routes(desk: Desk) -> list[Route]:
     ]
 
 
-def _remove(path: Path) -> None:
-    """Remove a file that was sent, and its directory."""
-    path.unlink()
-    path.parent.rmdir()
-
-
 async def _values(desk: Desk, table: Table) -> dict[str, object]:
-    game = table.game
+    game, name = table.game, table.game.context.campaign
     own = await asyncio.to_thread(settings_of, desk.home, game.context.user or "", game.context.campaign)
     store = (await game.load()).store if game.machine == GAME else None
     files = await list_lore(store, game.context.user or "", game.context.campaign) if store is not None else []
     fields = type(game.context).model_fields
     rows = [
-        (name, own.get(name, ""), getattr(game.context, name), fields[name].description)
-        for name in SETTINGS if name in fields
+        (field, own.get(field, ""), getattr(game.context, field), fields[field].description)
+        for field in SETTINGS if field in fields
     ]  # fmt: skip
     return {
         "here": desk.here(table),
         "campaign": assistant_name(game.context.campaign),
         "is_game": game.machine == GAME,
         "settings": rows,
+        "can_share": desk.log_in and game.machine == GAME,
+        "guests": ", ".join(await asyncio.to_thread(guests_of, desk.home, game.context.user or "", name)),
         "files": files,
         "lines": [],
         "default_model": Context.model_fields["model"].default,
     }
 
 
-async def _kept(upload: UploadFile, directory: Path, lines: list[str]) -> Path | None:
-    """Keep an uploaded file for reading, under its own name without any path; None if it is of another kind."""
-    name = Path(str(upload.filename or "").replace("\\", "/")).name
-    name = "".join(c for c in name if c.isprintable() and c not in '<>:"|?*')[:120]
+def _lore_name(filename: str, lines: list[str]) -> str | None:
+    """Return the own name of an uploaded file, without any path; None, and a line that says so, if it is no lore."""
+    name = Path(filename.replace("\\", "/")).name
+    name = "".join(c for c in name if c.isprintable() and c not in '<>:"|?*')[-120:]
     if not name.strip(". ") or Path(name).suffix.lower() not in _LORE:
         lines.append(f"{name or 'a file'}: not read. Lore is text, Markdown, HTML, CSV or PDF.")
         return None
-    path = directory / name
-    await asyncio.to_thread(path.write_bytes, await upload.read())
+    return name
+
+
+async def _kept(upload: UploadFile, path: Path) -> Path:
+    """Write an uploaded file to a path of ours."""
+    with await asyncio.to_thread(path.open, "wb") as file:
+        await asyncio.to_thread(shutil.copyfileobj, upload.file, file)
     return path
 
 

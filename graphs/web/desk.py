@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 import uuid
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from jinja2 import DictLoader, Environment
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from questbook.graphs.companion.context import Context as CompanionContext
 from questbook.graphs.companion.context import assistant_name, own_campaign
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.campaigns import hold_campaign
+from questbook.graphs.embedded.costs import costs_of
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.settings import Settings
 from questbook.graphs.web import panels
 from questbook.graphs.web.guard import PERSON
-from questbook.graphs.web.shelf import settings_of
+from questbook.graphs.web.places import label_of, name_of
+from questbook.graphs.web.shelf import guests_of, settings_of
 from questbook.graphs.web.story import latest_turns, takes_of
-from questbook.graphs.web.table import Table
+from questbook.graphs.web.table import BusyError, Table
 from questbook.types import JSON
 
 GAME, COMPANION = "dungeon_master", "companion"
 _PARAGRAPHS = re.compile(r"\n\s*\n")
+_MOST_TABLES = 40
+_IDLE_SECONDS = 60.0  # then a campaign that nobody looks at is closed, and a terminal may open it
+_TABLES = "questbook_tables"  # key of the scope: the tables that a request uses
 _TEMPLATES = Path(__file__).parent / "templates"
 _WORK = {
     "recall": "The dungeon master remembers…",
@@ -53,15 +60,26 @@ class Desk:
         developer: Whether the view of what the model saw is there.
         root: Path below which the app is mounted.
         crowd: Whether several people may play, so that each message says whose it is.
+        log_in: Whether each request says whose it is, and each person has campaigns of their own.
     """
 
     def __init__(
-        self, context: Context, home: Home, token: str, *, developer: bool = False, root: str = "", crowd: bool = False
+        self,
+        context: Context,
+        home: Home,
+        token: str,
+        *,
+        developer: bool = False,
+        root: str = "",
+        crowd: bool = False,
+        log_in: bool = False,
     ) -> None:
         self.context, self.home = context, home
-        self.developer, self.root, self.crowd = developer, root, crowd
-        self._tables: dict[tuple[str, str], Table] = {}
+        self.developer, self.root, self.crowd, self.log_in = developer, root, crowd, log_in
+        self.streams = 0
+        self._tables: dict[tuple[str, str, str], Table] = {}
         self._opening = asyncio.Lock()
+        self._sweeper: asyncio.Task[None] | None = None
         self._templates = Environment(
             loader=DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")}),
             autoescape=True,
@@ -70,26 +88,88 @@ class Desk:
         )
         self._templates.globals |= {"token": token, "place": self.place, "root": root, "developer": developer}
 
-    async def table(self, request: Request) -> Table:
-        """Return the table of the campaign, or companion, that a request names."""
-        machine = COMPANION if request.url.path.startswith(f"{self.root}/a/") else GAME
-        return await self.open(request.path_params["campaign"], machine)
+    def person(self, request: Request) -> str:
+        """Return whose campaigns a request is about, unless it names another's."""
+        return str(request.scope[PERSON]) if self.log_in else self.context.user or ""
 
-    async def open(self, name: str, machine: str = GAME) -> Table:
-        """Return the table of a campaign; open it if it is not, and answer a message that was left without a reply.
+    async def table(self, request: Request, *, own: bool = False) -> Table:
+        """Return the table of the campaign, or companion, that a request names.
+
+        Args:
+            request: The request.
+            own: Whether only the owner may do this, not those with whom they share the campaign.
 
         Raises:
+            HTTPException: It is somebody else's.
             CampaignBusyError: A terminal plays it.
         """
-        async with self._opening:
-            if (machine, name) not in self._tables:
-                self._tables[machine, name] = await self._open(name, machine)
-            return self._tables[machine, name]
+        person, name = self.person(request), name_of(request.path_params["campaign"])
+        owner = name_of(request.path_params.get("owner", "")) or person
+        kind = str(request.scope["root_path"]).removeprefix(self.root).split("/")[3 if self.log_in else 1]
+        machine = COMPANION if kind == "a" else GAME
+        if owner != person:
+            guests = await asyncio.to_thread(guests_of, self.home, owner, name) if machine == GAME else []
+            if person not in guests:
+                raise HTTPException(404, "There is no such campaign, or nobody shares it with you.")
+            if own:
+                raise HTTPException(403, f"Only {owner!r:.60}, whose campaign it is, can do this.")
+        return await self.take(request, name, machine, owner)
 
-    async def _open(self, name: str, machine: str) -> Table:
-        user = self.context.user or ""
-        settings = await asyncio.to_thread(settings_of, self.home, user, name) if machine == GAME else {}
-        context = context_of(self.context, machine, name, settings)
+    async def take(self, request: Request, name: str, machine: str, owner: str) -> Table:
+        """Return the table of a campaign, which stays open while the request lasts.
+
+        If it is not open, it is opened, and a message that was left without a reply is answered.
+
+        Raises:
+            BusyError: Too many are open.
+            CampaignBusyError: A terminal plays it.
+        """
+        key = (machine, owner, name)
+        if key not in self._tables:
+            async with self._opening:
+                if key not in self._tables:
+                    await self._close_idle(0.0 if len(self._tables) >= _MOST_TABLES else _IDLE_SECONDS)
+                    if len(self._tables) >= _MOST_TABLES:
+                        raise BusyError(f"{_MOST_TABLES} campaigns are open here. Wait until one is no longer played.")
+                    self._tables[key] = await self._open(name, machine, owner)
+        self._sweeper = self._sweeper or asyncio.create_task(self._sweep())
+        table, tables = self._tables[key], request.scope[_TABLES]
+        tables.append(table)
+        table.guests += 1
+        return table
+
+    def holding(self, app: ASGIApp) -> ASGIApp:
+        """Return an app during whose requests no table that they use is closed."""
+
+        async def hold(scope: Scope, receive: Receive, send: Send) -> None:
+            tables: list[Table] = scope.setdefault(_TABLES, [])
+            try:
+                await app(scope, receive, send)
+            finally:
+                for table in tables:
+                    table.guests -= 1
+                    table.used = time.monotonic()
+
+        return hold
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_IDLE_SECONDS / 4)
+            async with self._opening:
+                await self._close_idle(_IDLE_SECONDS)
+
+    async def _close_idle(self, seconds: float) -> None:
+        """Close the campaigns that nobody has used for so long."""
+        for key, table in list(self._tables.items()):
+            if table.is_idle and table.used + seconds <= time.monotonic():
+                del self._tables[key]
+                await table.close()
+
+    async def _open(self, name: str, machine: str, user: str) -> Table:
+        base = self.context.model_copy(update={"user": user})
+        campaign = name if machine == GAME else own_campaign(name)
+        settings = await asyncio.to_thread(settings_of, self.home, user, campaign)
+        context = context_of(base, machine, name, settings)
         resources = AsyncExitStack()
         try:
             lock = hold_campaign(self.home, user, context.campaign)
@@ -112,23 +192,35 @@ class Desk:
             self._tables = {key: other for key, other in self._tables.items() if other is not table}
             await table.close()
 
+    async def hush(self) -> None:
+        """End the streams of all who watch, so that the server can end."""
+        for table in self._tables.values():
+            await table.hush()
+
     async def close(self) -> None:
         """Close all campaigns."""
-        for table in list(self._tables.values()):
-            await table.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        await asyncio.gather(*(table.close() for table in self._tables.values()))
+        self._tables = {}
 
     def here(self, table: Table) -> str:
         """Return the path of a table's page."""
-        return self.place(assistant_name(table.game.context.campaign), table.game.machine)
+        context = table.game.context
+        return self.place(assistant_name(context.campaign), table.game.machine, context.user or "")
 
-    def place(self, name: str, machine: str = GAME) -> str:
+    def place(self, name: str, machine: str = GAME, owner: str = "") -> str:
         """Return the path of a campaign's page, or of a companion's."""
-        return f"{self.root}/{'c' if machine == GAME else 'a'}/{quote(name, safe='')}"
+        of = f"/u/{label_of(owner)}" if self.log_in else ""
+        return f"{self.root}{of}/{'c' if machine == GAME else 'a'}/{label_of(name)}"
 
-    def words_of(self, request: Request, text: str) -> str:
+    async def words_of(self, request: Request, table: Table, text: str) -> str:
         """Return what a person said, under their name where several may play."""
-        person = request.scope.get(PERSON)
-        return f"{person}: {text}" if self.crowd and person else text
+        person, context = request.scope.get(PERSON), table.game.context
+        if not person:
+            return text
+        guests = await asyncio.to_thread(guests_of, self.home, context.user or "", context.campaign)
+        return f"{person}: {text}" if self.crowd or guests else text
 
     async def state(self, table: Table) -> JSON:
         """Return what the templates show of a campaign; nothing of it is a secret."""
@@ -143,8 +235,7 @@ class Desk:
             "here": self.here(table),
             "is_game": is_game,
             "model": game.context.model,
-            "cost": table.last_cost,
-            "total": table.total_cost,
+            "costs": await asyncio.to_thread(costs_of, self.home, game.context.user or "", game.context.campaign),
             "core": panels.core(saved) if saved and not is_game else None,
             "number": table.number,
             "ticket": uuid.uuid4().hex,

@@ -7,7 +7,9 @@ no other page can have (DNS rebinding).
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import re
 import secrets
 from collections.abc import Mapping
 from html import escape
@@ -17,12 +19,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from questbook.graphs.web.body import Body, BodyError
+
 HEADER = "x-questbook-token"
 PERSON = "questbook_person"
 """Key of the scope that holds the name of who signed in; "" without sign-in."""
 _COOKIE = "questbook_session"
-_LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
-_MOST_BYTES = 25_000_000  # of a request
+_LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_PORT = re.compile(r":[0-9]*\Z")
+_MOST_SESSIONS = 1_000
+_WRONG_TOKEN_SECONDS = 0.5  # nobody tries tokens faster than this
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -30,6 +36,7 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 
 
@@ -40,64 +47,105 @@ class Guard:
         app: What it guards.
         token: The token that a page of ours sends with each change.
         people: Sign-in token of each person, by name; empty: no sign-in, and only this computer's names are served.
-        hosts: Whether the host is checked; False: another layer does it.
+        root: Path below which another server mounts the app, and checks the host; "": it is served by itself.
+        log_in: Whether the other server says whose each request is; one that it names nobody for is refused.
     """
 
-    def __init__(self, app: ASGIApp, token: str, people: Mapping[str, str], *, hosts: bool = True) -> None:
-        self._app, self._token, self._hosts = app, token, hosts
+    def __init__(
+        self, app: ASGIApp, token: str, people: Mapping[str, str], *, root: str = "", log_in: bool = False
+    ) -> None:
+        self._app, self._token, self._root, self._log_in = app, token, root, log_in
         self._people = {secret: name for name, secret in people.items()}
         self._sessions: dict[str, str] = {}
+        self._wrong = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        is_static, began = scope["path"].startswith(f"{scope.get('root_path', '')}/static/"), False
 
         async def send_with_headers(message: Message) -> None:
+            nonlocal began
             if message["type"] == "http.response.start":
+                began = True
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
+                headers.setdefault("cache-control", "no-cache" if is_static else "no-store")
             await send(message)
 
-        request = Request(scope, receive)
-        refusal = await self._refusal(request)
-        await (refusal or self._app)(scope, receive, send_with_headers)
+        try:
+            body = Body(scope, receive)
+            refusal = await self._refusal(Request(scope, body.receive), is_static=is_static)
+            await (refusal or self._app)(scope, body.receive, send_with_headers)
+        except BodyError as error:
+            if began:
+                raise
+            answer = PlainTextResponse(str(error), error.status, {"connection": "close"})
+            await answer(scope, receive, send_with_headers)
 
-    async def _refusal(self, request: Request) -> Response | None:
-        host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
-        if self._hosts and not self._people and host not in _LOCAL:
-            return PlainTextResponse(f"This server is not called {host!r:.100}.", status_code=400)
-        if int(request.headers.get("content-length") or 0) > _MOST_BYTES:
-            return PlainTextResponse(f"A request may have {_MOST_BYTES:,} bytes at most.", status_code=413)
+    async def _refusal(self, request: Request, *, is_static: bool) -> Response | None:
         changes = request.method not in ("GET", "HEAD")
-        if changes and request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return PlainTextResponse("This change was asked for by a page of another site.", status_code=403)
-        if request.url.path.startswith("/static/"):
+        if not self._root and not self._people and _host_of(request) not in _LOCAL:
+            return PlainTextResponse(f"This server is not called {_host_of(request)!r:.100}.", status_code=400)
+        if problem := _foreign(request, changes=changes):
+            return PlainTextResponse(problem, status_code=403)
+        if is_static:
             return None
         request.scope[PERSON] = ""
-        if self._people:
+        if self._log_in:
+            user = request.scope.get("user")
+            name = str(user.identity) if user is not None and user.is_authenticated else ""
+            if not name:
+                return PlainTextResponse(
+                    "Nobody is logged in. This page is for those whom the server's log-in names.", status_code=401
+                )
+            request.scope[PERSON] = name
+        elif self._people:
             if request.url.path == "/sign-in" and changes:
                 return await self._sign_in(request)
-            name = self._sessions.get(request.cookies.get(_COOKIE, ""))
-            if name is None:
+            person = self._sessions.get(request.cookies.get(_COOKIE, ""))
+            if person is None:
                 return _ask_for_sign_in(401)
-            request.scope[PERSON] = name
+            request.scope[PERSON] = person
         if changes and not hmac.compare_digest(request.headers.get(HEADER, "").encode(), self._token.encode()):
             return PlainTextResponse("The page is older than the server. Load it again.", status_code=403)
         return None
 
     async def _sign_in(self, request: Request) -> Response:
-        said = str((await request.form()).get("token", "")).encode()
-        name = next((name for secret, name in self._people.items() if hmac.compare_digest(said, secret.encode())), None)
-        if name is None:
+        said = str((await request.form()).get("token", "")).encode("utf-8", "surrogatepass")
+        names = [name for secret, name in self._people.items() if hmac.compare_digest(said, secret.encode())]
+        if not names:
+            async with self._wrong:
+                await asyncio.sleep(_WRONG_TOKEN_SECONDS)
             return _ask_for_sign_in(403, "This is nobody's token.")
         session = new_token()
-        self._sessions[session] = name
+        self._sessions[session] = names[0]
+        if len(self._sessions) > _MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
         answer = RedirectResponse("/", status_code=303)
         answer.set_cookie(_COOKIE, session, httponly=True, samesite="strict", secure=request.url.scheme == "https")
         return answer
+
+
+def _host_of(request: Request) -> str:
+    return _PORT.sub("", request.headers.get("host", "")).casefold()
+
+
+def _foreign(request: Request, *, changes: bool) -> str:
+    """Return why a request is refused that a page of another site made; "" if none did."""
+    headers = request.headers
+    if site := headers.get("sec-fetch-site"):
+        is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        is_ours = site in ("same-origin", "none") or (is_link and not changes)
+    else:
+        origin = headers.get("origin")
+        is_ours = not changes or origin is None or origin.partition("://")[2] == headers.get("host")
+    if is_ours:
+        return ""
+    return "This was asked for by a page of another site." + (" Nothing was changed." if changes else "")
 
 
 def new_token() -> str:

@@ -20,6 +20,7 @@ from questbook.types import JSON
 _PANELS = ("sheet", "quest", "memories", "dice", "summary", "tree", "core")
 _PAGES = ("character", "quest")
 _ALL = 1_000_000
+_DEEPEST = 12  # names of a field's path
 _DONE = Response(status_code=204)
 
 
@@ -31,10 +32,10 @@ def looking_routes(desk: Desk) -> list[Route]:
 
     async def core(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
-        await table.quiet()
         section = {str(form.get("label", "")): {"value": str(form.get("value", ""))}}
-        await (await table.game.history()).write({"core": {"sections": section}})
-        await table.changed()
+        async with table.alone():
+            await (await table.game.history()).write({"core": {"sections": section}})
+            await table.changed()
         return desk.html("done.html", {"text": "Changed."})
 
     async def panel(request: Request) -> Response:
@@ -93,13 +94,12 @@ def looking_routes(desk: Desk) -> list[Route]:
     async def page(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
         page, path = str(form.get("page", "")), str(form.get("path", "")).split("/")
-        if page not in _PAGES or is_secret(path[0]):
+        if page not in _PAGES or is_secret(path[0]) or len(path) > _DEEPEST:
             return HTMLResponse("There is no such page.", 404)
-        await table.quiet()
-        await (await table.game.history()).write(
-            {page: _patch(path, "" if form.get("delete") else str(form.get("value", "")))}
-        )
-        await table.changed()
+        patch = _patch(path, "" if form.get("delete") else str(form.get("value", "")))
+        async with table.alone():
+            await (await table.game.history()).write({page: patch})
+            await table.changed()
         return _DONE
 
     return [

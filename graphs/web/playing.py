@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from questbook.graphs.events import Event
@@ -18,9 +18,11 @@ from questbook.graphs.web.story import latest_turns, rewritten, turns_before
 from questbook.graphs.web.table import Moment, Table
 
 _BEAT_SECONDS = 15.0
+_MOST_STREAMS = 200
 _LONGEST_WISH = 600  # characters
 _MOST_TURNS = 99
 _DONE = Response(status_code=204)
+_END = Moment(0, "", {})
 
 
 def playing_routes(desk: Desk) -> list[Route]:
@@ -36,16 +38,20 @@ def playing_routes(desk: Desk) -> list[Route]:
 
     async def events(request: Request) -> Response:
         table = await desk.table(request)
+        if desk.streams >= _MOST_STREAMS:
+            return PlainTextResponse(
+                f"{_MOST_STREAMS} pages are open, and no more can be told what happens. Close some.", 503
+            )
         after = number_of(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
         return StreamingResponse(
-            _stream(table, after), media_type="text/event-stream", headers={"cache-control": "no-store"}
+            _stream(desk, table, after), media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
 
     async def say(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
-        text = desk.words_of(request, str(form.get("text", "")))
+        text = await desk.words_of(request, table, str(form.get("text", "")))
         if str(form.get("text", "")).strip() and table.take(str(form.get("ticket", ""))):
-            await table.play(table.game.send(text), text)
+            await table.say(text)
         return desk.html(
             "say.html", {"ticket": uuid.uuid4().hex, "here": desk.here(table), "is_game": table.game.machine == GAME}
         )
@@ -56,63 +62,64 @@ def playing_routes(desk: Desk) -> list[Route]:
 
     async def retry(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
-        await table.quiet()
-        saved = await table.game.saved_game()
-        last = latest_turns(saved, 1) if saved else []
-        events = await _begun(table.game.retry(dice=form.get("dice") == "1"))
-        await table.play(events, last[0].player if last else "")
+        async with table.alone():
+            saved = await table.game.saved_game()
+            last = latest_turns(saved, 1) if saved else []
+            events = await _begun(table.game.retry(dice=form.get("dice") == "1"))
+            await table.play(events, last[0].player if last else "")
         return _DONE
 
     async def edit(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
         text = str(form.get("text", "")).strip()
         if text:
-            await table.quiet()
-            text = desk.words_of(request, text)
-            await table.play(await _begun(table.game.edit(text)), text)
+            text = await desk.words_of(request, table, text)
+            async with table.alone():
+                await table.play(await _begun(table.game.edit(text)), text)
         return _DONE
 
     async def rewrite(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
         text = str(form.get("text", "")).strip()
         if text:
-            await table.quiet()
-            config = await rewritten(await table.game.history(), text)
-            if config is not None:
-                async for _ in table.game.replay(config):
-                    pass
-            await table.changed()
+            async with table.alone():
+                config = await rewritten(await table.game.history(), text)
+                if config is not None:
+                    async for _ in table.game.replay(config):
+                        pass
+                await table.changed()
         return _DONE
 
     async def undo(request: Request) -> Response:
         table = await desk.table(request)
-        await table.quiet()
-        await (await table.game.history()).undo()
-        await table.changed()
+        async with table.alone():
+            await (await table.game.history()).undo()
+            await table.changed()
         return _DONE
 
     async def go(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
-        await table.quiet()
-        await (await table.game.history()).go(str(form.get("where", "")))
-        await table.changed()
+        async with table.alone():
+            await (await table.game.history()).go(str(form.get("where", "")))
+            await table.changed()
         return _DONE
 
     async def wish(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
-        await table.quiet()
-        history, text = await table.game.history(), " ".join(str(form.get("text", "")).split())[:_LONGEST_WISH]
-        turn = (await history.current_state()).values["turn"]
+        text = " ".join(str(form.get("text", "")).split())[:_LONGEST_WISH]
         turns = min(max(number_of(str(form.get("turns", ""))), 1), _MOST_TURNS)
-        await history.write({"note": {"text": text, "through": turn + turns} if text else {}})
-        await table.changed()
+        async with table.alone():
+            history = await table.game.history()
+            turn = (await history.current_state()).values["turn"]
+            await history.write({"note": {"text": text, "through": turn + turns} if text else {}})
+            await table.changed()
         return _DONE
 
     async def name_line(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
-        await table.quiet()
-        await (await table.game.history()).name_line(str(form.get("name", "")))
-        await table.changed()
+        async with table.alone():
+            await (await table.game.history()).name_line(str(form.get("name", "")))
+            await table.changed()
         return _DONE
 
     changes = {
@@ -139,11 +146,12 @@ async def _begun(events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
     return again()
 
 
-async def _stream(table: Table, after: int) -> AsyncIterator[str]:
+async def _stream(desk: Desk, table: Table, after: int) -> AsyncIterator[str]:
     moments = table.moments(after)
-    yield "retry: 1000\n\n"
     waiting: asyncio.Task[Moment | None] | None = None
+    desk.streams += 1
     try:
+        yield "retry: 1000\n\n"
         while True:
             waiting = waiting or asyncio.create_task(_next(moments))
             done, _ = await asyncio.wait({waiting}, timeout=_BEAT_SECONDS)
@@ -151,19 +159,22 @@ async def _stream(table: Table, after: int) -> AsyncIterator[str]:
                 yield ": still here\n\n"
                 continue
             moment, waiting = waiting.result(), None
+            if moment is _END:
+                return
             if moment is None:
                 yield f"id: {table.number}\nevent: pages\ndata: {{}}\n\n"
             else:
                 yield f"id: {moment.number}\nevent: {moment.kind}\ndata: {json.dumps(moment.data)}\n\n"
     finally:
+        desk.streams -= 1
         if waiting is not None:
             waiting.cancel()
 
 
 async def _next(moments: AsyncIterator[Any]) -> Any:
-    return await anext(moments)
+    return await anext(moments, _END)
 
 
 def number_of(text: str) -> int:
     """Read a number that a browser sends; 0 if it is none."""
-    return int(text) if text.isdecimal() and len(text) < 12 else 0
+    return int(text) if text.isdecimal() and len(text) < 16 else 0

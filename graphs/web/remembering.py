@@ -18,6 +18,7 @@ from questbook.memory.timeline.namespaces import campaign_namespace, player_name
 from questbook.types import JSON
 
 _MOST_MATCHES = 20
+_LONGEST_QUESTION = 500  # characters
 _KINDS = ("exchanges", "facts", "reflections", "lore")
 
 
@@ -26,19 +27,20 @@ def remembering_routes(desk: Desk) -> list[Route]:
 
     async def search(request: Request) -> Response:
         table = await desk.table(request)
-        words = request.query_params.get("words", "").strip()
-        matches = await _search(table.game, words) if words else []
+        words = request.query_params.get("words", "").strip()[:_LONGEST_QUESTION]
+        matches = await _search(table.game, words, _spaces(desk, request, table.game)) if words else []
         return desk.html("search.html", {"words": words, "memories": matches, "here": desk.here(table)})
 
     async def memory(request: Request) -> Response:
         table = await desk.table(request)
-        record = await _record(table.game, request.query_params.get("key", ""))
+        key = request.query_params.get("key", "")
+        record = await _record(table.game, key, _spaces(desk, request, table.game)) if key else None
         if record is None:
             return desk.html("problem.html", {"text": "This memory is no longer there."}, 404)
         return desk.html("memory-card.html", {"here": desk.here(table), "memory": record})
 
     async def forget(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
+        table, form = await desk.table(request, own=True), await request.form()
         words = " ".join(str(form.get("words", "")).split())
         lines: list[str] = []
 
@@ -52,19 +54,19 @@ def remembering_routes(desk: Desk) -> list[Route]:
         async def remove(_: Sequence[str]) -> bool:
             return form.get("whole") == "1"
 
-        await table.quiet()
         sure = form.get("sure") == "1"
-        done = await forget_words(table.game, words, agree if sure else show, remove if sure else None)
-        if sure:
-            await table.changed()
+        async with table.alone():
+            done = await forget_words(table.game, words, agree if sure else show, remove if sure else None)
+            if sure:
+                await table.changed()
         values = {"here": desk.here(table), "words": words, "lines": lines, "done": done}
         return desk.html("forget.html", values | {"asks": bool(lines)})
 
     async def retract(request: Request) -> Response:
-        table, form = await desk.table(request), await request.form()
-        await table.quiet()
-        lines = (await retract_turn(table.game, str(form.get("turn", "")))).splitlines()
-        await table.changed()
+        table, form = await desk.table(request, own=True), await request.form()
+        async with table.alone():
+            lines = (await retract_turn(table.game, str(form.get("turn", "")))).splitlines()
+            await table.changed()
         values = {"here": desk.here(table), "words": "", "lines": lines, "done": "", "asks": False}
         return desk.html("forget.html", values)
 
@@ -76,31 +78,30 @@ def remembering_routes(desk: Desk) -> list[Route]:
     ]
 
 
-async def _search(game: Game, words: str) -> list[JSON]:
+def _spaces(desk: Desk, request: Request, game: Game) -> list[tuple[str, ...]]:
+    """Return where to look: what is known of the owner across campaigns is for themselves alone."""
+    user = game.context.user or ""
+    spaces = [campaign_namespace(user, game.context.campaign, kind) for kind in _KINDS]
+    return [*spaces, player_namespace(user, "facts")] if desk.person(request) == user else spaces
+
+
+async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> list[JSON]:
     """Return the memories of this line that fit some words best, as the player may see them."""
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    user = game.context.user or ""
     timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
-    spaces = [campaign_namespace(user, game.context.campaign, kind) for kind in _KINDS]
-    matches = await recall(
-        store, [*spaces, player_namespace(user, "facts")], Query(words, timeline=timeline, limit=_MOST_MATCHES)
-    )
+    matches = await recall(store, spaces, Query(words, timeline=timeline, limit=_MOST_MATCHES))
     return shown_memories(
         {**match.value, "key": match.key, "score": match.score, "why": str(match.reason)} for match in matches
     )
 
 
-async def _record(game: Game, key: str) -> JSON | None:
+async def _record(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON | None:
     """Return a memory by its key, as the player may see it."""
     store = (await game.load()).store
-    if store is None or not key:
-        return None
-    user = game.context.user or ""
-    spaces = [campaign_namespace(user, game.context.campaign, kind) for kind in _KINDS]
-    for space in [*spaces, player_namespace(user, "facts")]:
-        if (item := await store.aget(space, key, refresh_ttl=False)) is not None:
+    for space in spaces:
+        if store is not None and (item := await store.aget(space, key, refresh_ttl=False)) is not None:
             shown = shown_memories([{**item.value, "key": key}])
             return shown[0] if shown else None
     return None

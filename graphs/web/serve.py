@@ -47,14 +47,22 @@ async def serve(context: Context, *, host: str, port: int, browser: bool, develo
     except ImportError as error:
         raise ServerError(f"The page needs {error.name}: pip install 'questbook[web]'.") from error
     try:
-        listener = socket.create_server((host, port))
-    except OSError as error:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
         raise ServerError(
-            f"Port {port} of {host} cannot be used: {error.strerror}. Take another: --port 8001."
+            f"Port {port} of {host} cannot be used: {getattr(error, 'strerror', error)}. Take another: --port 8001."
         ) from error
     app = await asyncio.to_thread(partial(create_app, context, people=people, developer=developer))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=3))
-    address = f"http://{host}:{listener.getsockname()[1]}/"
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await app.state.desk.hush()  # or it would wait for the pages that listen
+            await super().shutdown(sockets)
+
+    server = Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))
+    name = f"[{host}]" if ":" in host else host
+    address = f"http://{name}:{listener.getsockname()[1]}/"
     print(f"Questbook is at {address} Ctrl-C ends it; what was played is kept.", flush=True)  # noqa: T201
     if browser:
         webbrowser.open(address)

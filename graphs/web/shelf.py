@@ -1,4 +1,4 @@
-"""What the shelf knows of a campaign beside its story: whether it was put away, and settings of its own."""
+"""What the shelf knows of a campaign beside its story: whether it was put away, its own settings, who else may play."""
 
 from __future__ import annotations
 
@@ -32,8 +32,21 @@ def put_away(home: Home, user: str) -> set[str]:
     }
 
 
+def guests_of(home: Home, owner: str, campaign: str) -> list[str]:
+    """Return with whom an owner shares a campaign."""
+    guests = (read_item(home.memory, _place(owner, campaign), _KEY) or {}).get("guests")
+    return [str(guest) for guest in guests] if isinstance(guests, list) else []
+
+
+def shared_with(home: Home, person: str) -> list[tuple[str, str]]:
+    """Return owner and name of each campaign that others share with a person."""
+    labels = [path for path in list_paths(home.memory, None, _KEY) if len(path) == len(_place("", ""))]
+    names = [(unescape_label(path[0]), unescape_label(path[1])) for path in labels]
+    return [(owner, campaign) for owner, campaign in names if person in guests_of(home, owner, campaign)]
+
+
 async def keep_on_shelf(store: BaseStore, user: str, campaign: str, change: JSON) -> None:
-    """Change what the shelf knows of a campaign: {"put_away": …}, {"settings": …}."""
+    """Change what the shelf knows of a campaign: {"put_away": …}, {"settings": …}, {"guests": …}."""
     item = await store.aget(_place(user, campaign), _KEY)
     await put_all(store, [PutOp(_place(user, campaign), _KEY, (item.value if item else {}) | change, False)])
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, NamedTuple
 
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
-from questbook.graphs.web.usage import Cost, UsageMeter
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
 
@@ -33,7 +33,7 @@ class Moment(NamedTuple):
     """Something that happened at the table.
 
     Attributes:
-        number: Counts the moments of the table, from 1.
+        number: Counts the moments of the table, and is greater than those of every earlier table.
         kind: "turn", "piece", "dice", "work", "memories", "prompt", "notice", "replied", "pages", "problem", "stopped".
         data: What a page needs of it.
     """
@@ -74,15 +74,14 @@ class Table:
 
     def __init__(self, game: Game, resources: AsyncExitStack) -> None:
         self.game, self._resources = game, resources
-        self.meter, self.last_cost, self.total_cost = UsageMeter(), Cost(), Cost()
-        game.callbacks.append(self.meter)
         self.passage: Passage | None = None
         self.memories: list[JSON] | None = None
         self.report: PromptReport | None = None
         self.problem = ""
-        self.number = 0
+        self.number = int(time.time()) * 1000  # greater than those of this campaign before, which pages still name
+        self.guests, self.used, self._is_hushed = 0, time.monotonic(), False
         self._moments: deque[Moment] = deque(maxlen=_MOMENTS_KEPT)
-        self._news = asyncio.Condition()
+        self._news, self._changing = asyncio.Condition(), asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._upkeep: asyncio.Task[None] | None = None
         self._loading: asyncio.Task[Any] | None = None
@@ -97,6 +96,17 @@ class Table:
     def in_upkeep(self) -> bool:
         """Whether the notes on the last turn are being made; a message may be sent meanwhile."""
         return self._upkeep is not None and not self._upkeep.done()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs and no request uses it, so that it may be closed."""
+        return not (self.guests or self.is_replying or self.in_upkeep)
+
+    async def hush(self) -> None:
+        """End the streams of those who watch."""
+        async with self._news:
+            self._is_hushed = True
+            self._news.notify_all()
 
     def load_ahead(self) -> None:
         """Load the graph while the person reads."""
@@ -128,16 +138,33 @@ class Table:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    async def quiet(self) -> None:
-        """Wait until nothing runs, before something is changed: stop no reply, let the upkeep give way.
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """While something is changed: nothing else runs, and no other change. Stop no reply; let the upkeep give way.
 
         Raises:
             BusyError: A reply is coming.
         """
-        if self.is_replying:
-            raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
-        await self.game.finish()
-        self.passage = None
+        async with self._changing:
+            if self.is_replying:
+                raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
+            await self.game.finish()
+            self.passage = None
+            yield
+
+    async def say(self, text: str) -> None:
+        """Begin to play a turn with a message of the player, after what is being changed.
+
+        Raises:
+            BusyError: A reply is coming.
+        """
+        async with self._changing:
+            await self.play(self.game.send(text), text)
+
+    async def wait_for_reply(self, seconds: float) -> None:
+        """Wait at most so many seconds for the reply that is coming."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=seconds)
 
     async def look_back(self) -> None:
         """Find out what was recalled in the last turn, and what the model saw, where no stream has told it."""
@@ -155,6 +182,7 @@ class Table:
 
     async def close(self) -> None:
         """Stop what runs, and close the campaign."""
+        await self.hush()
         await self.stop()
         if self._upkeep is not None:
             self._upkeep.cancel()
@@ -165,15 +193,15 @@ class Table:
 
     async def moments(self, after: int) -> AsyncIterator[Moment | None]:
         """Yield what happens after a moment, as it happens; None first if some of it is no longer known."""
-        if after > self.number or (self._moments and after < self._moments[0].number - 1):
-            yield None
-            after = self.number
-        while True:
-            for moment in [moment for moment in self._moments if moment.number > after]:
+        while not self._is_hushed:
+            if not self.number - len(self._moments) <= after <= self.number:
+                yield None
+                after = self.number
+            for moment in [self._moments[place] for place in range(after - self.number, 0)]:
                 after = moment.number
                 yield moment
             async with self._news:
-                while self.number <= after:
+                while self.number <= after and not self._is_hushed:
                     await self._news.wait()
 
     async def _play(self, events: AsyncGenerator[Event]) -> None:
@@ -221,8 +249,6 @@ class Table:
     async def _wait_for_upkeep(self) -> None:
         await self.game.wait_for_upkeep(_UPKEEP_SECONDS)
         self.passage = None
-        self.last_cost = self.meter.read()
-        self.total_cost = self.total_cost.plus(self.last_cost)
         for event in self.game.unread_notices():
             await self._tell("notice", {"text": str(event.notice.get("text", ""))})
         await self._tell("pages", {})

@@ -14,8 +14,14 @@ _KEYS = "SELECT path, key FROM items JOIN namespaces ON namespaces.id = items.na
 _ITEM = "SELECT value FROM items JOIN namespaces ON namespaces.id = items.namespace WHERE path = ? AND key = ?"
 
 
-def list_paths(path: Path, first: str, last: str) -> list[tuple[str, ...]]:
-    """Return the namespaces with items whose first and last labels these are; none if there is no readable file."""
+def list_paths(path: Path, first: str | None, last: str) -> list[tuple[str, ...]]:
+    """Return the namespaces with items whose first and last labels these are; none if there is no readable file.
+
+    Args:
+        path: The store's file.
+        first: The first label; None: any.
+        last: The last label.
+    """
     if not path.exists():
         return []
     try:
@@ -25,7 +31,7 @@ def list_paths(path: Path, first: str, last: str) -> list[tuple[str, ...]]:
             ]
     except sqlite3.Error:
         return []
-    return sorted(labels for labels in paths if (labels[0], labels[-1]) == (first, last))
+    return sorted(labels for labels in paths if first in (None, labels[0]) and labels[-1] == last)
 
 
 def read_item(path: Path, namespace: Sequence[str], key: str) -> JSON | None:

@@ -1,16 +1,28 @@
-"""What turns cost: calls of the model, tokens, and where LangChain knows the price, dollars."""
+"""What a campaign costs: calls of the model, tokens, and where LangChain knows the price, dollars.
+
+Every turn that was played here counts, also one that was stopped, undone or played again: it was paid for. So the sum
+is no part of the graph's state, which goes back, but a record beside it. Runs on LangGraph's server are not counted.
+"""
 
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
+from langgraph.store.base import BaseStore, PutOp
 
+from questbook.graphs.embedded.home import Home
+from questbook.memory.store.any_store import put_all
+from questbook.memory.store.glance import read_item
+from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.types import JSON
+
+_KEY = "cost"
 
 
 class Cost(NamedTuple):
@@ -39,10 +51,48 @@ class Cost(NamedTuple):
         )
 
     @classmethod
-    def of(cls, kept: JSON) -> Cost:
-        """Read what the shelf kept."""
-        fields = {name: kept[name] for name in cls._fields if name in kept}
+    def of(cls, record: JSON) -> Cost:
+        """Read what was kept."""
+        fields = {name: record[name] for name in cls._fields if name in record}
         return cls(**fields)
+
+
+class Costs(NamedTuple):
+    """What a campaign costs.
+
+    Attributes:
+        last: The last turn.
+        total: All turns since `since`.
+        since: When the first was played, as ISO 8601 has it; "": none was.
+    """
+
+    last: Cost = Cost()
+    total: Cost = Cost()
+    since: str = ""
+
+    @classmethod
+    def of(cls, record: JSON | None) -> Costs:
+        """Read what was kept."""
+        kept: JSON = record or {}
+        return cls(Cost.of(kept.get("last") or {}), Cost.of(kept.get("total") or {}), str(kept.get("since") or ""))
+
+
+async def keep_cost(store: BaseStore, user: str, campaign: str, turn: Cost) -> None:
+    """Add a turn to what its campaign costs. Only one process at a time may play the campaign."""
+    place = campaign_namespace(user, campaign, _KEY)
+    item = await store.aget(place, _KEY, refresh_ttl=False)
+    before = Costs.of(item.value if item else None)
+    record: JSON = {
+        "last": turn._asdict(),
+        "total": before.total.plus(turn)._asdict(),
+        "since": before.since or datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    await put_all(store, [PutOp(place, _KEY, record, False)])
+
+
+def costs_of(home: Home, user: str, campaign: str) -> Costs:
+    """Return what a campaign costs, as far as it was kept."""
+    return Costs.of(read_item(home.memory, campaign_namespace(user, campaign, _KEY), _KEY))
 
 
 class UsageMeter(BaseCallbackHandler):
@@ -72,7 +122,9 @@ class UsageMeter(BaseCallbackHandler):
 
 
 def _price(model: str, prompt: int, answer: int) -> float | None:
-    """Return dollars, by the price list of langchain-community; None: the model is not on it."""
+    """Return dollars, by the price list of langchain-community; None: the model is not on it, or has no name."""
+    if not model:
+        return None
     prices = import_module("langchain_community.callbacks.openai_info")
     try:
         name = prices.standardize_model_name(model)
