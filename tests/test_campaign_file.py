@@ -1,12 +1,18 @@
 """A campaign goes into a file and back into an empty home, and nothing of it is lost."""
 
+import base64
+import hashlib
 import json
 import zipfile
 
+import ormsgpack
 import pytest
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.campaign_file import CampaignFileError, export_campaign, import_campaign
+from questbook.graphs.embedded import campaign_file
+from questbook.graphs.embedded.campaign_archive import CampaignFileError, contents_of
+from questbook.graphs.embedded.campaign_file import export_campaign, import_campaign
+from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 
@@ -147,3 +153,172 @@ async def test_a_file_that_fails_half_way_leaves_nothing(exported, tmp_path, mon
             await import_campaign(game, path)
         assert await game.saved_game() is None
         assert await (await game.load()).store.asearch(("ann",)) == []
+
+
+PARTS = ("records.jsonl", "values.jsonl", "checkpoints.jsonl")
+
+
+def archive(path, *others, about=None, parts=None, drop=()):
+    """Write the file of an empty campaign, with what the caller changes."""
+    texts = dict.fromkeys(PARTS, b"") | (parts or {})
+    sums = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
+    says = {
+        "format": 1, "campaign": "isle", "machine": "dungeon_master", "thread": "t", "turn": 1, "records": 0,
+        "checkpoints": 0, "sha256": sums,
+    }  # fmt: skip
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        manifest = {name: value for name, value in (says | (about or {})).items() if name not in drop}
+        for name, text in [("manifest.json", json.dumps(manifest).encode()), *texts.items(), *others]:
+            file.writestr(name, text)
+    return path
+
+
+def test_a_small_archive_is_read(tmp_path):
+    assert contents_of(archive(tmp_path / "a.zip")).campaign == "isle"
+
+
+def link():
+    entry = zipfile.ZipInfo("records.jsonl")
+    entry.external_attr = 0o120777 << 16
+    return entry
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    ("others", "changes", "reason"),
+    [
+        ([("../../x", b"")], {}, r"'\.\./\.\./x'"),
+        ([("/etc/passwd", b"")], {}, "'/etc/passwd'"),
+        ([("C:\\x", b"")], {}, "C:"),
+        ([("Records.jsonl", b"")], {}, "'Records.jsonl'"),
+        ([("records.jsonl", b"{}")], {}, "records.jsonl twice"),
+        ([(link(), b"/etc/passwd")], {}, "twice"),
+        ([(f"x{number}", b"") for number in range(3000)], {}, "'x0'"),
+        ([], {"parts": {"records.jsonl": b" " * 30_000_000}}, "would unpack from"),
+        ([], {"about": {"format": 7}}, "newer version .format 7"),
+        ([], {"about": {"format": "1"}}, "format '1'"),
+        ([], {"about": {"machine": "../../evil"}}, "dungeon_master or companion"),
+        ([], {"about": {"sha256": {}}}, "records.jsonl is not as it was written"),
+        ([], {"about": {"campaign": 3}}, "says 3 for 'campaign', expected str"),
+        ([], {"drop": ("thread",)}, "None for 'thread'"),
+        ([], {"parts": {"values.jsonl": b"{"}}, "no campaign of Questbook's"),
+        ([], {"parts": {"values.jsonl": b"[" * 100_000}}, "no campaign of Questbook's"),
+    ],
+)
+def test_an_archive_that_is_none_is_refused_with_what_is_wrong(tmp_path, others, changes, reason):
+    with pytest.raises(CampaignFileError, match=reason) as refused:
+        contents_of(archive(tmp_path / "bad.zip", *others, **changes))
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("left", [10, 100, -1])
+def test_a_truncated_archive_is_refused(tmp_path, left):
+    path = archive(tmp_path / "bad.zip")
+    path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises(CampaignFileError, match="Nothing was changed"):
+        contents_of(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["a class", "no value", "no place", "a zlib bomb"])
+async def test_a_file_of_a_stranger_builds_nothing_and_leaves_nothing(exported, tmp_path, what):
+    """The checksums are right here: whoever writes a file writes them too."""
+    path, *_ = exported
+    with zipfile.ZipFile(path) as file:
+        about = json.loads(file.read("manifest.json"))
+        parts = {name: [json.loads(line) for line in file.read(name).splitlines()] for name in PARTS}
+    ran = tmp_path / "ran"
+    if what == "a class":
+        value = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(["os", "system", f"touch {ran}"])))
+        last = parts["values.jsonl"][-1]
+        parts["values.jsonl"][-1] = {
+            "id": last["id"], "type": "msgpack", "base64": base64.b64encode(value).decode()
+        }  # fmt: skip
+    elif what == "a zlib bomb":
+        last = parts["values.jsonl"][-1]
+        parts["values.jsonl"][-1] = {"id": last["id"], "type": "msgpack+zlib", "base64": ""}
+    elif what == "no value":
+        parts["values.jsonl"].pop()
+    else:
+        parts["records.jsonl"][-1]["place"] = [7]
+    texts = {name: "".join(json.dumps(line) + "\n" for line in lines).encode() for name, lines in parts.items()}
+    bad = archive(tmp_path / "bad.zip", parts=texts, about={name: about[name] for name in ("thread", "turn")})
+    home = Home(tmp_path / "five")
+    home.locks.mkdir(parents=True)
+    async with open_game(CONTEXT, home) as game:
+        if what == "a class":  # it comes in as plain data
+            await import_campaign(game, bad)
+        else:
+            with pytest.raises(CampaignFileError, match="Nothing was changed"):
+                await import_campaign(game, bad)
+            assert await game.saved_game() is None
+            assert await (await game.load()).store.asearch(("ann",)) == []
+            assert [each async for each in game.checkpointer.alist(None)] == []
+    assert not ran.exists()
+
+
+@pytest.mark.slow
+async def test_an_import_that_was_killed_shows_nothing_and_is_done_again(exported, tmp_path, monkeypatch):
+    path, contents, before = exported
+    home = Home(tmp_path / "six")
+    home.locks.mkdir(parents=True)
+
+    async def die(*args):
+        raise KeyboardInterrupt
+
+    async with open_game(CONTEXT, home) as game:
+        with monkeypatch.context() as killed:
+            killed.setattr(game.checkpointer, "show_threads", die)
+            killed.setattr(campaign_file, "_remove", die)
+            with pytest.raises(KeyboardInterrupt):
+                await import_campaign(game, path)
+        assert await game.saved_game() is None
+        assert await list_campaigns(game.checkpointer, "ann") == []
+        assert await import_campaign(game, path) == contents
+        assert await told(game) == before
+        async for checkpoint in game.checkpointer.alist(None):
+            assert checkpoint.config["configurable"]["thread_id"] == game.thread_id
+
+
+@pytest.mark.slow
+async def test_lore_that_is_there_already_is_neither_mixed_nor_removed(exported, tmp_path):
+    path, *_ = exported
+    home = Home(tmp_path / "seven")
+    home.locks.mkdir(parents=True)
+    async with open_game(CONTEXT, home) as game:
+        store = (await game.load()).store
+        await store.aput(("ann", "isle", "lore"), "gate", {"text": "The gate opens at low tide."})
+        with pytest.raises(CampaignFileError, match="another name"):
+            await import_campaign(game, path)
+        assert (await store.aget(("ann", "isle", "lore"), "gate")) is not None
+
+
+@pytest.mark.slow
+async def test_what_is_exported_again_after_an_import_is_the_same(exported, tmp_path):
+    path, *_ = exported
+    home = Home(tmp_path / "eight")
+    home.locks.mkdir(parents=True)
+    async with open_game(CONTEXT, home) as game:
+        await import_campaign(game, path)
+        await export_campaign(game, tmp_path / "again.zip")
+    files = [zipfile.ZipFile(each) for each in (path, tmp_path / "again.zip")]
+    for part in PARTS:
+        first, second = (sorted(file.read(part).splitlines()) for file in files)
+        assert first == second, part
+
+
+@pytest.mark.slow
+async def test_a_turn_that_waits_in_the_middle_comes_back_with_all_its_writes(tmp_path):
+    home, other = Home(tmp_path / "one"), Home(tmp_path / "two")
+    for each in (home, other):
+        each.locks.mkdir(parents=True)
+    async with open_game(CONTEXT, home) as game:
+        await play(game, MIRA)
+        here = (await game.checkpointer.aget_tuple(game.config)).config
+        writes = [("messages", "a"), ("summary", "b"), ("quest", {"scene": "c"})]
+        await game.checkpointer.aput_writes(here, writes, "11111111-1111-1111-1111-111111111111")
+        await export_campaign(game, tmp_path / "isle.zip")
+    async with open_game(CONTEXT, other) as game:
+        await import_campaign(game, tmp_path / "isle.zip")
+        pending = (await game.checkpointer.aget_tuple(game.config)).pending_writes
+        assert [(channel, value) for _, channel, value in pending] == writes

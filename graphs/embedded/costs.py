@@ -1,7 +1,8 @@
 """What a campaign costs: calls of the model, tokens, and where LangChain knows the price, dollars.
 
 Every turn that was played here counts, also one that was stopped, undone or played again: it was paid for. So the sum
-is no part of the graph's state, which goes back, but a record beside it. Runs on LangGraph's server are not counted.
+is no part of the graph's state, which goes back, but a record beside it. Not counted are runs on LangGraph's server,
+the built-in model, and calls that failed or whose provider says nothing of tokens.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.settings import OFFLINE
 from questbook.memory.store.any_store import put_all
 from questbook.memory.store.glance import read_item
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -96,23 +98,24 @@ def costs_of(home: Home, user: str, campaign: str) -> Costs:
 
 
 class UsageMeter(BaseCallbackHandler):
-    """Counts what the models of a run used. Built-in models cost nothing, and are counted as calls alone."""
+    """Counts what the models of a run used, as their providers say it. The built-in model costs nothing."""
 
     def __init__(self) -> None:
         self._lock, self._cost = threading.Lock(), Cost()
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:  # noqa: ARG002 (LangChain's method)
         """Count a call."""
-        cost = Cost(calls=1)
-        for generations in response.generations:
-            for generation in generations:
-                message = generation.message if isinstance(generation, ChatGeneration) else None
-                if isinstance(message, AIMessage) and (usage := message.usage_metadata):
-                    model = str(message.response_metadata.get("model_name") or "")
-                    price = _price(model, usage["input_tokens"], usage["output_tokens"])
-                    cost = Cost(1, usage["input_tokens"], usage["output_tokens"], price)
-        with self._lock:
-            self._cost = self._cost.plus(cost)
+        messages = [
+            generation.message
+            for generations in response.generations for generation in generations
+            if isinstance(generation, ChatGeneration)
+        ]  # fmt: skip
+        for message in messages:
+            model = str(message.response_metadata.get("model_name") or "")
+            if isinstance(message, AIMessage) and (usage := message.usage_metadata) and model != OFFLINE:
+                price = _price(model, usage["input_tokens"], usage["output_tokens"])
+                with self._lock:
+                    self._cost = self._cost.plus(Cost(1, usage["input_tokens"], usage["output_tokens"], price))
 
     def read(self) -> Cost:
         """Return what was counted since the last time, and begin at zero."""

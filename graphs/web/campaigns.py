@@ -228,6 +228,7 @@ async def _values(desk: Desk, table: Table) -> dict[str, object]:
         "campaign": assistant_name(game.context.campaign),
         "is_game": game.machine == GAME,
         "settings": rows,
+        "is_away": name in await asyncio.to_thread(put_away, desk.home, game.context.user or ""),
         "can_share": desk.log_in and game.machine == GAME,
         "guests": ", ".join(await asyncio.to_thread(guests_of, desk.home, game.context.user or "", name)),
         "files": files,

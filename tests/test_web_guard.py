@@ -1,0 +1,201 @@
+"""Who may send what to the page, and how much of it."""
+
+import asyncio
+import re
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from questbook.graphs.web import body, guard
+from questbook.graphs.web.guard import HEADER, Guard
+from questbook.graphs.web.places import label_of, name_of
+
+TOKEN = {HEADER: "t" * 20}
+changes = []
+
+
+async def change(request):
+    form = await request.form()
+    changes.append(dict(form))
+    return PlainTextResponse("changed")
+
+
+async def look(request):
+    return Response("looked", headers={"x-person": request.scope.get(guard.PERSON, "")})
+
+
+def client(**options):
+    routes = [
+        Route("/", look),
+        Route("/static/page.css", look),
+        Route("/c/isle/say", change, methods=["POST"]),
+        Route("/c/isle/lore", change, methods=["POST"]),
+    ]
+    people = options.pop("people", {})
+    app = Starlette(routes=routes, middleware=[Middleware(Guard, token="t" * 20, people=people, **options)])
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8000")
+
+
+async def pieces(number, size, pause=0.0):
+    for _ in range(number):
+        await asyncio.sleep(pause)
+        yield b"x" * size
+
+
+@pytest.fixture(autouse=True)
+def unchanged():
+    changes.clear()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
+        {"origin": "https://evil.example"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"origin": "null"},
+        {HEADER: ""},
+        {HEADER: "x"},
+        {HEADER: "\u00e9"},
+        {"host": "evil.example"},
+        {"host": "127.0.0.1.evil.example:8000"},
+        {"host": "localhost@evil.example"},
+        {"host": ""},
+    ],
+    ids=str,
+)
+async def test_a_change_comes_from_a_page_of_this_server_alone(headers):
+    sent = {name.encode(): value.encode() for name, value in (TOKEN | headers).items()}
+    async with client() as web:
+        answer = await web.post("/c/isle/say", data={"text": "hi"}, headers=sent)
+    assert answer.status_code == (400 if "host" in headers else 403)
+    assert changes == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"sec-fetch-site": "same-origin", "origin": "http://127.0.0.1:8000"},
+        {"origin": "http://127.0.0.1:8000"},
+        {"host": "localhost:8000", "origin": "http://localhost:8000"},
+        {"host": "[::1]:8000"},
+        {"host": "LOCALHOST"},
+    ],
+    ids=str,
+)
+async def test_a_page_of_this_server_may_change_things(headers):
+    async with client() as web:
+        assert (await web.post("/c/isle/say", data={"text": "hi"}, headers=TOKEN | headers)).text == "changed"
+
+
+@pytest.mark.parametrize(
+    ("mode", "dest", "status"), [("no-cors", "image", 403), ("navigate", "iframe", 403), ("navigate", "document", 200)]
+)
+async def test_another_site_may_link_here_and_load_nothing(mode, dest, status):
+    headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+    async with client() as web:
+        assert (await web.get("/", headers=headers)).status_code == status
+
+
+async def test_private_pages_are_kept_nowhere_and_shown_in_no_frame():
+    async with client() as web:
+        private, style = await web.get("/"), await web.get("/static/page.css")
+    assert (private.headers["cache-control"], style.headers["cache-control"]) == ("no-store", "no-cache")
+    policy = private.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert private.headers["x-content-type-options"] == "nosniff"
+    assert private.headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize("says_its_length", [True, False])
+async def test_a_request_is_limited_whether_it_says_its_length_or_not(says_its_length):
+    content = b"x" * 1_200_000 if says_its_length else pieces(12, 100_000)
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    async with client() as web:
+        answer = await web.post("/c/isle/say", content=content, headers=TOKEN | kind)
+        assert answer.status_code == 413
+        assert "1,000,000 bytes" in answer.text
+        assert changes == []
+        upload = await web.post("/c/isle/lore", files={"files": b"x" * 1_200_000}, headers=TOKEN)
+        assert upload.status_code == 200, "an upload may be larger"
+
+
+async def test_a_request_that_comes_too_slowly_is_ended(monkeypatch):
+    monkeypatch.setattr(body, "_PAUSE_SECONDS", 0.05)
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    async with client() as web:
+        slow = await web.post("/c/isle/say", content=pieces(2, 1, 0.2), headers=TOKEN | kind)
+        assert (slow.status_code, changes) == (408, [])
+        monkeypatch.setattr(body, "_LONGEST_SECONDS", 0.1)
+        trickle = await web.post("/c/isle/say", content=pieces(40, 1, 0.02), headers=TOKEN | kind)
+        assert (trickle.status_code, changes) == (408, [])
+
+
+async def test_who_signs_in_gets_a_cookie_that_no_script_and_no_other_site_can_use(monkeypatch):
+    monkeypatch.setattr(guard, "_WRONG_TOKEN_SECONDS", 0.01)
+    monkeypatch.setattr(guard, "_MOST_SESSIONS", 2)
+    async with client(people={"ann": "a" * 20}) as web:
+        assert (await web.get("/")).status_code == 401
+        assert (await web.post("/c/isle/say", headers=TOKEN)).status_code == 401
+        wrong = await web.post("/sign-in", data={"token": "a" * 19})
+        assert (wrong.status_code, wrong.cookies) == (403, httpx.Cookies())
+        evil = await web.post("/sign-in", data={"token": "a" * 20}, headers={"origin": "https://evil.example"})
+        assert evil.status_code == 403
+        answer = await web.post("/sign-in", data={"token": "a" * 20, "next": "https://evil.example"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        cookie = answer.headers["set-cookie"].casefold()
+        assert re.search("httponly", cookie)
+        assert re.search("samesite=strict", cookie)
+        assert "secure" not in cookie, "the page has no TLS here"
+        assert "a" * 20 not in cookie
+        assert (await web.get("/")).headers["x-person"] == "ann"
+        first = dict(web.cookies)
+        web.cookies.clear()
+        secure = await web.post("https://127.0.0.1/sign-in", data={"token": "a" * 20})
+        assert "secure" in secure.headers["set-cookie"].casefold()
+        await web.post("/sign-in", data={"token": "a" * 20})
+        web.cookies.clear()
+        web.cookies.update(first)
+        assert (await web.get("/")).status_code == 401, "old sessions end"
+
+
+class User:
+    def __init__(self, identity, is_authenticated):
+        self.identity, self.is_authenticated = identity, is_authenticated
+
+
+@pytest.mark.parametrize(
+    ("user", "status"), [(None, 401), (User("", True), 401), (User("ann", False), 401), (User("ann", True), 200)]
+)
+async def test_the_log_in_of_the_other_server_names_the_person(user, status):
+    app = Guard(Starlette(routes=[Route("/", look)]), "t", {}, root="/play", log_in=True)
+
+    async def mounted(scope, receive, send):
+        await app({**scope, "user": user} if user else scope, receive, send)
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(mounted), base_url="http://games.example") as web:
+        answer = await web.get("/", headers={"x-person": "bob"})
+    assert answer.status_code == status
+    assert answer.headers.get("x-person", "") == ("ann" if status == 200 else "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["isle", "", ".", "..", "a/b", "../../etc/passwd", "a\\b", "~", "~2f;", "a\x00\r\nb", "ä b", "\udcff", "a.b?#%"],
+)
+def test_every_name_is_one_part_of_a_path_and_comes_back(name):
+    label = label_of(name)
+    assert re.fullmatch(r"[A-Za-z0-9%_~.-]+", label)
+    assert label not in (".", "..")
+    decoded = httpx.URL(f"http://h/c/{label}/").path.split("/")
+    assert len(decoded) == 4
+    assert name_of(decoded[2]) == name
