@@ -8,7 +8,7 @@ would have to be forgotten with it; so both are looked up by key.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.store.base import BaseStore, SearchItem, SearchOp
@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore, SearchItem, SearchOp
 from questbook.memory.recall.names import has_name
 from questbook.memory.recall.query import Namespace, WeightedText
 from questbook.memory.store.any_store import NEWEST_LIMIT, get_values, items_under, newest_items, search_all
-from questbook.memory.timeline.records import Record, Stamp
+from questbook.memory.timeline.records import Record
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
@@ -75,9 +75,11 @@ class Scope(NamedTuple):
             return [{} if self.before is None else filter_through(self.before - 1)]
         return visible_filters(self.timeline, self.before)
 
-    def sees(self, stamp: Stamp) -> bool:
-        """Return whether a record with this stamp may be seen; the heads of its threads have been read."""
-        return may_see(self.timeline, stamp.branch, stamp.turn, stamp.thread, self.before)
+    def sees(self, value: Mapping[str, Any]) -> bool:
+        """Return whether a record may be seen, as it is stored; the heads of its threads have been read."""
+        branch, turn, thread = value.get("branch"), value.get("turn"), value.get("thread")
+        place = branch if isinstance(branch, str) else "", turn if isinstance(turn, int) else 0
+        return may_see(self.timeline, *place, thread if isinstance(thread, str) else "", self.before)
 
     def latest(self, count: int) -> set[RecordId]:
         """Return the ids of the latest exchanges that may be seen; none without a timeline."""
@@ -138,8 +140,11 @@ class Candidates:
         import numpy as np
 
         near = np.full((len(self.ids), len(OFFSETS)), NO_NEIGHBOUR, np.intp)
-        for (namespace, line, turn), number in self._exchanges.items():
-            near[number] = [self._exchanges.get((namespace, line, turn + offset), NO_NEIGHBOUR) for offset in OFFSETS]
+        if number_at := self._exchanges:
+            near[list(number_at.values())] = [
+                [number_at.get((namespace, line, turn + offset), NO_NEIGHBOUR) for offset in OFFSETS]
+                for namespace, line, turn in number_at
+            ]
         return near
 
     def cosine_matrix(self) -> NDArray[np.float64]:
@@ -243,6 +248,10 @@ async def propose_candidates(
     short: list[tuple[int, int]] = []  # scopes and texts for which too few items may be seen
     for number, (scope, ops) in enumerate(zip(scopes, searches, strict=True)):
         read = [next(results) for _ in ops]
+        if any(read) and not _ranks(store, read):
+            proposed.append([await _newest(store, scope)] * len(texts))
+            narrow.append([])
+            continue
         kept = read if _is_exact(scope, takes_or=takes_or) else [await _visible(store, scope, items) for items in read]
         for text, width in enumerate(widths if ops else ()):
             if len(kept[text]) < width and len(read[text]) >= ops[text].limit:
@@ -255,7 +264,7 @@ async def propose_candidates(
     for best, items in zip(proposed, narrow, strict=True):
         keys = {item.key for item in best[0]}
         best[0] += list({item.key: item for item in items if item.key not in keys}.values())
-    return [await _rankable(store, scope, best) for scope, best in zip(scopes, proposed, strict=True)]
+    return proposed
 
 
 def is_exchange(record_id: RecordId, record: Record) -> bool:
@@ -360,18 +369,18 @@ async def _search_segments(
 async def _visible(store: BaseStore, scope: Scope, items: Sequence[SearchItem]) -> list[SearchItem]:
     """Return those that may be seen of what no filter has gone through."""
     await read_heads(store, scope.timeline, (item.value for item in items))
-    return [item for item in items if scope.sees(Stamp.from_json(item.value))]
+    return [item for item in items if scope.sees(item.value)]
 
 
-async def _rankable(store: BaseStore, scope: Scope, best: list[list[SearchItem]]) -> list[list[SearchItem]]:
-    """If the store cannot rank (no scores, and not by words), take many items instead of the first few."""
-    scored = any(item.score is not None for items in best for item in items)
-    if scored or getattr(store, "ranks_words", False) or not any(best):
-        return best
+def _ranks(store: BaseStore, lists: Iterable[Iterable[SearchItem]]) -> bool:
+    """Return whether a store has put what it found in an order, by scores or by words."""
+    return getattr(store, "ranks_words", False) or any(item.score is not None for items in lists for item in items)
+
+
+async def _newest(store: BaseStore, scope: Scope) -> list[SearchItem]:
+    """Return many items of a store that cannot rank: its first few would be any."""
     if scope.of_user:  # turns of several threads have no order
         every = [item async for item in items_under(store, scope.namespace, refresh_ttl=False)]
         every.sort(key=lambda item: item.created_at)
-        newest = (await _visible(store, scope, every))[-NEWEST_LIMIT:]
-    else:
-        newest = await newest_items(store, scope.namespace, scope.filters)
-    return [newest if items else items for items in best]
+        return (await _visible(store, scope, every))[-NEWEST_LIMIT:]
+    return await newest_items(store, scope.namespace, scope.filters)

@@ -100,7 +100,9 @@ def find_spellings(
         candidates = written_as_names if word in names else text_words.spelled_like(word, _LONGER)
         others = [each for each in candidates if each[0] == word[0] and abs(len(each) - len(word)) <= _LONGER]
         letters = set(word)
-        alike = get_close_matches(word, [each for each in others if len(letters ^ set(each)) <= _OTHER], 1, _ALIKE)
+        alike = get_close_matches(
+            word, [each for each in others if len(letters.symmetric_difference(each)) <= _OTHER], 1, _ALIKE
+        )
         if not alike and not is_latin(word):
             alike = sorted(other for other in others if _are_alike(word, other))
         spellings |= {word: alike[0]} if alike else {}

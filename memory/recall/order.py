@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from questbook.memory.recall.candidates import Candidates
@@ -78,7 +79,7 @@ class Order:
         meaning = _weighted_sum(_fill_cosines(evidence.cosines), evidence.text_weights)
         published = weights.scoring == "generative_agents"
         self._recency = _recency(evidence.candidates, evidence.accessed if published else {})
-        self._importance = np.array([min(max(record.importance, 0.0), 10.0) / 10.0 for record in records])
+        self._importance = np.clip([record.importance for record in records], 0.0, 10.0) / 10.0
         spread = _spread(meaning, evidence.near, weights)
         relevance = weights.words * words + weights.of_meaning(evidence.cosine_worth) * spread
         self._relevance = _by_maximum(relevance)
@@ -104,18 +105,15 @@ class Order:
         cosines = _weighted_sum(np.nan_to_num(evidence.cosines), evidence.text_weights)
         self._by_meaning = _ranks(cosines, self._ties)
 
-    def reason(self, number: int) -> Reason:
-        """Return what the weight of a candidate is made of."""
-        return Reason(
-            relevance=float(self._relevance[number]),
-            recency=float(self._recency[number]),
-            importance=float(self._importance[number]),
-            time=float(self._evidence.times[number]),
-            named=float(self._evidence.named[number]),
-            phrase=bool(self._evidence.phrases[number]),
-            by_meaning=self._by_meaning.get(number),
-            by_words=self._by_words.get(number),
+    @cached_property
+    def reasons(self) -> list[Reason]:
+        """What the weight of each candidate is made of."""
+        evidence = self._evidence
+        parts = (self._relevance, self._recency, self._importance, evidence.times, evidence.named)
+        ranks = (
+            [ranks.get(number) for number in range(len(self.ranked))] for ranks in (self._by_meaning, self._by_words)
         )
+        return list(map(Reason, *(part.tolist() for part in parts), *ranks, (evidence.phrases > 0).tolist()))
 
 
 def _weighted_sum(parts: Scores, weights: Sequence[float]) -> Scores:

@@ -151,8 +151,13 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
         may_show=may_show,
     )
     worth = float(getattr(embedder_of(store), "fusion_weight", 1.0))
-    evidence = await _weigh(candidates, question, query, worth)
-    order = Order(evidence._replace(accessed=accessed), query.weights)
+
+    def put_in_order() -> tuple[Evidence, Order]:
+        evidence = _weigh(candidates, question, query, worth)._replace(accessed=accessed)
+        return evidence, Order(evidence, query.weights)
+
+    # In a thread: words are stemmed by SQLite, and LangGraph's server lets nothing block its event loop.
+    evidence, order = await asyncio.to_thread(put_in_order)
     records: Iterable[Recalled] = _in_order(evidence, order, query)
     if query.refine is not None:
         records = await query.refine(list(records))
@@ -165,7 +170,7 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     return _Ranking(records, evidence)
 
 
-async def _weigh(candidates: Candidates, question: _Question, query: Query, cosine_worth: float) -> Evidence:
+def _weigh(candidates: Candidates, question: _Question, query: Query, cosine_worth: float) -> Evidence:
     """Compare each candidate with the question."""
     import numpy as np
 
@@ -177,7 +182,7 @@ async def _weigh(candidates: Candidates, question: _Question, query: Query, cosi
     naming = frozenset(word for words in speakers.values() for word in words)
     searched = [content_words(text.text, naming) for text in question.texts]
     names, shares = name_words(question.text), query.weights.neighbours
-    table, spellings = await asyncio.to_thread(count_words, texts, searched, names, near, shares)
+    table, spellings = count_words(texts, searched, names, near, shares)
     words = table.scores()
     time, count = question.time, len(question.texts)
     anchor = None
@@ -195,8 +200,7 @@ async def _weigh(candidates: Candidates, question: _Question, query: Query, cosi
     knows_meaning = cosine_worth >= 1.0 and not np.isnan(cosines).all()
     alike = np.fmax.reduce(np.nan_to_num(cosines), initial=0.0) >= _SPELT_ALIKE
     weights = [text.weight for text in question.texts]
-    # In a thread: words are stemmed by SQLite, and LangGraph's server lets nothing block its event loop.
-    fits = await asyncio.to_thread(covers, table, weights, texts, named, knows_meaning=knows_meaning)
+    fits = covers(table, weights, texts, named, knows_meaning=knows_meaning)
     fits |= (alike & (cosine_worth < 1.0)) | (phrases > 0) | (times >= _OF_THAT_TIME)
     fits |= np.array([record.subject in subjects for record in records], np.bool_)
     return Evidence(
@@ -221,17 +225,20 @@ def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recall
     candidates, farthest = evidence.candidates, query.max_cosine_distance
     fitting = query.fitting and query.weights.scoring != "generative_agents"  # which recalls what is recent, too
     nearest = np.fmax.reduce(evidence.cosines)  # passes over NaN
-    if np.isnan(nearest).all():
+    unknown = np.isnan(nearest)
+    if unknown.all():
         farthest = None  # the store makes no vectors
+    # As lists: to take single numbers out of arrays is slow.
+    scores = [None if no else score for score, no in zip(nearest.tolist(), unknown.tolist(), strict=True)]
+    totals, fits = order.totals.tolist(), evidence.fits.tolist()
     for number in order.ranked:
-        if fitting and not evidence.fits[number]:
+        if fitting and not fits[number]:
             continue
-        score = None if np.isnan(nearest[number]) else float(nearest[number])
+        score = scores[number]
         if farthest is not None and (score is None or 1 - score > farthest):
             continue
         namespace, key = candidates.ids[number]
-        value, weight = candidates.records[number].stored, float(order.totals[number])
-        yield Recalled(key, value, score, weight, namespace, order.reason(number))
+        yield Recalled(key, candidates.records[number].stored, score, totals[number], namespace, order.reasons[number])
 
 
 def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:

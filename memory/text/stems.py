@@ -61,18 +61,17 @@ class TextWords:
     def __init__(self, texts: Sequence[str]) -> None:
         import numpy as np
 
-        parts = [spaced(text).encode() for text in texts]
+        parts = [spaced(text) for text in texts]
         self._joined = b" ".join([b"", *parts, b" " * _LONGEST_HEAD])
-        data = np.frombuffer(self._joined, np.uint8)
-        blank = data == _BLANK
-        self._begins = np.flatnonzero(blank[:-1] & ~blank[1:]) + 1
-        self._stops = np.flatnonzero(~blank[:-1] & blank[1:]) + 1
+        blank = np.frombuffer(self._joined, np.uint8) == _BLANK
+        edges = np.flatnonzero(blank[:-1] != blank[1:]) + 1
+        self._begins, self._stops = edges[::2], edges[1::2]
         self._ends = np.cumsum([len(part) + 1 for part in parts])  # of the texts
         sizes = np.diff(np.searchsorted(self._begins, self._ends, side="right"), prepend=0)
         self.sizes: NDArray[np.float64] = sizes.astype(np.float64)
         # Array operations compare the first four bytes of all words; strings are made only of the words that match.
-        firsts = data[self._begins[:, None] + np.arange(_LONGEST_HEAD)]
-        self._firsts = firsts.view(">u4").ravel().astype(np.uint32)
+        heads = np.ndarray(len(self._joined) - _LONGEST_HEAD + 1, ">u4", self._joined, strides=(1,))
+        self._firsts = heads[self._begins].astype(np.uint32)
 
     def spelled_like(self, word: str, longer: int) -> set[str]:
         """Return the words with a word's first letter and, but for so many more or fewer, as many letters."""
@@ -81,7 +80,7 @@ class TextWords:
         likely = self._firsts >> 24 == word.encode()[0]
         if self._joined.isascii():  # else a letter may have several bytes
             likely &= np.abs(self._stops - self._begins - len(word)) <= longer
-        words = {word.decode() for word in self._select(likely)}
+        words = [word.decode() for word in set(self._select(likely))]
         return {each for each in words if each[0] == word[0] and abs(len(each) - len(word)) <= longer}
 
     def count(self, stems: Sequence[str]) -> NDArray[np.float64]:

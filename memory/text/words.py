@@ -6,7 +6,7 @@ import re
 _WORD = re.compile(r"[^\W_]+")
 # Scripts that are written without spaces are indexed as pairs of characters.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
-_ASCII = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128))
+_ASCII = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128)).encode().ljust(256)
 _MOST_WORDS = 64  # of one query
 
 STOP_WORDS = frozenset(
@@ -34,7 +34,7 @@ def split_words(text: str) -> list[str]:
         The words in their order; letters and digits only.
     """
     if text.isascii():
-        return text.translate(_ASCII).split()  # several times faster
+        return spaced(text).decode().split()  # several times faster
     words: list[str] = []
     for word in _WORD.findall(text.lower()):
         rest = 0
@@ -47,9 +47,9 @@ def split_words(text: str) -> list[str]:
     return words
 
 
-def spaced(text: str) -> str:
-    """Return the words of a text, as `split_words` splits it, with one or more blanks between them."""
-    return text.translate(_ASCII) if text.isascii() else " ".join(split_words(text))
+def spaced(text: str) -> bytes:
+    """Return the words of a text, as `split_words` splits it, in UTF-8, with one or more blanks between them."""
+    return text.encode().translate(_ASCII) if text.isascii() else " ".join(split_words(text)).encode()
 
 
 def query_words(query: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from questbook.types import JSON
 
@@ -43,16 +43,17 @@ class Stamp:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read the stamp of a stored record; what is missing or has the wrong type is unknown."""
-        get = value.get
-        return cls(
-            _text(get("branch")),
-            _whole(get("turn")) or 0,
-            _whole(get("session")),
-            _whole(get("day")),
-            _text(get("said_at")),
-            _text(get("thread")),
-            _text(get("checkpoint")),
+        get, stamp = value.get, object.__new__(cls)
+        stamp.__dict__.update(
+            branch=_text(get("branch")),
+            turn=_whole(get("turn")) or 0,
+            session=_whole(get("session")),
+            day=_whole(get("day")),
+            said_at=_text(get("said_at")),
+            thread=_text(get("thread")),
+            checkpoint=_text(get("checkpoint")),
         )
+        return stamp
 
     @property
     def time(self) -> datetime | None:
@@ -103,14 +104,17 @@ class Record:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read a stored record; a field that is missing or has the wrong type gets its default."""
-        known: JSON = {name: read(value[name]) for name, read in _readers(cls).items() if name in value}
-        return cls(**known, stamp=Stamp.from_json(value), stored=dict(value))
+        # All fields at once: a frozen dataclass sets each by a call, and a turn reads hundreds of records.
+        record, own = object.__new__(cls), _fields(cls)
+        record.__dict__.update(own.defaults, stamp=Stamp.from_json(value), stored=dict(value))
+        record.__dict__.update((name, read(value[name])) for name, read in own.readers.items() if name in value)
+        return record
 
     def to_json(self) -> JSON:
         """Return the object to store: what was read, with what has changed; defaults are not written."""
         before = type(self).from_json(self.stored)
         changed: JSON = {"kind": self.kind} if self.kind and "kind" not in self.stored else {}
-        for name in _readers(type(self)):
+        for name in _fields(type(self)).readers:
             if (value := getattr(self, name)) != getattr(before, name):
                 changed[name] = list(value) if isinstance(value, tuple) else value
         stamp = self.stamp.to_json() if self.stamp != before.stamp else {}
@@ -158,12 +162,18 @@ def utc_date(time: datetime) -> date:
         return time.date()
 
 
-def _readers(cls: type[Record]) -> dict[str, Callable[[object], Any]]:
-    """Return for each field of a class that is a key of the stored object what reads its value."""
-    if cls not in _READERS:
-        own = [one for one in fields(cls) if one.name not in ("stamp", "stored")]
-        _READERS[cls] = {one.name: _BY_DEFAULT[type(one.default)] for one in own}
-    return _READERS[cls]
+class _Fields(NamedTuple):
+    """The fields of a class that are keys of the stored object: what they are without a value, and what reads one."""
+
+    defaults: JSON
+    readers: dict[str, Callable[[object], Any]]
+
+
+def _fields(cls: type[Record]) -> _Fields:
+    if cls not in _FIELDS:
+        own = {one.name: one.default for one in fields(cls) if one.name not in ("stamp", "stored")}
+        _FIELDS[cls] = _Fields(own, {name: _BY_DEFAULT[type(default)] for name, default in own.items()})
+    return _FIELDS[cls]
 
 
 def _text(value: object) -> str:
@@ -198,4 +208,4 @@ _BY_DEFAULT: dict[type, Callable[[object], Any]] = {
     tuple: _texts,
     type(None): _text_or_none,
 }
-_READERS: dict[type[Record], dict[str, Callable[[object], Any]]] = {}
+_FIELDS: dict[type[Record], _Fields] = {}
