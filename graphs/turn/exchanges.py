@@ -23,6 +23,7 @@ from questbook.graphs.turn.turn import notice, stored_words
 from questbook.memory.buffer.policies import count_verbatim_turns
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.facts.conclusions import add_insights
+from questbook.memory.facts.latest import latest_facts
 from questbook.memory.facts.marks import position_of
 from questbook.memory.facts.reading import PERSON
 from questbook.memory.facts.reflection import importance_of
@@ -32,7 +33,6 @@ from questbook.memory.recall.age import phrase_age
 from questbook.memory.recall.query import Present, Query, Reason, Recalled, Reranker
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
-from questbook.memory.store.any_store import NEWEST_LIMIT, newest_items
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.privacy import WITHHELD
@@ -44,10 +44,7 @@ from questbook.memory.timeline.timeline import (
     UserTimeline,
     as_of,
     branch_of,
-    is_visible,
-    read_heads,
     record_key,
-    visible_filters,
 )
 from questbook.notebooks import render_value
 from questbook.types import JSON
@@ -297,13 +294,8 @@ async def _profile(
 ) -> list[Recalled]:
     """Return what the person is and has, as far as it holds and fits: what matters most first, then the latest."""
     only = {"subject": PERSON, "slot": {"$ne": ""}}
-    if isinstance(timeline, UserTimeline):
-        items = await newest_items(store, facts, [only], NEWEST_LIMIT)
-        await read_heads(store, timeline, (item.value for item in items))
-        items = sorted((item for item in items if is_visible(timeline, item.value)), key=lambda item: item.created_at)
-    else:
-        items = await newest_items(store, facts, [segment | only for segment in visible_filters(timeline)], _PROFILE)
-    items = await keep_valid(store, items[-_PROFILE:], timeline=timeline)
+    items = await latest_facts(store, facts, only, timeline=timeline, count=_PROFILE)
+    items = await keep_valid(store, items, timeline=timeline)
     because = Reason(because="is known of you")
     kept: list[Recalled] = []
     for item in sorted(items, key=lambda item: (importance_of(item.value), position_of(item.value)), reverse=True):

@@ -10,6 +10,7 @@ Read `fact` first (what a fact is), then `writing` (how it gets into a store) an
 * `marks`: the small records beside the facts that say which fact holds a slot, and what was judged to be wrong.
 * `hearsay`: rumours, claims and secrets that a later fact settles.
 * `validity`: what holds, then and now: `keep_valid`, `replace_superseded`, `slot_history`, `count_repetitions`.
+* `latest`: `latest_facts`, the newest of however many.
 * `groups`: all facts, by whether they hold: `group_facts`.
 * `sources`: what insights rest on, and which of them go when that is removed.
 * `reflection`: what has not been reflected on, and what a model's reflection comes to.
