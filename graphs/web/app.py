@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -25,7 +27,8 @@ from questbook.graphs.web.looking import looking_routes
 from questbook.graphs.web.playing import playing_routes
 from questbook.graphs.web.remembering import remembering_routes
 from questbook.memory.errors import StoreError
-from questbook.notebooks import NotebookError
+from questbook.notebooks import NotebookError, PatchError
+from questbook.notebooks.problems import shorten
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
@@ -57,14 +60,19 @@ def create_app(
         developer=developer, root=root, crowd=len(people or {}) > 1, log_in=log_in,
     )  # fmt: skip
 
-    async def refuse(request: Request, error: Exception) -> Response:  # noqa: ARG001 (Starlette's handler)
-        return desk.html("problem.html", {"text": str(error)}, 409)
+    async def refuse(request: Request, error: Exception) -> Response:
+        problems = error.problems if isinstance(error, PatchError) else [str(error)]
+        return desk.problem(request, " ".join(shorten(problems)), 409)
+
+    async def miss(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 (it handles no other)
+        is_bare = error.detail == HTTPStatus.NOT_FOUND.phrase
+        text = "There is nothing at this address." if is_bare else error.detail
+        return desk.problem(request, text, error.status_code)
 
     async def fail(request: Request, error: Exception) -> Response:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return desk.html(
-            "problem.html", {"text": "That failed; the server's log says why. What was played is kept."}, 500
-        )
+        return desk.problem(request, "That failed; the server's log says why. What was played is kept.", 500)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -93,7 +101,11 @@ def create_app(
             Middleware(Guard, token=token, people=people or {}, root=root, log_in=log_in),
             Middleware(desk.holding),
         ],
-        exception_handlers={Exception: fail, **dict.fromkeys((QuestbookError, StoreError, NotebookError), refuse)},
+        exception_handlers={
+            Exception: fail,
+            HTTPException: miss,
+            **dict.fromkeys((QuestbookError, StoreError, NotebookError), refuse),
+        },
         lifespan=lifespan,
     )
     app.state.desk = desk

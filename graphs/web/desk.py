@@ -257,6 +257,11 @@ class Desk:
             "line": saved.values.get("line") or "main" if saved else "main",
         }
 
+    def problem(self, request: Request, text: str, status: int) -> HTMLResponse:
+        """Say what went wrong: in its place on a page that htmx keeps, on a page of its own where the browser went."""
+        within = "hx-request" in request.headers
+        return self.html("problem.html" if within else "lost.html", {"text": text}, status)
+
     def html(self, name: str, values: Mapping[str, Any], status: int = 200) -> HTMLResponse:
         """Render a template."""
         return HTMLResponse(self._templates.get_template(name).render(values), status)

@@ -51,10 +51,11 @@ class Passage:
         pieces: The reply so far, by message.
         rolls: The dice so far.
         work: The node that runs.
+        is_over: Whether nothing more comes, since the turn was stopped or has failed.
     """
 
     def __init__(self, player: str) -> None:
-        self.player, self.work = player, ""
+        self.player, self.work, self.is_over = player, "", False
         self.pieces: dict[str, str] = {}
         self.rolls: list[JSON] = []
 
@@ -216,13 +217,14 @@ class Table:
             await self._tell("replied", {})
             self._upkeep = asyncio.create_task(self._wait_for_upkeep())
         except asyncio.CancelledError:
+            passage.is_over = True
             await self._tell("stopped", {})
         except (QuestbookError, StoreError) as error:
-            self.problem = str(error)
+            self.problem, passage.is_over = str(error), True
             await self._tell("problem", {"text": str(error)})
         except Exception as error:  # noqa: BLE001 (a page must not wait for ever for a turn that has failed)
             _log.exception("A turn of %r failed", self.game.context.campaign)
-            self.problem = f"The turn failed: {error}. Your message is kept; try again."
+            self.problem, passage.is_over = f"The turn failed: {error}. Your message is kept; try again.", True
             await self._tell("problem", {"text": self.problem})
 
     async def _show(self, event: Event, passage: Passage) -> None:

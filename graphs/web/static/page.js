@@ -14,7 +14,12 @@
   };
 
   const atEnd = () => scroller().scrollHeight - scroller().scrollTop - innerHeight < 160;
-  const toEnd = () => scroller().scrollTo({ top: scroller().scrollHeight });
+  // To the end of the story, but never past the beginning of the last turn: what is long is read from its first word.
+  const toEnd = () => {
+    const last = [...document.querySelectorAll(".turn")].at(-1);
+    const first = last ? last.getBoundingClientRect().top + scrollY - document.querySelector(".top").offsetHeight - 16 : Infinity;
+    scroller().scrollTo({ top: Math.min(scroller().scrollHeight, first) });
+  };
 
   const morph = async (name, target) => {
     const answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html" } });
@@ -99,6 +104,13 @@
       stream.addEventListener(name, (event) => { body.dataset.number = event.lastEventId; handle(JSON.parse(event.data)); });
     }
   };
+
+  // What opens to be changed has the keyboard, and is not left under the message.
+  document.addEventListener("toggle", ({ target }) => {
+    if (!target.open || !target.matches(".change")) return;
+    target.querySelector("textarea")?.focus({ preventScroll: true });
+    target.scrollIntoView({ block: "nearest" });
+  }, true);
 
   // The message grows with its words; Enter sends, Shift-Enter makes a line.
   document.addEventListener("input", (event) => {

@@ -1,0 +1,34 @@
+"""The page when something goes wrong: nobody is left on a bare page, or waits for what does not come."""
+
+import re
+import time
+
+import httpx
+import pytest
+from web_server import page_server
+
+
+@pytest.fixture
+def web(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with page_server(tmp_path / "home", model="openai:gpt-4.1-mini") as server:
+        with httpx.Client(base_url=server.url, timeout=30) as client:
+            client.headers["x-questbook-token"] = re.search(r'data-token="([^"]+)"', client.get("/").text)[1]
+            yield client
+
+
+def test_who_is_lost_is_led_back_and_a_turn_that_fails_is_over(web):
+    lost = web.get("/no/such/place")
+    assert lost.status_code == 404
+    assert '<a href="/">To your campaigns</a>' in lost.text
+    long = web.get(f"/c/{'a' * 300}/")
+    assert (long.status_code, "To your campaigns" in long.text) == (409, True)
+    assert "To your campaigns" not in web.get(f"/c/{'a' * 300}/", headers={"hx-request": "true"}).text
+    web.post("/c/isle/say", data={"text": "I'm Mira.", "ticket": "1"})
+    deadline = time.monotonic() + 10
+    while "needs a key" not in (story := web.get("/c/isle/story").text):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert "I&#39;m Mira." in story
+    assert "thinks…" not in story
+    assert 'id="live"' not in story
