@@ -11,10 +11,10 @@ from web_server import page_server
 @pytest.fixture
 def web(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with page_server(tmp_path / "home", model="openai:gpt-4.1-mini") as server:
-        with httpx.Client(base_url=server.url, timeout=30) as client:
-            client.headers["x-questbook-token"] = re.search(r'data-token="([^"]+)"', client.get("/").text)[1]
-            yield client
+    home = page_server(tmp_path / "home", model="openai:gpt-4.1-mini")
+    with home as server, httpx.Client(base_url=server.url, timeout=30) as client:
+        client.headers["x-questbook-token"] = re.search(r'data-token="([^"]+)"', client.get("/").text)[1]
+        yield client
 
 
 def test_who_is_lost_is_led_back_and_a_turn_that_fails_is_over(web):
