@@ -45,6 +45,10 @@ from questbook.graphs.embedded.game import open_game  # noqa: E402
 from questbook.graphs.embedded.home import Home  # noqa: E402
 
 
+_NEAREST = "SummarizationMiddleware"
+"""The other one whose prompt does not grow either: what ours costs beside it depends little on the machine."""
+
+
 async def ours(model: Tables, turns: int, home: Path, forks: int) -> list[Turn]:
     """The dungeon master as the terminal runs it; `forks` times three turns are taken back and played again."""
     questbook.graphs.models.chat_models.load_chat_model = lambda *_, **__: model  # type: ignore[assignment]
@@ -140,6 +144,9 @@ def main() -> None:
     print()
     for name, turns in measured.items():
         figures(name, turns, window)
+    if {"ours", _NEAREST} <= measured.keys():
+        ms, of_peer = (cost(measured[name], len(measured[name]), window).ms for name in ("ours", _NEAREST))
+        print(f"turn_cost_ours_ms_of_{_NEAREST}: {ms / of_peer:.2f} times")
 
 
 if __name__ == "__main__":

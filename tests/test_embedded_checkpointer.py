@@ -150,7 +150,7 @@ async def test_a_checkpoint_comes_with_all_its_values_or_not_at_all(tmp_path, mo
         await assert_each_value_is_listed(saver)
 
 
-async def test_each_read_and_each_write_is_one_way_to_the_databases_thread(tmp_path, monkeypatch):
+async def test_what_a_step_saves_is_one_way_to_the_databases_thread(tmp_path, monkeypatch):
     async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
         app, asked, ways = app_on(saver), [], []
         for name in ("aget_tuple", "aput", "aput_writes"):
@@ -159,7 +159,18 @@ async def test_each_read_and_each_write_is_one_way_to_the_databases_thread(tmp_p
         execute = saver.conn._execute
         monkeypatch.setattr(saver.conn, "_execute", lambda *args: ways.append(1) or execute(*args))
         await app.ainvoke({"lines": ["one"]}, AT)
-        assert len(ways) == len(asked) == 10
+        assert (len(asked), len(ways)) == (10, 7)
+
+
+async def test_what_goes_together_fails_each_for_itself(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        await saver.setup()
+        works = [lambda database: database.execute("SELECT 1").fetchone(), lambda database: 1 // 0]
+        one, other = await asyncio.gather(*map(saver._run, works), return_exceptions=True)
+        assert one == (1,)
+        assert isinstance(other, ZeroDivisionError)
+    with pytest.raises(ValueError, match=r"closed|no active connection"):
+        await asyncio.wait_for(saver.aget_tuple(AT), 5)
 
 
 async def test_a_value_that_is_missing_is_no_empty_channel(tmp_path):

@@ -69,7 +69,7 @@ def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machi
     builder.add_conditional_edges(START, Edge(route_mode), ["build_character", "recall"])
     builder.add_conditional_edges("build_character", Edge(route_after_interview), ["recall", END])
     builder.add_conditional_edges("recall", route_to("run_quest"), ["run_quest"])
-    builder.add_conditional_edges("run_quest", route_tools, ["roll_dice", "update_state"])
+    builder.add_conditional_edges("run_quest", Edge(route_tools), ["roll_dice", "update_state"])
     builder.add_conditional_edges("roll_dice", route_to("run_quest"), ["run_quest"])
     builder.add_conditional_edges("update_state", route_to("remember"), ["remember"])
     builder.add_conditional_edges("remember", Edge(route_upkeep), ["reflect", "condense", END])

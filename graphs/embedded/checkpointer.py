@@ -29,8 +29,10 @@ from questbook.graphs.turn.clock import keep_ids_after
 from questbook.memory.errors import StoreError
 
 if TYPE_CHECKING:
+    import aiosqlite
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, DeltaChannelHistory
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 T = TypeVar("T")
 
@@ -52,6 +54,11 @@ class Checkpointer(AsyncSqliteSaver):
     """`AsyncSqliteSaver` that writes each value once, whose ids only grow, and which can roll runs back."""
 
     _has_blobs = False
+
+    def __init__(self, conn: aiosqlite.Connection, *, serde: SerializerProtocol | None = None) -> None:
+        super().__init__(conn, serde=serde)
+        self._waiting: list[tuple[Callable[[sqlite3.Connection], Any], asyncio.Future[Any]]] = []
+        self._running: asyncio.Task[None] | None = None
 
     async def setup(self) -> None:
         """Make the tables that are missing. Called automatically."""
@@ -282,11 +289,47 @@ class Checkpointer(AsyncSqliteSaver):
             _log.warning("What was to be forgotten in thread %s is left for its next turn: %s", thread, error)
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do some work in the connection's own thread. Each way there and back takes as long as several statements."""
+        """Do some work in the connection's own thread, with what others want of it at the same moment.
+
+        Each way there and back takes as long as several statements, and at the end of a step LangGraph saves what the
+        node wrote and the checkpoint after it.
+        """
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append((work, result))
+        if len(self._waiting) == 1:
+            self._running = asyncio.create_task(self._run_waiting())
+        return await result
+
+    async def _run_waiting(self) -> None:
         connection: Any = self.conn
         async with self.lock:
-            result: T = await connection._execute(work, connection._conn)
-        return result
+            await asyncio.sleep(0)
+            together, self._waiting = self._waiting, []
+            works, results = zip(*together, strict=True)
+            try:
+                outcomes = await connection._execute(partial(_outcomes, works), connection._conn)
+            except Exception as error:  # noqa: BLE001 (the connection is closed, or its thread has ended)
+                outcomes = [(None, error)] * len(works)
+        for result, (value, failure) in zip(results, outcomes, strict=True):
+            if result.done():
+                continue  # its caller was cancelled
+            if failure is None:
+                result.set_result(value)
+            else:
+                result.set_exception(failure)
+
+
+def _outcomes(
+    works: Sequence[Callable[[sqlite3.Connection], Any]], database: sqlite3.Connection
+) -> list[tuple[Any, Exception | None]]:
+    """Do each work; return its result, or the error that it raised, which is for its caller alone."""
+    outcomes: list[tuple[Any, Exception | None]] = []
+    for work in works:
+        try:
+            outcomes.append((work(database), None))
+        except Exception as error:  # noqa: BLE001 (its caller gets it)
+            outcomes.append((None, error))
+    return outcomes
 
 
 def _place(config: RunnableConfig) -> Place:

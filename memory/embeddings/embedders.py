@@ -3,14 +3,13 @@
 `docs/embeddings.md` says which one to choose, `docs/figures.md` what each finds.
 """
 
+import asyncio
 import importlib.util
 import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from zlib import crc32
@@ -21,12 +20,15 @@ from langgraph.store.base.embed import EmbeddingsLambda, ensure_embeddings
 from questbook.memory.errors import EmbeddingError
 
 if TYPE_CHECKING:
+    import numpy as np
     from langgraph.store.base.embed import AEmbeddingsFunc, EmbeddingsFunc
+    from numpy.typing import NDArray
 
 _WORD = re.compile(r"[^\W_]+")
 _DEFAULT_DIMS = 512
 _GRAMS = (3, 4, 5)  # lengths of the character n-grams, as measured (docs/figures.md)
 _GRAM_WEIGHT = 0.4  # one n-gram against one word: a word has many n-grams
+_AT_ONCE = 4_000  # characters of documents that are embedded without a thread: less than a millisecond
 
 
 @runtime_checkable
@@ -55,6 +57,8 @@ class HashEmbeddings(Embeddings):
     def __init__(self, dims: int = _DEFAULT_DIMS) -> None:
         if dims < 8:
             raise EmbeddingError(f"HashEmbeddings needs 8 dimensions or more, got {dims}")
+        import numpy as np  # noqa: F401 (an import may block, and a query is embedded in an event loop)
+
         self.dims = dims
 
     @property
@@ -70,6 +74,12 @@ class HashEmbeddings(Embeddings):
         """Embed a query as documents are embedded."""
         return list(_embed(text, self.dims))
 
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Embed a turn's few texts at once, many in a thread."""
+        if sum(map(len, texts)) <= _AT_ONCE:
+            return self.embed_documents(texts)
+        return await asyncio.to_thread(self.embed_documents, texts)
+
     async def aembed_query(self, text: str) -> list[float]:
         """Embed a query at once: a thread would take longer to wake up."""
         return self.embed_query(text)
@@ -77,31 +87,34 @@ class HashEmbeddings(Embeddings):
 
 @lru_cache(maxsize=16)  # a fact, or a turn, is searched with before it is stored
 def _embed(text: str, dims: int) -> tuple[float, ...]:
-    vector = [0.0] * dims
-    for (code, is_gram), count in _features(text).items():
-        weight = 1.0 + math.log(count)
-        if is_gram:
-            weight *= _GRAM_WEIGHT
-        # The sign comes from a bit that the position does not use, so that collisions cancel on average.
-        vector[(code >> 1) % dims] += weight if code & 1 else -weight
-    norm = math.sqrt(sum(x * x for x in vector))
-    return tuple(x / norm for x in vector) if norm else tuple(vector)
+    import numpy as np
+
+    codes = [_codes(word) for word in _WORD.findall(_without_accents(text.lower()))]
+    if not codes:
+        return (0.0,) * dims
+    features, counts = np.unique(np.concatenate(codes), return_counts=True)
+    hashes, is_gram = features >> 1, features & 1
+    weights = (1.0 + np.log(counts)) * np.where(is_gram, _GRAM_WEIGHT, 1.0)
+    # The sign comes from a bit that the position does not use, so that collisions cancel on average.
+    vector = np.bincount((hashes >> 1) % dims, np.where(hashes & 1, weights, -weights), dims)
+    norm = math.sqrt(float(vector @ vector))
+    return tuple((vector / norm if norm else vector).tolist())
 
 
-def _features(text: str) -> Counter[tuple[int, bool]]:
-    folded = text.lower()
-    if not folded.isascii():
-        folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
-    return Counter(chain.from_iterable(map(_codes, _WORD.findall(folded))))
+def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
 @lru_cache(maxsize=8192)  # texts of one campaign have most of their words in common
-def _codes(word: str) -> tuple[tuple[int, bool], ...]:
-    """Return the hash of a word and of its n-grams, each with whether it is an n-gram."""
+def _codes(word: str) -> "NDArray[np.int64]":
+    """Return the hash of a word and of its n-grams; the lowest bit says which is an n-gram."""
+    import numpy as np
+
     marked = f" {word} "
     grams = (f"#{marked[i : i + length]}" for length in _GRAMS for i in range(len(marked) - length + 1))
-    codes = [(_hash(word), False), *((_hash(gram), True) for gram in grams)]
-    return tuple(codes)
+    return np.array([_hash(word) << 1, *(_hash(gram) << 1 | 1 for gram in grams)], np.int64)
 
 
 def _hash(feature: str) -> int:

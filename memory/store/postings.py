@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _TOO_COMMON = 50_000
 _MOST_WORDS = 8_192  # whose postings are kept
 _FEW_NEW = 256  # new items that are added to the kept postings; with more, the postings are read again
+_ADDED_BYTES = 120  # of a newer item that has a kept word: a pair of numbers in a list
 _ENTRY_BYTES = 350  # of a kept word: a dictionary's entry, two arrays, the word
 
 _INSTANCES = "SELECT doc, col FROM temp.words WHERE term = ? LIMIT ?"
@@ -72,6 +73,8 @@ class Postings:
         self._namespace = namespace
         self._weights = {f"c{number}": weight for number, weight in enumerate(weights)}
         self._kept: OrderedDict[str, Posting | None] = OrderedDict()  # by stem, least recently used first
+        # Place and count in newer items, until the stem is asked for: most stems of a new text never are.
+        self._added: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
         self._version = self._epoch = -1
         self._removal = 0  # the last entry in the list of removals that was read
         self._bytes = 0
@@ -112,6 +115,7 @@ class Postings:
 
     def _clear(self) -> None:
         self._kept.clear()
+        self._added.clear()
         self._bytes = 0
 
     def _read_again(self, connection: sqlite3.Connection, items: Sequence[int]) -> None:
@@ -140,20 +144,11 @@ class Postings:
             self._clear()
         if not len(ids) or not self._kept:
             return
-        new: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
         for place, columns in enumerate(connection.execute(_TEXTS_AFTER, newer), first):
             for stem, count in self._count_stems(columns).items():
-                if stem in self._kept:
-                    new[stem].append((place, count))
-        for stem, added in new.items():
-            posting = self._kept[stem]
-            if posting is not None:
-                places, counts = zip(*added, strict=True)
-                self._bytes += 8 * len(added)
-                self._kept[stem] = Posting(
-                    np.concatenate([posting.places, np.array(places, np.int32)]),
-                    np.concatenate([posting.counts, np.array(counts, np.float32)]),
-                )
+                if self._kept.get(stem) is not None:
+                    self._added[stem].append((place, count))
+                    self._bytes += _ADDED_BYTES
 
     def _count_stems(self, columns: Sequence[str | None]) -> dict[str, float]:
         """Count the stems of one item, with the weights of the columns."""
@@ -168,6 +163,8 @@ class Postings:
         """Return the items that have a stem; None if it is too common."""
         if stem in self._kept:
             self._kept.move_to_end(stem)
+            if stem in self._added:
+                self._kept[stem] = self._joined(stem)
             return self._kept[stem]
         term = namespace_mark(self._namespace) + stem
         instances = connection.execute(_INSTANCES, (term, _TOO_COMMON + 1)).fetchall()
@@ -175,8 +172,23 @@ class Postings:
         self._kept[stem] = posting
         self._bytes += _bytes(posting)
         while len(self._kept) > _MOST_WORDS:
-            self._bytes -= _bytes(self._kept.popitem(last=False)[1])
+            self._bytes -= _bytes(self._joined(next(iter(self._kept))))
+            self._kept.popitem(last=False)
         return posting
+
+    def _joined(self, stem: str) -> Posting | None:
+        """Return a kept posting with the newer items that have the stem."""
+        import numpy as np
+
+        posting, added = self._kept[stem], self._added.pop(stem, [])
+        if posting is None or not added:
+            return posting
+        self._bytes -= (_ADDED_BYTES - 8) * len(added)
+        places, counts = zip(*added, strict=True)
+        return Posting(
+            np.concatenate([posting.places, np.array(places, np.int32)]),
+            np.concatenate([posting.counts, np.array(counts, np.float32)]),
+        )
 
     def _read_posting(self, instances: Sequence[tuple[int, str]]) -> Posting:
         """Make a posting of a word's instances: (item, column), once for each time that the word occurs."""

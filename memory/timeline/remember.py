@@ -18,7 +18,7 @@ from questbook.memory.timeline.timeline import (
     UserTimeline,
     branch_name,
     branch_of,
-    claim,
+    claim_to_keep,
     extend,
     record_key,
 )
@@ -85,7 +85,8 @@ async def remember(
             past = None
             continue
         if claims is not None:
-            segments = await claim(store, claims, segments, number, _digest(content))
+            segments, keep = await claim_to_keep(store, claims, segments, number, _digest(content))
+            writes += keep
         branch = branch_of(segments, number)
         key, after = record_key(branch, number, "exchange"), branch_of(segments, number - 1) if number > 1 else None
         gets = [GetOp(namespace, key)]

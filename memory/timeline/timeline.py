@@ -257,6 +257,18 @@ async def claim(
     Raises:
         ValueError: The timeline does not reach the turn.
     """
+    segments, keep = await claim_to_keep(store, namespace, timeline, turn, owner)
+    await put_all(store, keep)
+    return segments
+
+
+async def claim_to_keep(
+    store: BaseStore, namespace: tuple[str, ...], timeline: Sequence[Segment], turn: int, owner: str
+) -> tuple[list[Segment], list[PutOp]]:
+    """Claim a turn like `claim`; return the write that keeps the claim as well, for the batch of what the turn writes.
+
+    If that batch is never written, nothing of the turn was, and the next attempt claims again.
+    """
     branch = branch_of(timeline, turn)
     place = (*namespace, f"{branch}-{turn // _CLAIMS_IN_A_NAMESPACE}")
     key, note = f"{turn}-{owner}", {"turn": turn, "owner": owner}
@@ -265,9 +277,9 @@ async def claim(
         await put_all(store, [PutOp(place, key, {**note, "kept": False}, index=False)])
         notes = await store.asearch(place, filter={"turn": turn})
         if any(item.value["owner"] != owner for item in notes):
-            return fork(timeline, turn, branch_name(f"{branch}/{turn}/{owner}"))
-        await put_all(store, [PutOp(place, key, {**note, "kept": True}, index=False)])
-    return list(timeline)
+            return fork(timeline, turn, branch_name(f"{branch}/{turn}/{owner}")), []
+        return list(timeline), [PutOp(place, key, {**note, "kept": True}, index=False)]
+    return list(timeline), []
 
 
 def _ordinal(key: str) -> int:
