@@ -44,7 +44,6 @@ from questbook.graphs.dungeon_master.context import Context  # noqa: E402
 from questbook.graphs.embedded.game import open_game  # noqa: E402
 from questbook.graphs.embedded.home import Home  # noqa: E402
 
-
 _NEAREST = "SummarizationMiddleware"
 """The other one whose prompt does not grow either: what ours costs beside it depends little on the machine."""
 
