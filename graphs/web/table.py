@@ -215,7 +215,7 @@ class Table:
                         break
                     await self._show(event, passage)
             await self._tell("replied", {})
-            self._upkeep = asyncio.create_task(self._wait_for_upkeep())
+            self._upkeep = asyncio.create_task(self._wait_for_upkeep(passage))
         except asyncio.CancelledError:
             passage.is_over = True
             await self._tell("stopped", {})
@@ -248,8 +248,10 @@ class Table:
                 passage.work = node
                 await self._tell("work", {"node": node})
 
-    async def _wait_for_upkeep(self) -> None:
+    async def _wait_for_upkeep(self, passage: Passage) -> None:
         await self.game.wait_for_upkeep(_UPKEEP_SECONDS)
+        if self.passage is not passage:
+            return  # the next message has begun another one, which ends with the pages as they are then
         self.passage = None
         for event in self.game.unread_notices():
             await self._tell("notice", {"text": str(event.notice.get("text", ""))})

@@ -1,0 +1,43 @@
+"""The table of the page: which turn those who watch see."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from questbook.graphs.events import NodeStart, ReplyPiece
+from questbook.graphs.web.table import Table
+
+
+class SlowGame:
+    """A game whose notes on a turn take as long as a test wants."""
+
+    def __init__(self):
+        self.noted = asyncio.Event()
+
+    async def wait_for_upkeep(self, seconds):
+        await self.noted.wait()
+
+    def unread_notices(self):
+        return []
+
+
+async def test_the_end_of_a_turn_s_notes_leaves_the_next_turn_on_the_page():
+    game = SlowGame()
+    table = Table(game, AsyncExitStack())
+
+    async def first():
+        yield ReplyPiece("The gate opens.", "a")
+        yield NodeStart("update_state", upkeep=True)
+
+    async def second():
+        yield ReplyPiece("The dragon", "b")
+        await asyncio.Event().wait()
+
+    await table.play(first(), "I knock.")
+    await table.wait_for_reply(5)
+    await table.play(second(), "I go in.")
+    game.noted.set()
+    while table.in_upkeep or not table.passage.pieces:
+        await asyncio.sleep(0)
+    assert table.is_replying
+    assert (table.passage.player, table.passage.reply) == ("I go in.", "The dragon")
+    await table.close()
