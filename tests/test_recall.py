@@ -37,12 +37,12 @@ async def test_names_and_rare_words_are_found_on_every_store(store):
     assert (await keys(store, "mile 17"))[0] == "a-17"
 
 
-@pytest.mark.parametrize("timeline", [None, [("a", 300)], [("a", 100), ("b", 300)]])
-async def test_an_old_word_is_found_among_many_records_with_and_without_a_timeline(store, timeline):
+async def test_an_old_word_is_found_among_many_records_with_and_without_a_timeline(store):
     for turn in range(1, 301):
-        told = "The password is swordfish." if turn == 290 else f"The road goes on, mile {turn}."
-        await write(store, "b" if timeline and len(timeline) > 1 and turn > 100 else "a", turn, told)
-    assert (await keys(store, "swordfish password", timeline=timeline))[0].endswith("-290")
+        told = "The password is swordfish." if turn == 90 else f"The road goes on, mile {turn}."
+        await write(store, "b" if turn > 150 else "a", turn, told)
+    for timeline in (None, [("a", 150)], [("a", 120), ("b", 300)]):
+        assert (await keys(store, "swordfish password", timeline=timeline))[0] == "a-90"
 
 
 async def test_only_what_the_timeline_sees(store):

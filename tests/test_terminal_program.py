@@ -41,6 +41,7 @@ def test_where_nothing_can_be_written_one_line_says_so_and_the_game_is_kept(tmp_
         assert b"Mira" in start_process(tmp_path, "play", words="/sheet\n").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["play"], ["memories", "list"], ["--help"]])
 def test_ctrl_c_while_it_loads_ends_it_without_a_word(tmp_path, command):
     """It comes when the program's own code begins; what Python does before that is Python's."""

@@ -137,7 +137,7 @@ def profile(examples, steps):
 
 
 def test_each_place_knows_its_own_past_and_nothing_else(monkeypatch):
-    run_state_machine_as_test(machine(monkeypatch), settings=profile(6, 12))
+    run_state_machine_as_test(machine(monkeypatch), settings=profile(3, 10))
 
 
 @pytest.mark.slow
