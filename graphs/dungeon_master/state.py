@@ -15,6 +15,7 @@ from questbook.types import JSON
 
 _ROLLS_KEPT = 20
 _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
+_ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural")
 
 
 class DungeonState(TurnState):
@@ -87,13 +88,15 @@ class DungeonState(TurnState):
         return turns
 
     def record_fields(self, turn: int) -> JSON:
-        """Return what a turn's record says of the page and the facts noted of it.
+        """Return what a turn's record says of the page and the facts noted of it, and its dice.
 
         Two attempts at a turn that differ in their facts alone are two futures.
         """
         facts = [entry["fact"] for entry in self.facts if entry["turns"][1] == turn]
         digest = marks.text_digest(json.dumps(facts, sort_keys=True)) if facts else ""
-        return self._page_then(turn) | {"taught": digest}
+        rolled = [roll for roll in self.rolls if roll.get("turn") == turn]
+        rolls = [{name: roll[name] for name in _ROLL_KEPT if roll.get(name) is not None} for roll in rolled]
+        return self._page_then(turn) | {"taught": digest} | ({"rolls": rolls} if rolls else {})
 
     def _page_then(self, turn: int) -> JSON:
         """Return what the record of a turn says of the page: as it was then, and of this turn as it is now."""

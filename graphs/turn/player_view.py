@@ -16,7 +16,7 @@ from questbook.notebooks import CharacterNotebook, StateNotebook
 from questbook.types import JSON
 
 _INTERNAL = frozenset(
-    {"noted", "sheet", "taught", "known_by"}
+    {"noted", "sheet", "taught", "known_by", "rolls"}
 )  # of a memory: what was noted with it, and who else knows
 
 

@@ -22,6 +22,7 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.web.campaigns import campaign_routes, settings_routes
 from questbook.graphs.web.chronicle import chronicle_routes
 from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.editing import editing_routes
 from questbook.graphs.web.guard import Guard, new_token
 from questbook.graphs.web.looking import looking_routes
 from questbook.graphs.web.playing import playing_routes
@@ -86,7 +87,14 @@ def create_app(
 
     tables = [
         route
-        for routes in (playing_routes, looking_routes, remembering_routes, chronicle_routes, settings_routes)
+        for routes in (
+            playing_routes,
+            looking_routes,
+            editing_routes,
+            remembering_routes,
+            chronicle_routes,
+            settings_routes,
+        )
         for route in routes(desk)
     ]
     owner = "/u/{owner}" if log_in else ""

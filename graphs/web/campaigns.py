@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import tempfile
 from pathlib import Path
 
 from starlette.background import BackgroundTask
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -20,12 +21,15 @@ from questbook.graphs.embedded.campaign_file import export_campaign, import_camp
 from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.saved_game import last_of_threads
-from questbook.graphs.errors import InputError
+from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.forgetting.forget import Forgetting
 from questbook.graphs.web.desk import COMPANION, GAME, Desk, context_of
+from questbook.graphs.web.fields import settings_part
 from questbook.graphs.web.shelf import SETTINGS, guests_of, keep_on_shelf, put_away, settings_of, shared_with
 from questbook.graphs.web.table import Table
 from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
+from questbook.memory.recall.weights import Weights
+from questbook.types import JSON
 
 _MOST = 500  # campaigns on the shelf
 _MOST_FILES = 20
@@ -98,10 +102,18 @@ def settings_routes(desk: Desk) -> list[Route]:
 
     async def change(request: Request) -> Response:
         table, form = await desk.table(request, own=True), await request.form()
-        settings = {name: text for name in SETTINGS if (text := str(form.get(name, "")).strip())}
+        settings = _settings_of(form)
         context, name = table.game.context, assistant_name(table.game.context.campaign)
         base = desk.context.model_copy(update={"user": context.user})
-        changed = context_of(base, table.game.machine, name, settings)  # refuses what is not allowed
+        try:
+            changed = context_of(base, table.game.machine, name, settings)
+        except SettingsError as error:  # it begins with the name of the setting, and is shown beside it
+            wrong = re.match(r"Setting ([\w.]+)", str(error))
+            places = ["weights", *SETTINGS, *(f"weights.{weight}" for weight in Weights.model_fields)]
+            place = next((place for place in places if wrong and place == wrong[1]), "")
+            answer = desk.html("problem.html", {"text": str(error)}, 409)
+            answer.headers.update({"hx-retarget": f"#p-{place.replace('.', '-')}"} if place else {})
+            return answer
         async with table.alone():
             if (store := (await table.game.load()).store) is not None:
                 await keep_on_shelf(store, context.user or "", context.campaign, {"settings": settings})
@@ -220,7 +232,7 @@ async def _values(desk: Desk, table: Table) -> dict[str, object]:
     files = await list_lore(store, game.context.user or "", game.context.campaign) if store is not None else []
     fields = type(game.context).model_fields
     rows = [
-        (field, own.get(field, ""), getattr(game.context, field), fields[field].description)
+        (settings_part(field, fields[field]), own.get(field, ""), getattr(game.context, field))
         for field in SETTINGS if field in fields
     ]  # fmt: skip
     return {
@@ -252,6 +264,14 @@ async def _kept(upload: UploadFile, path: Path) -> Path:
     with await asyncio.to_thread(path.open, "wb") as file:
         await asyncio.to_thread(shutil.copyfileobj, upload.file, file)
     return path
+
+
+def _settings_of(form: FormData) -> JSON:
+    """Read the settings of a form: what is empty stays as it is for all campaigns."""
+    settings: JSON = {name: text for name in SETTINGS if (text := str(form.get(name, "")).strip())}
+    texts = {name: str(form.get(f"weights.{name}", "")).strip() for name in Weights.model_fields}
+    weights = {name: text.split(",") if "," in text else text for name, text in texts.items() if text}
+    return settings | ({"weights": weights} if weights else {})
 
 
 def _name(text: str) -> str:

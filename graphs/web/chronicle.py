@@ -12,10 +12,8 @@ from starlette.routing import Route
 
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.web.desk import Desk
-from questbook.graphs.web.story import Told, told
+from questbook.graphs.web.story import Told, records_of, told_of
 from questbook.graphs.web.tree import drawing, height_of, rows_of
-from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.memory.timeline.timeline import list_visible
 from questbook.types import JSON
 
 
@@ -86,16 +84,10 @@ async def _values(game: Game) -> JSON:
 
 async def chapters_of(game: Game) -> list[Chapter]:
     """Return the turns of the line where the campaign stands, by session."""
-    saved, store = await game.saved_game(), (await game.load()).store
-    if saved is None or store is None:
-        return []
-    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
-    space = campaign_namespace(game.context.user or "", game.context.campaign, "exchanges")
-    records = [item.value for item in await list_visible(store, space, timeline)]
     chapters = []
-    for number, group in groupby(records, lambda record: int(record.get("session") or 1)):
+    for number, group in groupby(await records_of(game), lambda record: int(record.get("session") or 1)):
         turns = list(group)
-        shown = [told(int(r["turn"]), str(r.get("player", "")), str(r.get("reply", "")), []) for r in turns]
+        shown = [told_of(record) for record in turns]
         chapters.append(Chapter(number, str(turns[0].get("said_at") or "")[:10], shown))
     return chapters
 

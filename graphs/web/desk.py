@@ -247,7 +247,7 @@ class Desk:
             "sheet": panels.sheet(view) if view else None,
             "quest": panels.quest(view) if view and view.character.complete else None,
             "memories": table.memories,
-            "rolls": panels.dice(saved),
+            "dice": panels.dice(saved),
             "summary": str(saved.values.get("summary") or "") if saved else "",
             "fidelity": table.report.fidelity if table.report else None,
             "tokens": sum(section["tokens"] for section in table.report.sections) if table.report else 0,
@@ -279,6 +279,8 @@ def context_of(context: Context, machine: str, name: str, settings: JSON) -> Set
     Raises:
         SettingsError: One of `settings` is not allowed.
     """
+    if "weights" in settings:
+        settings = settings | {"weights": context.weights.model_dump() | settings["weights"]}
     if machine == GAME:
         return Context.of(context.model_dump() | settings | {"campaign": name})
     shared = {field: getattr(context, field) for field in Settings.model_fields if field != "campaign"}

@@ -35,13 +35,13 @@ def sheet(view: PlayerView) -> JSON:
         "name": fields.get("name", ""),
         "level": fields.get("level", 1),
         "rows": [(name, fields[name]) for name in _SHEET if fields.get(name)],
-        "abilities": [
-            Ability(name[:3].upper(), score, modifier(score)) for name, score in fields.get("abilities", {}).items()
-        ],
+        "open": [name for name in _SHEET if not fields.get(name) and name not in view.character.missing],
+        "abilities": [Ability(name, score, modifier(score)) for name, score in fields.get("abilities", {}).items()],
+        "kit": fields.get("kit", {}),
         "missing": view.character.missing,
         "hp": points,
         "max_hp": most,
-        "share": round(100 * points / most) if points is not None and most else None,
+        "share": round(100 * (points or 0) / most) if most else 0,
         "conditions": condition.get("conditions", {}),
     }
 
@@ -69,16 +69,46 @@ def value_of(view: PlayerView, page: str, names: Sequence[str]) -> Any:
     return value
 
 
-def dice(saved: SavedGame | None) -> list[JSON]:
-    """Return the last rolls, the latest first."""
-    return list(reversed(saved.values.get("rolls") or [])) if saved else []
+class DiceLog(NamedTuple):
+    """The rolls of a line.
+
+    Attributes:
+        rolls: All, the latest first, each with its turn.
+        checks: How many had a number to reach.
+        successes: How many of these reached it.
+        d20s: How many showed the face of one d20.
+        mean: The mean of these faces.
+        best: How many were a natural 20.
+        worst: How many were a natural 1.
+    """
+
+    rolls: list[JSON]
+    checks: int
+    successes: int
+    d20s: int
+    mean: float
+    best: int
+    worst: int
+
+
+def dice(saved: SavedGame | None, records: Sequence[JSON] = ()) -> DiceLog:
+    """Return the rolls of the line: those of its records, and the last ones, which the checkpoint holds."""
+    by_turn = {int(record["turn"]): list(record["rolls"]) for record in records if record.get("rolls")}
+    for roll in (saved.values.get("rolls") or []) if saved else []:
+        if (turn := int(roll.get("turn") or 0)) not in by_turn or "turn" in by_turn[turn][0]:
+            by_turn.setdefault(turn, []).append(roll)
+    rolls = [roll | {"turn": turn} for turn in sorted(by_turn, reverse=True) for roll in reversed(by_turn[turn])]
+    outcomes = [roll["success"] for roll in rolls if roll.get("dc") is not None]
+    faces = [int(roll["natural"]) for roll in rolls if roll.get("natural")]
+    mean = sum(faces) / len(faces) if faces else 0.0
+    return DiceLog(rolls, len(outcomes), sum(outcomes), len(faces), mean, faces.count(20), faces.count(1))
 
 
 def core(saved: SavedGame) -> list[JSON]:
     """Return the sections of a companion's core memory, as they are shown and edited."""
     page = CoreNotebook.load(saved.values.get("core"))
     return [
-        {"label": label, "value": (part := page.sections[label]).value, "used": part.used, "limit": part.limit,
-         "read_only": part.read_only, "description": part.description}
+        {"label": label, "value": (part := page.sections[label]).text, "used": part.used, "limit": part.limit,
+         "read_only": part.read_only, "is_list": not isinstance(part.value, str)}
         for label in page.labels
     ]  # fmt: skip

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from questbook.graphs.dungeon_master.forgetting.provenance import why
 from questbook.graphs.embedded.game import Game
+from questbook.graphs.errors import HistoryError
 from questbook.graphs.terminal.forget import forget_words, retract_turn
 from questbook.graphs.turn.player_view import shown_memories
 from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.editing import by_turn
+from questbook.graphs.web.table import Table
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
@@ -37,7 +42,8 @@ def remembering_routes(desk: Desk) -> list[Route]:
         record = await _record(table.game, key, _spaces(desk, request, table.game)) if key else None
         if record is None:
             return desk.html("problem.html", {"text": "This memory is no longer there."}, 404)
-        return desk.html("memory-card.html", {"here": desk.here(table), "memory": record})
+        values = {"here": desk.here(table), "memory": record, **await _origin(table.game, record)}
+        return desk.html("memory-card.html", values)
 
     async def forget(request: Request) -> Response:
         table, form = await desk.table(request, own=True), await request.form()
@@ -95,6 +101,29 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
     return shown_memories(
         {**match.value, "key": match.key, "score": match.score, "why": str(match.reason)} for match in matches
     )
+
+
+async def _origin(game: Game, memory: JSON) -> JSON:
+    """Return which messages left a memory, or why nobody knows."""
+    if memory.get("player") or memory.get("reply"):
+        return {"causes": [], "reason": f"These are the words of turn {memory.get('turn')} themselves."}
+    try:
+        causes = await why(await game.load(), game.config, game.context, str(memory.get("text") or ""))
+    except HistoryError:
+        return {"causes": [], "reason": "No message of this line left it: it comes from a file, or from another line."}
+    mine = [cause for cause in causes if cause.turn == memory.get("turn")] or causes
+    return {"causes": by_turn(mine), "reason": ""}
+
+
+async def with_lines(desk: Desk, request: Request, table: Table) -> list[JSON] | None:
+    """Return what was recalled, each with the branch and the line on which it was said."""
+    memories, game = table.memories, table.game
+    if memories is None:
+        return None
+    spaces = _spaces(desk, request, game)
+    records = await asyncio.gather(*(_record(game, str(memory.get("key", "")), spaces) for memory in memories))
+    places = [{name: (record or {}).get(name) for name in ("branch", "line")} for record in records]
+    return [memory | place for memory, place in zip(memories, places, strict=True)]
 
 
 async def _record(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON | None:

@@ -12,8 +12,9 @@ from questbook.types import JSON
 
 _KEY = "shelf"
 SETTINGS = (
-    "model", "temperature", "seed", "buffer", "buffer_tokens", "buffer_turns", "summarizer", "summary_tokens",
-    "recall_tokens", "max_cosine_distance", "reflection", "guard_secrets",
+    "model", "temperature", "seed", "buffer", "buffer_tokens", "buffer_turns", "summary_offset", "summarizer",
+    "summary_tokens", "recall_tokens", "max_cosine_distance", "weights", "reflection", "facts", "guard_secrets",
+    "max_roll_rounds", "max_tool_rounds", "max_message_chars", "max_reply_chars", "model_timeout", "update_timeout",
 )  # fmt: skip
 """Settings that a campaign may have of its own, in the order of the page."""
 

@@ -11,7 +11,7 @@ from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.tree import PlayedTurn
 from questbook.memory.timeline.namespaces import campaign_namespace
-from questbook.memory.timeline.timeline import branch_of, record_key
+from questbook.memory.timeline.timeline import branch_of, list_visible, record_key
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -66,11 +66,23 @@ async def turns_before(game: Game, turn: int, most: int = SHOWN_AT_FIRST) -> lis
         await store.aget(space, record_key(branch_of(timeline, number), number, "exchange"), refresh_ttl=False)
         for number in numbers
     ]
-    return [
-        told(number, str(record.value.get("player", "")), str(record.value.get("reply", "")), [])
-        for number, record in zip(numbers, records, strict=True)
-        if record is not None
-    ]
+    return [told_of(record.value) for record in records if record is not None]
+
+
+async def records_of(game: Game) -> list[JSON]:
+    """Return the records of all turns on the way to where the campaign is, the earliest first."""
+    saved, store = await game.saved_game(), (await game.load()).store
+    if saved is None or store is None:
+        return []
+    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    space = campaign_namespace(game.context.user or "", game.context.campaign, "exchanges")
+    return [item.value for item in await list_visible(store, space, timeline)]
+
+
+def told_of(record: JSON) -> Told:
+    """Make a turn of its record in the store; records of older versions have no dice."""
+    rolls: list[JSON] = record.get("rolls") or []
+    return told(int(record["turn"]), str(record.get("player", "")), str(record.get("reply", "")), rolls)
 
 
 def told(turn: int, player: str, reply: str, rolls: list[JSON]) -> Told:

@@ -1,12 +1,36 @@
 // The page's own script: it listens to what happens and puts it where it belongs. Everything else is htmx.
 (() => {
   const body = document.body;
+  const one = (id) => document.getElementById(id);
+  const described = (id) => document.querySelectorAll(`[aria-describedby~="${id}"]`);
   document.addEventListener("htmx:config:request", (event) => {
     event.detail.ctx.request.headers["x-questbook-token"] = body.dataset.token;
+    event.target.querySelectorAll?.("[role=alert]").forEach((alert) => {
+      alert.replaceChildren();
+      described(alert.id).forEach((field) => field.removeAttribute("aria-invalid"));
+    });
   });
+  // What was refused says so at its field; the first wrong field has the keyboard.
+  document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
+    if (!ctx?.target?.querySelector?.(":scope > .problem")) return;
+    const fields = described(ctx.target.id);
+    fields.forEach((field) => field.setAttribute("aria-invalid", "true"));
+    fields[0]?.closest("details")?.setAttribute("open", "");
+    fields[0]?.focus();
+  });
+  // Files may be dropped where they are chosen; dropped beside it, they do not take the page away.
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    document.addEventListener(kind, (event) => {
+      const zone = event.target.closest?.(".drop");
+      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+      document.querySelectorAll(".drop").forEach((other) => other.classList.toggle("over", other === zone && kind === "dragover"));
+      if (kind !== "drop" || !zone || !event.dataTransfer.files.length) return;
+      zone.querySelector("input[type=file]").files = event.dataTransfer.files;
+      zone.requestSubmit();
+    });
+  }
   const place = body.dataset.place;
   if (!place) return;
-  const one = (id) => document.getElementById(id);
   const scroller = () => document.scrollingElement;
   const work = {
     recall: "The dungeon master remembers…",
@@ -25,9 +49,12 @@
     const answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html" } });
     if (!answer.ok || !one(target)) return;
     const follow = atEnd();
-    const callbacks = { beforeNodeMorphed: (old) => !old.matches?.("[data-keep]") }; // what a person is looking for stays
+    // What a person is looking for, or is writing, stays.
+    const callbacks = { beforeNodeMorphed: (old, made) => !old.matches?.("[data-keep], details[open]") || old.id !== made.id };
     Idiomorph.morph(one(target), await answer.text(), { morphStyle: "outerHTML", callbacks });
     htmx.process(one(target));
+    const { turn } = one("story").dataset;
+    one("turn").textContent = turn === "0" ? "" : `turn ${turn}`;
     if (follow) toEnd();
   };
   const own = body.dataset.panels.split(" ");
@@ -41,7 +68,7 @@
     const turn = document.createElement("article");
     turn.className = "turn live";
     turn.id = "live";
-    turn.setAttribute("aria-busy", "true");
+    turn.setAttribute("aria-busy", "true"); // its words are announced once, when they are all there
     turn.setAttribute("aria-label", "The turn that is being told");
     if (player) {
       const said = turn.appendChild(document.createElement("blockquote"));
@@ -78,24 +105,38 @@
     turn: ({ player }) => live(player),
     piece,
     dice: (roll) => {
-      const shown = document.createElement("p");
+      const shown = document.createElement("div");
       shown.className = `roll ${roll.success === true ? "won" : roll.success === false ? "lost" : ""}`;
       const die = shown.appendChild(document.createElement("span"));
       die.className = "die fresh";
       die.textContent = roll.natural ?? roll.total;
       const dc = roll.dc == null ? "" : ` against ${roll.dc}, ${roll.success ? "success" : "failure"}`;
-      shown.append(` ${roll.reason || roll.expression}: ${roll.total}${dc}`);
+      shown.appendChild(document.createElement("p")).append(`${roll.reason || roll.expression}: ${roll.total}${dc}`);
+      const follow = atEnd();
       one("live-rolls")?.append(shown);
-      news(shown.textContent);
-      panels("dice");
+      news(shown.lastChild.textContent);
+      if (follow) toEnd();
     },
     work: ({ node }) => { if (one("work") && !one("live-reply").textContent) one("work").textContent = work[node] || "The dungeon master thinks…"; },
     memories: () => panels("memories"),
     notice: ({ text }) => news(text),
-    replied: async () => { body.classList.remove("replying"); await morph("story", "story"); panels("sheet", "quest", "core"); },
+    replied: async () => {
+      body.classList.replace("replying", "noting");
+      await morph("story", "story");
+      news([...document.querySelectorAll(".turn")].at(-1)?.querySelector(".reply").textContent ?? "");
+      panels("sheet", "quest", "core");
+    },
     stopped: async () => { body.classList.remove("replying"); await morph("story", "story"); },
     problem: async () => { body.classList.remove("replying"); await morph("story", "story"); },
-    pages: async () => { await morph("story", "story"); panels(...own); },
+    pages: async () => {
+      body.classList.remove("noting");
+      const before = one("story").dataset.turn;
+      await morph("story", "story");
+      const now = one("story").dataset.turn;
+      if (now !== before) news(`The story is at turn ${now}.`);
+      panels(...own);
+      if (one("words")?.value) htmx.trigger(one("words").form, "submit");
+    },
   };
 
   const listen = () => {
@@ -123,13 +164,20 @@
       event.preventDefault();
       if (event.target.value.trim()) one("say").requestSubmit();
     }
+    if (event.target.id === "text" && event.key === "Escape") document.querySelector(".replying .stop")?.click();
     const item = event.target.closest?.('[role="treeitem"]');
     if (!item) return;
     const items = [...item.parentElement.querySelectorAll('[role="treeitem"]')];
-    const to = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (to) {
+    const at = items.indexOf(item);
+    const level = (other) => Number(other.getAttribute("aria-level"));
+    const to = {
+      ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1,
+      ArrowLeft: items.findLastIndex((other, row) => row < at && level(other) < level(item)),
+      ArrowRight: level(items[at + 1] ?? item) > level(item) ? at + 1 : at,
+    }[event.key];
+    if (to !== undefined) {
       event.preventDefault();
-      items[Math.min(items.length - 1, Math.max(0, items.indexOf(item) + to))].focus();
+      (items[to] ?? item).focus();
     } else if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
       go(item.dataset.where);
@@ -142,20 +190,28 @@
     const tab = event.target.closest("[data-view]");
     if (tab?.tagName === "BUTTON") {
       document.querySelector("main").dataset.view = tab.dataset.view;
-      document.querySelectorAll("[role=tab]").forEach((other) => other.setAttribute("aria-selected", String(other === tab)));
+      document.querySelectorAll(".views button").forEach((other) => other.setAttribute("aria-pressed", String(other === tab)));
+      scrollTo(0, tab.dataset.view === "story" ? body.scrollHeight : 0);
     }
   });
 
-  // A card opens when its content is there, and closes when the change was taken.
-  document.addEventListener("htmx:after:swap", (event) => {
-    if (one("card")?.childElementCount && !one("dialog").open && event.detail.ctx?.target?.id === "card") one("dialog").showModal();
+  // A card opens when its content is there, and closes, as a form does, when the change was taken.
+  document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
+    if (ctx?.target?.id === "matches") news(one("matches").innerText.trim() && `${document.querySelectorAll("#matches li").length} memories fit.`);
+    if (ctx?.target?.id !== "card") return;
+    if (one("dialog").open) one("card").querySelector("[autofocus], textarea, select, .field, button")?.focus();
+    else one("dialog").showModal();
   });
-  handlers.pages = ((pages) => async (data) => { one("dialog").close(); await pages(data); if (one("words")?.value) htmx.trigger(one("words").form, "submit"); })(handlers.pages);
+  document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
+    if (ctx?.response?.status !== 204) return;
+    if (one("dialog").contains(ctx.sourceElement)) one("dialog").close();
+    ctx.sourceElement.closest("details")?.removeAttribute("open");
+  });
   document.addEventListener("click", (event) => { if (event.target === one("dialog")) one("dialog").close(); });
 
   if (one("live")) body.classList.add("replying");
   toEnd();
-  panels("tree", "memories", "summary");
+  panels("tree", "memories", "summary", "dice");
   if (one("story").querySelector("[data-last]")) morph("story", "story");
   listen();
 })();

@@ -1,0 +1,130 @@
+"""Routes that change the pages by hand: a field, an entry that is new, a section of core memory.
+
+Every change goes through the page's own gate (`History.write`), and a refusal is shown at the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from questbook.graphs.dungeon_master.forgetting.provenance import FACT, MEMORY, Cause, why
+from questbook.graphs.errors import HistoryError, InputError
+from questbook.graphs.web import panels
+from questbook.graphs.web.desk import Desk
+from questbook.graphs.web.fields import Part, part_at, patch_of, read_value
+from questbook.notebooks import CoreNotebook
+from questbook.types import JSON
+
+_LONGEST_NAME = 80
+_DONE = Response(status_code=204)
+
+
+def editing_routes(desk: Desk) -> list[Route]:
+    """Return the routes, below the path of a campaign."""
+
+    async def field(request: Request) -> Response:
+        table = await desk.table(request)
+        page, names = request.query_params.get("page", ""), request.query_params.getlist("path")
+        part, saved = part_at(page, names), await table.game.saved_game()
+        if part is None or not names or saved is None:
+            return desk.html("problem.html", {"text": "There is nothing here that can be changed."}, 404)
+        value = panels.value_of(saved.view, page, names)
+        values = {"here": desk.here(table), "page": page, "names": names, "part": part, "value": value}
+        return desk.html("card.html", values | await _origin(desk, request, names, value))
+
+    async def change(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        page, names = str(form.get("page", "")), [str(name) for name in form.getlist("path")]
+        part, saved = part_at(page, names), await table.game.saved_game()
+        if part is None or not names or saved is None:
+            return HTMLResponse("There is no such field.", 404)
+        if part.kind == "list" and not form.get("delete"):
+            patch = patch_of(names, _new_entry(part, form, panels.value_of(saved.view, page, names) or {}))
+        else:
+            patch = patch_of(names, None if form.get("delete") else read_value(part, str(form.get("value", ""))))
+        async with table.alone():
+            await (await table.game.history()).write({page: patch})
+            await table.changed()
+        return _DONE
+
+    async def core(request: Request) -> Response:
+        table, form = await desk.table(request), await request.form()
+        async with table.alone():
+            saved = await table.game.saved_game()
+            if saved is None:
+                raise InputError("It begins with your first message.")
+            core = CoreNotebook.load(saved.values.get("core"))
+            await (await table.game.history()).write({"core": _core_patch(core, form)})
+            await table.changed()
+        return desk.html("done.html", {"text": "Changed."})
+
+    return [
+        Route("/field", field),
+        Route("/page", change, methods=["POST"]),
+        Route("/core", core, methods=["POST"]),
+    ]
+
+
+async def _origin(desk: Desk, request: Request, names: list[str], value: Any) -> JSON:
+    """Return which messages set a field, or why none did."""
+    table = await desk.table(request)
+    if value is None:
+        return {"causes": [], "reason": "Nothing is written here yet."}
+    graph, game = await table.game.load(), table.game
+    try:
+        causes = await why(graph, game.config, game.context, ".".join(names))
+    except HistoryError as error:
+        return {"causes": [], "reason": str(error)}
+    return {"causes": by_turn(causes), "reason": ""}
+
+
+def by_turn(causes: Sequence[Cause], most: int = 4) -> list[JSON]:
+    """Return the turns that set a field, the newest first, each with what it set and whether that still holds."""
+    turns: dict[tuple[str, int], JSON] = {}
+    for cause in causes:
+        turn = turns.setdefault((cause.branch, cause.turn), cause._asdict() | {"sets": []})
+        name = "" if cause.field in (MEMORY, FACT) else cause.field.split(".")[-1].replace("_", " ")
+        if name and cause.value != "":
+            turn["sets"].append((name, cause.value, cause.holds))
+    return list(turns.values())[:most]
+
+
+def _new_entry(part: Part, form: FormData, there: Mapping[str, Any]) -> JSON:
+    """Make the patch of a list that adds what a form says.
+
+    Raises:
+        InputError: It has no name, or the list has one of that name.
+    """
+    name = " ".join(str(form.get("name", "")).split())
+    if not name or len(name) > _LONGEST_NAME:
+        raise InputError(f"A new entry needs a name of 1 to {_LONGEST_NAME} characters, got {name!r:.100}.")
+    if (same := next((other for other in there if other.casefold() == name.casefold()), None)) is not None:
+        raise InputError(f"{same!r} is on the page already. Choose it there to change it.")
+    if not part.parts:
+        empty = 1 if part.each == "number" else ""
+        value = read_value(part._replace(kind=part.each), str(form.get("value", "")))
+        return {name: empty if value is None else value}
+    values = {each.name: read_value(each, str(form.get(f"part.{each.name}", ""))) for each in part.parts}
+    return {name: {inner: value for inner, value in values.items() if value is not None}}
+
+
+def _core_patch(core: CoreNotebook, form: FormData) -> JSON:
+    """Make the patch of core memory that a form asks for: a section new, changed, removed or further up."""
+    label, labels = " ".join(str(form.get("label", "")).split()), core.labels
+    if form.get("delete"):
+        return {"sections": {label: None}}
+    if form.get("up") and label in labels:
+        place = max(labels.index(label) - 1, 0)
+        labels.remove(label)
+        return {"order": [*labels[:place], label, *labels[place:]]}
+    if form.get("new") and label.casefold() in (other.casefold() for other in labels):
+        raise InputError(f"There is a section {label!r} already.")
+    text, section = str(form.get("value", "")), core.sections.get(label)
+    lines = [line for line in text.splitlines() if line.strip()]
+    return {"sections": {label: {"value": text if section is None or isinstance(section.value, str) else lines}}}
