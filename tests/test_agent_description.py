@@ -19,6 +19,7 @@ class Loud(Notebook):
     ("description", "said"),
     [
         ({"notebooks": [Loud, Loud]}, "Loud is given twice"),
+        ({"notebooks": Loud}, "expected a list of classes"),
         ({"modes": [Mode("a"), Mode("b")]}, "Mode 'a' always applies, so 'b' behind it never would"),
         ({"modes": [Mode("a", when=bool), Mode("a")]}, "Two modes cannot have one name: 'a'"),
         ({"modes": [Mode("fill", fills=Loud)], "notebooks": [Loud]}, "whose UPDATE is once (none)"),

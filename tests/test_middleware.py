@@ -270,11 +270,12 @@ async def test_a_turn_that_is_not_in_the_prompt_is_recalled_though_the_thread_st
     assert "My lamp is red." in talk.model.remembered
 
 
-async def test_without_a_store_the_agent_answers_and_says_that_nothing_is_kept():
+async def test_without_a_store_the_agent_answers_and_says_that_nothing_is_kept(caplog):
     agent = create_agent(
         Answering(), [], middleware=[TimelineMemoryMiddleware(user="ann")], checkpointer=InMemorySaver()
     )
     result = await agent.ainvoke({"messages": [("user", "My lamp is red.")]}, THREAD)
     assert isinstance(result["messages"][-1], AIMessage)
     assert "No store" in agent.get_state(THREAD).values["notices"][0]["text"]
+    assert "No store: nothing is remembered. Give the graph one" in caplog.text
     assert set(result) == {"messages"}, "its channels are private"

@@ -230,7 +230,7 @@ async def test_a_model_that_cannot_note_costs_no_reply():
     assert "I live in Oslo." in talk.model.prompts[-1][-1].text
 
 
-def test_a_notebook_that_an_interview_fills_is_refused():
+def test_notebooks_and_facts_that_make_no_sense_are_refused():
     class Form(Notebook):
         """A form."""
 
@@ -240,6 +240,11 @@ def test_a_notebook_that_an_interview_fills_is_refused():
 
     with pytest.raises(DeclarationError, match=r"Form.UPDATE: got once; .* build_agent"):
         TimelineMemoryMiddleware(user="ann", notebooks=[Form])
+    for facts in (True, FactNotes):
+        with pytest.raises(DeclarationError, match=r"facts: got .*expected FactNotes\(\)"):
+            TimelineMemoryMiddleware(user="ann", facts=facts)
+    with pytest.raises(DeclarationError, match="expected a list of classes"):
+        TimelineMemoryMiddleware(user="ann", notebooks=Form)
     with pytest.raises(DeclarationError, match="timeline"):
         TimelineMemoryMiddleware(user="ann", notebooks=[type("Timeline", (Profile,), {"CHANNEL": "timeline"})])
 

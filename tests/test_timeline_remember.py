@@ -27,6 +27,15 @@ async def test_a_foreign_conversation_in_three_lines(store):
     assert [one.value["turn"] for one in await recall(store, HERE, Query("What about the lamp?", limit=1))] == [1]
 
 
+async def test_a_text_is_no_namespace_and_nothing_is_written_or_recalled(store):
+    for places in ({"namespace": "ann"}, {"namespace": HERE, "claims": "claims"}):
+        with pytest.raises(ValueError, match=r"expected a tuple of texts, such as \('(ann|claims)',\)"):
+            await remember(store, exchange="The lamp is lit.", **places)
+    with pytest.raises(ValueError, match="expected a tuple of texts"):
+        await recall(store, "ann", "Which lamp?")
+    assert await store.alist_namespaces() == []
+
+
 async def test_writing_twice_is_writing_once(store):
     for _ in range(2):
         line = await remember(store, HERE, ["one", "two"], turn=1, claims=CLAIMS, timeline=[("a", 2)])

@@ -45,6 +45,17 @@ class Mode:
         return self.when is None or bool(self.when(state))
 
 
+def listed(notebooks: Sequence[type[Notebook]]) -> tuple[type[Notebook], ...]:
+    """Return the notebooks of which an agent is to be made.
+
+    Raises:
+        DeclarationError: It is one notebook that stands alone.
+    """
+    if isinstance(notebooks, type | Notebook):
+        raise DeclarationError(f"notebooks: got {notebooks!r:.80}; expected a list of classes, such as [MyNotebook].")
+    return tuple(notebooks)
+
+
 @dataclass(frozen=True)
 class Agent:
     """The parts of an agent.

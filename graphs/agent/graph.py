@@ -12,7 +12,7 @@ from langgraph.graph import END, START
 
 from questbook.graphs.agent import nodes, prompts
 from questbook.graphs.agent.context import Context, context_of
-from questbook.graphs.agent.description import Agent, Mode
+from questbook.graphs.agent.description import Agent, Mode, listed
 from questbook.graphs.agent.edges import (
     route_again,
     route_answered,
@@ -82,7 +82,7 @@ def build_agent(
     agent = Agent(
         name=name,
         instructions=instructions,
-        notebooks=tuple(notebooks),
+        notebooks=listed(notebooks),
         modes=tuple(modes),
         buffer=buffer,
         recall=recall,

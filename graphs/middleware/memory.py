@@ -21,7 +21,7 @@ from langgraph.types import Command, Overwrite
 from pydantic import Field, create_model
 
 from questbook.graphs.agent.context import Context, context_of
-from questbook.graphs.agent.description import Agent
+from questbook.graphs.agent.description import Agent, listed
 from questbook.graphs.agent.nodes import remember, update_pages
 from questbook.graphs.agent.prompts import CONDENSE
 from questbook.graphs.agent.state import AgentState, state_of
@@ -113,7 +113,9 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         shared: bool = False,
     ) -> None:
         super().__init__()
-        agent = Agent(name=agent_name, notebooks=tuple(notebooks), recall=recall, buffer=buffer, scope=scope)
+        if not isinstance(facts, FactNotes | None):
+            raise DeclarationError(f"facts: got {facts!r:.80}; expected FactNotes(), or None for no facts.")
+        agent = Agent(name=agent_name, notebooks=listed(notebooks), recall=recall, buffer=buffer, scope=scope)
         agent.check([*CHANNELS, "messages", "recalled"])
         if agent.interviewed:
             page = next(iter(agent.interviewed.values())).__name__

@@ -101,7 +101,10 @@ async def remember(
             records come from (`origin_of`).
     """
     if runtime.store is None:
-        first = [] if state.remembered_through else [notice(state.turn, "remember", "No store: nothing is recalled.")]
+        first = []
+        if not state.remembered_through:
+            _log.warning("No store: nothing is remembered. Give the graph one where it is made: store=…")
+            first = [notice(state.turn, "remember", "No store: nothing is remembered.")]
         return {"remembered_through": state.turn, "notices": first}
     campaign = (runtime.context.user, runtime.context.campaign)
     turns, origin = state.transcript(state.remembered_through + 1, state.turn), origin_of(runtime)

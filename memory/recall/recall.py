@@ -44,6 +44,7 @@ from questbook.memory.recall.order import Evidence, Order
 from questbook.memory.recall.query import Namespace, Query, Recalled, WeightedText
 from questbook.memory.recall.times import AskedTime, read_asked_time, score_time
 from questbook.memory.text.words import count_tokens, is_latin, query_words, split_words
+from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.privacy import WITHHELD, may_know
 from questbook.memory.timeline.records import utc_date
 from questbook.memory.timeline.timeline import UserTimeline
@@ -71,6 +72,9 @@ async def recall(store: BaseStore, namespaces: Namespace | Sequence[Namespace], 
         store: Any store.
         namespaces: Where the records of the timeline are, one namespace or several.
         query: What to recall. A text alone is a question to all records of the namespaces.
+
+    Raises:
+        ValueError: A namespace is a text; expected is a tuple.
     """
     query = Query(query) if isinstance(query, str) else query
     spaces = _several(namespaces)
@@ -242,6 +246,7 @@ def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recall
 
 
 def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:
+    check_namespace(cast("Namespace", namespaces))
     if namespaces and isinstance(namespaces[0], str):
         return [cast("Namespace", tuple(namespaces))]
     return [tuple(namespace) for namespace in namespaces]

@@ -57,6 +57,16 @@ def unescape_label(label: str) -> str:
     return name
 
 
+def check_namespace(namespace: tuple[str, ...]) -> None:
+    """Refuse one text in the place of a namespace, whose letters would be its labels.
+
+    Raises:
+        ValueError: It is a text.
+    """
+    if isinstance(namespace, str):
+        raise ValueError(f"namespace {namespace!r}: expected a tuple of texts, such as ({namespace!r},).")
+
+
 def campaign_namespace(user: str, campaign: str, *rest: str) -> tuple[str, ...]:
     """Return where the records of one campaign are kept.
 

@@ -12,6 +12,7 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, PutOp
 
 from questbook.memory.store.any_store import get_all, put_all
+from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.records import Exchange, Stamp, utc_date
 from questbook.memory.timeline.timeline import (
     Segment,
@@ -66,9 +67,11 @@ async def remember(
         The timeline, forked where another future had claimed a turn.
 
     Raises:
-        ValueError: An exchange has no text, or turns between the timeline's last one and `turn` are missing. Nothing
-            was written.
+        ValueError: A namespace is a text, an exchange has none, or turns between the timeline's last one and `turn` are
+            missing. Nothing was written.
     """
+    for place in (namespace, claims or ()):
+        check_namespace(place)
     exchanges = [exchange] if isinstance(exchange, str | Mapping | Exchange) else exchange
     contents = [_content(one) for one in exchanges]
     segments = list(timeline or ())
