@@ -184,7 +184,7 @@ async def test_facts_come_newest_first_with_the_words_of_their_turn_and_without_
 async def test_a_field_was_set_where_its_part_or_the_whole_was_and_holds_while_the_page_says_so(planted):
     game = await planted(4, quest={"gold": 5, "people": {"Bo": {"role": "smith", "attitude": "kind"}}})
     patches = {11: {"gold": 3, "people": {"Bo": {"role": "smith"}}}, 12: {"gold": 5, "people": {"Al": None}},
-               13: {"people": {"Bo": None}, "facts": {"the mill": None}}, 14: {}}  # fmt: skip
+               13: {"people": {"Bo": None}, "facts": {"the mill": None}}, 14: {"condition": {"hp": 3}}}  # fmt: skip
     for item in await game.store.asearch(EXCHANGES, limit=9):
         turn = item.value["turn"]
         noted = {"from": turn, "through": turn, "patch": patches[turn]}
@@ -201,6 +201,7 @@ async def test_a_field_was_set_where_its_part_or_the_whole_was_and_holds_while_t
     assert await summary("people.al") == [(12, "people.Al", None, True)]
     assert [row[:2] for row in await summary("people")] == [
         (13, "people.Bo"), (12, "people.Al"), (11, "people.Bo.role")]  # fmt: skip
+    assert [row[:2] for row in await summary("hp")] == [(14, "condition.hp")]
     for unknown in ("people.Bobo", "people.B", "scene"):
         with pytest.raises(HistoryError, match="No turn of this line noted"):
             await causes(game, unknown)

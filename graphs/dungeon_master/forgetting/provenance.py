@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore, SearchItem
+from pydantic import BaseModel
 
 from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.forgetting.phrase import Phrase
@@ -79,7 +80,7 @@ async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str
     Raises:
         HistoryError: No turn of this line did, or it is a secret.
     """
-    what = " ".join(what.split())
+    what = _whole_path(" ".join(what.split()))
     if is_secret(what):
         raise HistoryError(f"{what.split('.')[0]!r} is what only the dungeon master knows; nobody else may see why.")
     history = History(graph, config, context)
@@ -95,8 +96,8 @@ async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str
             ]:
                 return causes
             raise HistoryError(
-                f"No turn of this line noted {what!r}: it is as the story began, the rules filled it, or a person "
-                "wrote it."
+                f"No turn of this line noted {what!r}: it is as the game began, the rules worked it out, or a person "
+                "changed it."
             )
     fields = ", ".join(name for _, page_class, _ in _PAGES for name in _fields(page_class))
     try:
@@ -184,6 +185,16 @@ _PAGES: tuple[tuple[str, type[Notebook], Callable[[JSON], JSON]], ...] = (
     ("character", CharacterNotebook, _sheet_patch),
 )
 """Channel and class of each page, and how a record says what its turn changed on it."""
+
+
+def _whole_path(what: str) -> str:
+    """Return the path of a part that is named by itself: condition.hp for hp."""
+    for _, page, _ in _PAGES:
+        for name in _fields(page):
+            part = page.model_fields[name].annotation if name in page.model_fields else None
+            if isinstance(part, type) and issubclass(part, BaseModel) and what.casefold() in part.model_fields:
+                return f"{name}.{what.casefold()}"
+    return what
 
 
 def _fields(page: type[Notebook]) -> list[str]:
