@@ -7,6 +7,7 @@ a bar what must not be in it.
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from more_dialogues import MORE
 
 from questbook.graphs.companion.graph import build_graph
 from questbook.memory.embeddings.embedders import HashEmbeddings
@@ -176,7 +177,7 @@ def talks():
 _QUICK = 14  # dialogues of the quick suite, the first ones
 _CASES = [
     pytest.param(*item, id=item[0], marks=[pytest.mark.slow] if number >= _QUICK else [])
-    for number, item in enumerate(DIALOGUES.items())
+    for number, item in enumerate((DIALOGUES | MORE).items())
 ]
 
 

@@ -116,3 +116,19 @@ async def test_what_is_no_fact_is_refused_and_nothing_is_written():
             await note_facts(store, FACTS, [home("the mill")], timeline=timeline, turn=turn)
     assert await store.asearch(()) == []
     assert await note_facts(store, FACTS, [], timeline=[("a", 1)]) == ([], {}, [])
+
+
+@pytest.mark.parametrize(
+    ("ended", "ends"),
+    [("Paris", False), ("Paris any more", False), ("Oslo", True), ("Oslo, Norway", True), ("there", True)],
+)
+async def test_the_end_of_another_value_ends_nothing(ended, ends):
+    store, timeline = InMemoryStore(), [("a", 3)]
+    lives = {"text": "The user lives in Oslo.", "subject": "the user", "attribute": "home", "value": "Oslo"}
+    gone = {**lives, "text": f"The user does not live in {ended}.", "value": f"no longer {ended}"}
+    await note_facts(store, FACTS, [lives], timeline=timeline, turn=1)
+    changes = await note_facts(store, FACTS, [gone], timeline=timeline, turn=2)
+    assert bool(changes.superseded) is ends
+    assert await valid_texts(store, timeline) == sorted([gone["text"], *([] if ends else [lives["text"]])])
+    await note_facts(store, FACTS, [{**lives, "text": "The user lives in Rome.", "value": "Rome"}], timeline=timeline)
+    assert "The user lives in Oslo." not in await valid_texts(store, timeline)

@@ -14,7 +14,15 @@ from langchain_core.messages import AIMessage, ToolMessage
 from questbook.graphs.offline.model import Answer, Call, OfflineModel
 from questbook.graphs.offline.prompt import Prompt, read_object, text_of, unescape
 from questbook.graphs.offline.questions import Knowledge, answer
-from questbook.graphs.offline.statements import RELATION, USER, Statement, Truth, last_subject, read_statements
+from questbook.graphs.offline.statements import (
+    RELATION,
+    USER,
+    Statement,
+    Truth,
+    is_plain,
+    last_subject,
+    read_statements,
+)
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.facts.fact import TOOL
 from questbook.memory.timeline.privacy import off_record
@@ -217,7 +225,8 @@ def _note_facts(turns: list[JSON]) -> Answer:
         statements = _told(str(turn.get("user") or ""), last)
         last = last_subject(statements, last)
         for one in statements:
-            value = f"{one.truth.value} {one.value}" if one.truth in (Truth.ENDED, Truth.FORGOTTEN) else one.value
+            ends = one.truth is not Truth.YES and is_plain(one.attribute)
+            value = f"{Truth.ENDED.value} {one.value}" if ends else one.value
             fact = {"text": one.text, "subject": one.subject, "attribute": one.attribute, "value": value}
             facts.append(fact | {"kind": "trait", "importance": _IMPORTANCE.get(one.attribute, 5)})
     return Answer("", [Call(TOOL, {"facts": facts})]) if facts else Answer("no change")
@@ -334,19 +343,19 @@ def _report(results: list[ToolMessage], prompt: Prompt) -> str:
     if failures:
         return f"That did not work, and nothing was changed: {failures[0].partition('. ')[0]}."
     wanted = _keywords(_DAY.sub("", prompt.words))
+    known, last = _knowledge(prompt)
+    asked = answer(prompt.words, known, last)
     by_day = any(result.name == "conversation_search_date" for result in results)
     quotes = []
     for line in (line for result in results for line in text_of(result).split("\n")):
         record = read_object(line)
         text = str(record.get("text") or record.get("user") or "")
         fits = _covers(f"{text} {record.get('assistant', '')}", wanted) and not text.rstrip().endswith("?")
-        if text and (by_day or fits):
+        if text and (by_day or (fits and not (asked and read_statements(text)))):  # what was read does not answer
             source = "in the archive" if "text" in record else "you said"
             quotes.append(f"{record.get('age', '')} {source}: “{' '.join(text.split())[:200]}”".strip())
     if quotes:
         return f"I found this: {'; '.join(dict.fromkeys(quotes[:5]))}"
-    known, last = _knowledge(prompt)
-    asked = answer(prompt.words, known, last)
     return asked.unknown if asked else _UNKNOWN
 
 

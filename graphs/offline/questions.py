@@ -22,6 +22,8 @@ from questbook.graphs.offline.statements import (
 _SYNONYMS = {"mom": "mother", "mum": "mother", "dad": "father", "neighbor": "neighbour", "favorite": "favourite",
              "kid": "child", "kids": "child", "children": "child", "color": "colour"}  # fmt: skip
 _PETS = frozenset({"cat", "dog", "horse", "rabbit", "parrot", "hamster"})
+_ONLY_ONE = frozenset({"boss", "wife", "husband", "girlfriend", "boyfriend", "partner", "mother", "father"})
+_STATUSES = frozenset(f"{IS}{status}" for status in ("single", "married", "divorced", "engaged"))
 _A = r"['’]"
 _WHO = r"(?P<who>[^?,]+?)"
 _BEFORE = re.compile(
@@ -117,9 +119,11 @@ class Knowledge:
             key = (_key(one.subject), _key(one.attribute))
             old = self._statements.get(key)
             other = old is not None and old.truth is Truth.YES and _key(old.value) != _key(one.value)
-            if one.truth in (Truth.NO, Truth.ENDED) and is_plain(one.attribute) and other:
+            if one.truth is not Truth.YES and is_plain(one.attribute) and other:
                 continue  # "I don't live in Paris" ends nothing of "I live in Oslo"
             self._statements.pop(key, None)
+            if one.truth is Truth.YES:
+                self._end_others(one)
             self._statements[key] = one
             if one.truth is Truth.ENDED and one.attribute.startswith(HAS):
                 self._end(one)
@@ -140,7 +144,7 @@ class Knowledge:
         names = []
         for (_, attribute), one in self._statements.items():
             own, _, relation = _key(one.value).rpartition("'s ")
-            same = own == owner and noun and (relation == noun or relation.endswith(f" {noun}"))
+            same = own == owner and noun and f" {relation}".endswith((f" {noun}", f" {noun.removesuffix('s')}"))
             if attribute == _key(RELATION) and one.truth is Truth.YES and same:
                 names.append(one.subject)
         return [*names, subject]
@@ -171,6 +175,16 @@ class Knowledge:
         statements = self._statements.values()
         yes = (one for one in statements if one.attribute == RELATION and one.truth is Truth.YES)
         return [one for one in yes if _key(one.value).startswith(f"{USER}'s ")]
+
+    def _end_others(self, new: Statement) -> None:
+        """End what cannot be so beside a new statement: another boss, being single beside being married."""
+        noun = _key(new.value).rpartition(" ")[2]
+        for key, one in list(self._statements.items()):
+            same_place = new.attribute == RELATION == one.attribute and _key(one.value) == _key(new.value)
+            other_name = not {*_key(one.subject).split()} & {*_key(new.subject).split()}
+            statuses = one.subject == new.subject and {one.attribute, new.attribute} <= _STATUSES
+            if one.truth is Truth.YES and (statuses or (noun in _ONLY_ONE and same_place and other_name)):
+                self._statements[key] = one._replace(truth=Truth.ENDED)
 
     def _end(self, ended: Statement) -> None:
         """End what is no more with what somebody no longer has: a job, a girlfriend."""

@@ -77,3 +77,18 @@ def _same_name_order(text: str, other: str) -> bool:
     """Whether names of both texts come in the same order: "Oda hates Goran" is not "Goran hates Oda"."""
     first, second = dict.fromkeys(names_in(text)), dict.fromkeys(names_in(other))
     return [name for name in first if name in second] == [name for name in second if name in first]
+
+
+def ends_another(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Return whether a fact says that a value has ended which another fact of its slot does not have.
+
+    "No longer Paris" ends nothing of "Oslo". A value is compared if it is a name: "no longer there" may mean any.
+
+    Args:
+        new: The record of the fact.
+        old: The record of the fact that holds the slot.
+    """
+    begin, _, ended = str(new.get("value", "")).partition(" longer ")
+    if begin.casefold() != "no" or not names_in(ended):
+        return False
+    return content_stems(ended).isdisjoint(content_stems(str(old.get("value", ""))))

@@ -19,7 +19,7 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.hearsay import find_hearsay, find_settled, settle, settles
-from questbook.memory.facts.likeness import is_same_fact
+from questbook.memory.facts.likeness import ends_another, is_same_fact
 from questbook.memory.facts.marks import (
     OF_USER,
     Namespace,
@@ -237,6 +237,8 @@ async def _write_turn(
     for draft, duplicates, earlier in zip(drafts, same_as, hearsay, strict=True):
         slot = draft.value["slot"]
         holder = holders.get(slot)
+        if holder is not None and ends_another(draft.value, holder.value):
+            draft, slot, holder = draft._replace(value=draft.value | {"slot": ""}), "", None
         earlier += [StoredFact(namespace, key, value) for key, value in new.items() if settles(draft.value, value)]
         originals = _originals(draft, holder, duplicates, new, echoes=not earlier)
         original = next((key for key in originals if key not in changes.superseded), "")
