@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
@@ -15,16 +16,20 @@ from questbook.graphs.agent.context import Context, context_of
 from questbook.graphs.agent.description import Agent, Mode, listed
 from questbook.graphs.agent.edges import (
     route_again,
+    route_answer,
     route_answered,
     route_filled,
+    route_hook,
     route_learned,
     route_mode,
+    route_model,
     route_remembered,
     route_reply,
     route_start,
     route_tools,
     route_upkeep,
 )
+from questbook.graphs.agent.hooks import HOOKS, Hook, hook_node, nodes_of
 from questbook.graphs.agent.state import AgentInput, AgentState, state_of
 from questbook.graphs.agent.tools import use_tools
 from questbook.graphs.reflect.trigger import reflect
@@ -32,11 +37,14 @@ from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.exchanges import Recall
 from questbook.graphs.turn.facts import learn
 from questbook.graphs.turn.machine import Machine
-from questbook.graphs.turn.node import ANSWERS, ASKS, Node
+from questbook.graphs.turn.node import ADDS, ANSWERS, ASKS, Node
 from questbook.graphs.turn.own_tools import tools_from
 from questbook.graphs.turn.turn import route_to
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import Notebook, Scope
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import AgentMiddleware
 
 
 def build_agent(
@@ -53,6 +61,7 @@ def build_agent(
     shared: Sequence[type[Notebook]] = (),
     scope: Scope = "user",
     facts: bool = False,
+    middleware: Sequence[AgentMiddleware[Any, Any]] = (),
 ) -> Machine[Any, Any]:
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
@@ -75,6 +84,8 @@ def build_agent(
         facts: Whether facts are noted after each reply, by one more call of the model, and recalled: a later fact of a
             slot ends the earlier one. The settings `reflection` and `reflection_importance` say when they are reflected
             on.
+        middleware: LangChain's middleware, the first outermost: its hooks are around the replies and their tools, its
+            channels are in the agent's state, and go back with it.
 
     Raises:
         DeclarationError: An argument makes no sense; the message says which, and what is allowed.
@@ -86,11 +97,12 @@ def build_agent(
         modes=tuple(modes),
         buffer=buffer,
         recall=recall,
-        tools=tools_from(tools),
+        tools=tools_from([*tools, *(tool for each in middleware for tool in getattr(each, "tools", ()))]),
         handoffs=dict(handoffs or {}),
         shared=tuple(shared),
         scope=scope,
         facts=facts,
+        middleware=tuple(middleware),
     )
     agent.check(list(AgentState.model_fields))
     context = context_of(name, model, facts=facts)
@@ -103,6 +115,12 @@ def _build(agent: Agent, builder: Machine[Any, Any], context: type[Context]) -> 
     interviews = [mode.name for mode in agent.all_modes() if mode.fills]
     answers = [mode.name for mode in agent.all_modes() if not mode.fills]
     after = ["update_pages", "remember"] if agent.kept else ["remember"]
+    hooks = {hook: nodes_of(agent.middleware, hook) for hook in HOOKS}
+    # Where a turn goes: to the first node of a hook, if a middleware has it.
+    asked = hooks["before_model"][:1]
+    replied, waiting = (hooks["after_agent"][:1] or nexts for nexts in (after, [END]))
+    tools = ["use_tools"] if agent.has_tools else []
+    builder.transformers = [each for one in agent.middleware for each in getattr(one, "transformers", ())]
 
     builder.add_node("begin", node(nodes.begin))
     for mode in interviews:
@@ -112,6 +130,10 @@ def _build(agent: Agent, builder: Machine[Any, Any], context: type[Context]) -> 
         builder.add_node(mode, node(nodes.respond), metadata=ANSWERS)
     if agent.has_tools:
         builder.add_node("use_tools", node(use_tools))
+    for each in agent.middleware:
+        for hook in HOOKS:
+            if f"{each.name}.{hook}" in hooks[hook]:
+                builder.add_node(f"{each.name}.{hook}", node(hook_node(each, hook)), metadata=ADDS)
     if agent.kept:
         builder.add_node("update_pages", upkeep(nodes.update_pages))
     builder.add_node("remember", upkeep(nodes.remember))
@@ -121,18 +143,29 @@ def _build(agent: Agent, builder: Machine[Any, Any], context: type[Context]) -> 
     builder.add_node("condense", upkeep(condense(prompts.CONDENSE)))
 
     builder.add_conditional_edges(START, route_start(context), ["begin"])
-    builder.add_conditional_edges("begin", route_mode, [*interviews, "recall"])
+    first = hooks["before_agent"][:1]
+    builder.add_conditional_edges(
+        "begin", route_to(first[0]) if first else route_mode, first or [*(asked or interviews), "recall"]
+    )
     for mode in interviews:
-        others = [other for other in interviews if other != mode]
-        builder.add_conditional_edges(mode, route_filled(mode), [*others, "recall", END])
-    builder.add_conditional_edges("recall", route_reply, answers)
+        others = asked or [other for other in interviews if other != mode]
+        builder.add_conditional_edges(mode, route_filled(mode), [*others, "recall", *waiting])
+    builder.add_conditional_edges("recall", route_model, asked or answers)
     for mode in answers:
-        if agent.has_tools:
-            builder.add_conditional_edges(mode, route_tools, ["use_tools", *after])
-        else:
-            builder.add_conditional_edges(mode, route_answered, after)
+        builder.add_conditional_edges(mode, route_answer, hooks["after_model"][:1] or [*tools, *replied])
     if agent.has_tools:
-        builder.add_conditional_edges("use_tools", route_again, [*answers, *after])
+        builder.add_conditional_edges("use_tools", route_again, [*(asked or answers), *replied])
+    onward: dict[Hook, Callable[[Any], str]] = {
+        "before_agent": route_mode,
+        "before_model": route_reply,
+        "after_model": route_tools,
+        "after_agent": route_answered,
+    }
+    places = {*asked, *interviews, *answers, "recall", *tools, *replied, *waiting, *after}
+    for hook, names in hooks.items():
+        for name, following in zip_longest(names, names[1:]):
+            then = route_hook(onward[hook] if following is None else route_to(following).route)
+            builder.add_conditional_edges(name, then, sorted(places | ({following} if following else set())))
     if agent.kept:
         builder.add_conditional_edges("update_pages", route_to("remember"), ["remember"])
     if agent.facts:

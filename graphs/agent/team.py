@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langgraph.channels import UntrackedValue
+from langgraph.channels import EphemeralValue, UntrackedValue
 from langgraph.runtime import get_runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
@@ -85,7 +85,7 @@ def _machine_node(graph: Any) -> RunnableLambda[Any, Any]:
     builder = copy(graph.builder)
     builder.input_schema = builder.state_schema  # a caller of its own sends messages alone
     machine: Any = builder.compile(name=graph.name)
-    kept = [name for name, channel in builder.channels.items() if not isinstance(channel, UntrackedValue)]
+    kept = _kept(builder)
     name = builder.state_schema.MACHINE
 
     def given(state: Any, config: RunnableConfig) -> JSON:
@@ -110,7 +110,7 @@ def _agent_node(agent: Any) -> RunnableLambda[Any, Any]:
     """Make a node of an agent, which may share pages and hand over."""
     description = agent.builder.state_schema.AGENT
     shared = {page.channel(): page for page in description.shared}
-    own = [name for name in (*AgentState.model_fields, *description.pages) if name not in {*shared, *_OF_THE_TURN}]
+    own = [name for name in _kept(agent.builder) if name not in {*shared, *_OF_THE_TURN}]
 
     def agent_input(state: Any) -> tuple[JSON, JSON]:
         seat = dict(_seats(state).get(description.name, {}))
@@ -142,6 +142,12 @@ def _agent_node(agent: Any) -> RunnableLambda[Any, Any]:
         return parent_update(state, before, await agent.ainvoke(message, config))
 
     return RunnableLambda(run, arun, name=description.name)
+
+
+def _kept(builder: Any) -> list[str]:
+    """Return the channels of a graph that a checkpoint holds."""
+    passing = (UntrackedValue, EphemeralValue)
+    return [name for name, channel in builder.channels.items() if not isinstance(channel, passing)]
 
 
 def _check_name(name: str, config: RunnableConfig) -> None:

@@ -26,6 +26,8 @@ ASKS = {SPEAKS: "asks"}
 """Metadata of a node that asks for what a page still lacks."""
 ANSWERS = {SPEAKS: "answers"}
 """Metadata of a node that answers, and is asked again after its tools have answered."""
+ADDS = {SPEAKS: "adds"}
+"""Metadata of a node that may add words of its own to an answer."""
 
 
 class Node(Runnable[Any, Any], Generic[ContextT]):
@@ -103,9 +105,9 @@ def context_or_none() -> Any:
 
 
 def speaking_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> dict[str, str]:
-    """Return the nodes that speak to the person, each with how: "asks" or "answers"."""
-    nodes = graph.builder.nodes.items()
-    return {name: str(node.metadata[SPEAKS]) for name, node in nodes if node.metadata and SPEAKS in node.metadata}
+    """Return the nodes in which the model speaks to the person, each with how: "asks" or "answers"."""
+    nodes = {name: (node.metadata or {}).get(SPEAKS) for name, node in graph.builder.nodes.items()}
+    return {name: str(how) for name, how in nodes.items() if how in (ASKS[SPEAKS], ANSWERS[SPEAKS])}
 
 
 def settings_of_run(settings: type[ContextT]) -> ContextT | None:
