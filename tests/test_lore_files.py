@@ -59,6 +59,19 @@ async def reason(store, path):
     return done.reason
 
 
+async def test_a_file_that_is_uploaded_again_takes_the_place_of_the_first(store, tmp_path):
+    outcomes = []
+    for number, text in enumerate(["Ash sleeps.", "Ash sleeps.", "Ash wakes."]):
+        directory = tmp_path / f"upload{number}"
+        directory.mkdir()
+        (directory / "gods.md").write_text(text)
+        added = add_lore(store, "u", "c", [directory / "gods.md"], below=directory)
+        outcomes += [done.outcome async for done in added]
+    assert outcomes == ["added", "unchanged", "replaced"]
+    assert [file.name for file in await list_lore(store, "u", "c")] == ["gods.md"]
+    assert await texts(store) == ["Ash wakes."]
+
+
 async def test_a_page_of_a_pdf_is_cited_by_its_number(store, tmp_path):
     (path,) = files(tmp_path, bestiary_pdf=pdf("The owlbear sleeps.", "", "The troll (under) the bridge reads."))
     (done,) = await add(store, path)

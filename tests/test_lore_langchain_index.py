@@ -155,6 +155,12 @@ def test_anything_else_is_refused_with_a_reason(data):
         read_texts(data)
 
 
+def test_rows_that_are_no_numbers_are_refused(folder):
+    saved, keys = pickle.loads((folder / "index.pkl").read_bytes())
+    with pytest.raises(UnreadableDocumentError, match="save_local"):
+        read_texts(pickle.dumps((saved, keys | {"one": keys[0]})))
+
+
 def test_one_text_that_is_named_a_million_times_is_refused(folder):
     saved, keys = pickle.loads((folder / "index.pkl").read_bytes())
     documents, first = saved._dict, keys[0]

@@ -51,7 +51,7 @@ async def problem_of(game: Game) -> str:
         return (
             f"The checkpoints of this campaign are missing; memory knows it to turn {head['turn']}. `questbook doctor "
             "--mend` lets it go on from there, with pages and memories, but nobody can go back before that. Put back "
-            "checkpoints.db if you have a copy. Without either, it begins anew."
+            "checkpoints.db if you have a copy. Without either, it begins again."
         )
     missing = await asyncio.to_thread(_missing_turns, game, saved.values)
     if missing:
@@ -166,8 +166,9 @@ def _missing_turns(game: Game, values: JSON, through: int = 0) -> list[int]:
 
 def _ranges(turns: Sequence[int]) -> str:
     """Write turns as people do: "1 to 4, 7"."""
-    starts = [turn for turn in turns if turn - 1 not in turns]
-    ends = [turn for turn in turns if turn + 1 not in turns]
+    known = set(turns)
+    starts = [turn for turn in turns if turn - 1 not in known]
+    ends = [turn for turn in turns if turn + 1 not in known]
     return ", ".join(
         str(first) if first == last else f"{first} to {last}" for first, last in zip(starts, ends, strict=True)
     )

@@ -162,9 +162,16 @@ def _steps(
         raise PruningError(f"Threads are a list of ids, got the text {threads!r:.60}.")
     if keep_turns < 1:
         raise PruningError(f"The number of turns to keep is from 1, got {keep_turns}.")
-    now, names = datetime.now(UTC), None if threads is None else list(dict.fromkeys(map(str, threads)))
-    limits = _Limits(keep_turns, None if older_than is None else now - older_than, now - idle, dry_run)
+    names = None if threads is None else list(dict.fromkeys(map(str, threads)))
+    limits = _Limits(keep_turns, None if older_than is None else _before_now(older_than), _before_now(idle), dry_run)
     return _prune(_backend(checkpointer), names, limits, compact=compact and not dry_run)
+
+
+def _before_now(time: timedelta) -> datetime:
+    try:
+        return datetime.now(UTC) - time
+    except OverflowError as error:
+        raise PruningError(f"{time.days:,} days ago there was no calendar; give fewer days.") from error
 
 
 def _backend(checkpointer: BaseCheckpointSaver[Any]) -> Backend:

@@ -195,12 +195,15 @@ def settings_routes(desk: Desk) -> list[Route]:
                 paths = []
                 for number, upload in enumerate(uploads):
                     if (name := _lore_name(upload.filename or "", lines)) is not None:
-                        place = Path(directory) / str(number)  # two files may have one name
-                        await asyncio.to_thread(place.mkdir)
-                        paths.append(await _kept(upload, place / name))
+                        place = Path(directory) / name
+                        if place in paths:  # two files may have one name
+                            place = Path(directory) / str(number) / name
+                            await asyncio.to_thread(place.parent.mkdir)
+                        paths.append(await _kept(upload, place))
                 store, context = (await table.game.load()).store, table.game.context
                 if store is not None and paths:
-                    async for done in add_lore(store, context.user or "", context.campaign, paths):
+                    below = Path(directory)
+                    async for done in add_lore(store, context.user or "", context.campaign, paths, below=below):
                         name = Path(done.path).name
                         pieces = f", {done.file.pieces} pieces" if done.file else ""
                         lines.append(f"{name}: {done.outcome}{pieces}{f'. {done.reason}' if done.reason else ''}")

@@ -71,7 +71,12 @@ class AddResult(NamedTuple):
 
 
 async def add_lore(
-    store: BaseStore, user: str, campaign: str, paths: Iterable[str | os.PathLike[str]]
+    store: BaseStore,
+    user: str,
+    campaign: str,
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    below: Path | None = None,
 ) -> AsyncGenerator[AddResult]:
     """Read files into a campaign's lore, one after the other; yield the outcome of each.
 
@@ -84,13 +89,15 @@ async def add_lore(
         user: The user.
         campaign: The campaign.
         paths: Files and directories.
+        below: A directory that holds them only now, such as one for uploads: it is no part of their names, so that the
+            same file is known again when it comes in another directory. None: a file is known by its whole path.
 
     Raises:
         StoreError: The store failed; the files yielded before are kept.
     """
     files, _ = await asyncio.to_thread(find_documents, paths)
     kept = {file.key: file for file in await list_lore(store, user, campaign)}
-    resolved = await asyncio.to_thread(lambda: {file: _resolve(file) for file in files})
+    resolved = await asyncio.to_thread(lambda: {file: _place(file, below) for file in files})
     names = _choose_names(
         {_file_key(path): path for path in resolved.values()}, {key: file.name for key, file in kept.items()}
     )
@@ -98,7 +105,7 @@ async def add_lore(
         key = _file_key(path)
         before = kept.get(key)
         try:
-            digest, pieces = await asyncio.to_thread(_read, Path(path), before)
+            digest, pieces = await asyncio.to_thread(_read, file, before)
         except UnreadableDocumentError as error:
             yield AddResult(file, "unreadable", str(error))
             continue
@@ -162,6 +169,10 @@ def _writes(user: str, campaign: str, file: LoreFile, pieces: Sequence[LorePiece
         *(PutOp(records, _piece_key(file.key, number), value) for number, value in enumerate(values)),
         PutOp(notes, file.key, note, index=False),
     ]
+
+
+def _place(path: Path, below: Path | None) -> str:
+    return _resolve(path) if below is None else os.path.relpath(_resolve(path), _resolve(below))
 
 
 def _resolve(path: Path) -> str:

@@ -69,7 +69,7 @@ def read_texts(data: bytes) -> list[SavedText]:
         raise UnreadableDocumentError(f"it is no pickle that can be read: {type(error).__name__}: {error}") from error
     store, keys = saved if isinstance(saved, tuple) and len(saved) == 2 else (None, None)
     documents = store.fields.get("_dict") if isinstance(store, _Docstore) else None
-    if not isinstance(documents, dict) or not isinstance(keys, dict):
+    if not isinstance(documents, dict) or not isinstance(keys, dict) or not all(type(row) is int for row in keys):
         raise UnreadableDocumentError("it is not what LangChain's FAISS.save_local writes")
     texts = [_saved_text(key, documents.get(key)) for _, key in sorted(keys.items())]
     if sum(len(text.text) for text in texts) > _MOST_COPIES * len(data):
