@@ -79,14 +79,16 @@ class Game:
         promised = self.dice.choice(self.tips)
         asked = self._ask(promised, None)
         self._reach(await self.turn(promised, silent=True, asked=asked), instead=promised)
-        shown = self.shown & promised.tokens
+        shown = self.shown
         for _ in range(MOVES // 2):
             await self.step()
         for tip in list(self.tips):
             await self.turn(await self.turn(tip, silent=True), silent=True)
         faults = Counter(self.oracle.faults)  # in a game without forks, what follows would be the only one
         await self.turn(promised, silent=True, asked=asked)
-        return faults + Counter(promises=1, broken=int(self.shown & promised.tokens != shown))
+        changed = self.shown ^ shown
+        # What other threads were told belongs to no checkpoint of this one: they go on, and so does what they tell.
+        return faults + Counter(promises=1, broken=bool(changed - promised.foreign), moved=bool(changed))
 
     async def step(self) -> None:
         """Make one move."""
@@ -171,7 +173,7 @@ class Game:
         heads = self.oracle.heads[self.places[-1].thread]
         told = tuple(event for event in heads[-1].told if all(event in head.told for head in heads))
         heard = frozenset().union(*(head.tokens for head in heads))  # which of two it goes on from is not said
-        new = Place(None, heads[-1].world, self._thread(), told, heard, told)
+        new = Place(None, heads[-1].world, self._thread(), told, heard, told, heard)
         self._reach(await self.turn(new))
 
     # What the moves are made of

@@ -34,6 +34,7 @@ class Place:
         told: What the person has said on the way here; a memory must have it.
         heard: Tokens of the replies on the way here; a memory may have them.
         lent: Of `told`, what another thread was told before this one began.
+        foreign: Tokens of what other threads were told and heard before this one began.
     """
 
     config: Any
@@ -42,6 +43,7 @@ class Place:
     told: tuple[Event, ...] = ()
     heard: frozenset[str] = frozenset()
     lent: tuple[Event, ...] = ()
+    foreign: frozenset[str] = frozenset()
 
     @property
     def tokens(self) -> frozenset[str]:

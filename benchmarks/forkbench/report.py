@@ -135,16 +135,16 @@ def report(found: Sequence[tuple[Job, Faults]]) -> list[str]:
     print(
         f"{'':<26}{'store':<15}{'games':>6}{'prompts':>8}"
         + "".join(f"{name:>9}" for name in MEASURES)
-        + "  same recall"
+        + "  same recall  with other threads'"
     )
     for (name, store), faults in whole.items():
         adapter, total = load_adapter(name), sum(faults.values(), Counter())
-        same = 100 * (1 - total["broken"] / max(total["promises"], 1))
+        same, whole_same = (100 * (1 - total[name] / max(total["promises"], 1)) for name in ("broken", "moved"))
         cells = "".join(f"{total[measure]:>9}" for measure in MEASURES)
-        print(f"{adapter.name:<26}{store:<15}{total['games']:>6}{total['prompts']:>8}{cells}{same:>11.1f} %")
+        print(f"{adapter.name:<26}{store:<15}{total['games']:>6}{total['prompts']:>8}{cells}{same:>11.1f} %{whole_same:>19.1f} %")
         of = f"{adapter.name}, {store}"
         lines += [f"{measure}, {of}: {total[measure]} faults" for measure in MEASURES]
-        lines.append(f"same recall, {of}: {same:.1f} %")
+        lines += [f"same recall, {of}: {same:.1f} %", f"same recall with other threads', {of}: {whole_same:.1f} %"]
     for measure in MEASURES:
         print(f"\n{measure}, by kind of operation")
         print(f"{'':<26}{'store':<15}" + "".join(f"{kind:>10}" for kind in KINDS))
