@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from answering import THREAD, Talk, visible, written
-from faulty_stores import Refusing
+from faulty_stores import Broken, Refusing
 from langchain_core.messages import RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
@@ -12,6 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
 from questbook import DeclarationError, FactNotes, Notebook, TimelineMemoryMiddleware, every_turn, on_demand, once
+from questbook.graphs.errors import PastUnknownError
 
 REX = "Ann has a dog called Rex."
 
@@ -273,7 +274,94 @@ async def test_a_page_of_the_user_is_shared_by_all_threads_and_goes_back_with_th
     await hall.say("From Oslo.", None, say("", call("Person", home="Oslo")), "Nice.")
     await asyncio.to_thread(kitchen.agent.invoke, {"messages": [("user", "Where am I from?")]}, kitchen.thread)
     assert 'name: "Ann"\nhome: "Oslo"' in kitchen.model.system
+    known = kitchen.state.config
     await kitchen.say("Who am I?", before)
+    assert "Ann" not in kitchen.model.system, "not in the fork's past"
     await hall.say("Who am I?")
     assert "Ann" not in hall.model.system, "taken back"
     assert 'home: "Oslo"' in hall.model.system
+    await kitchen.say("Who am I?", known)
+    assert 'name: "Ann"\nhome: "Oslo"' in kitchen.model.system, "back on its own line"
+
+
+async def test_a_page_of_the_user_merges_what_threads_note_at_the_same_time(make_store):
+    class Person(Profile):
+        """Who the person is."""
+
+        SCOPE = "user"
+        likes: dict[str, str] = {}
+
+    store, saver, threads = make_store(), InMemorySaver(), ("kitchen", "hall", "yard")
+    talks = [
+        Talk(store, saver=saver, thread={"configurable": {"thread_id": name}}, notebooks=[Person]) for name in threads
+    ]
+    notes = [
+        {"name": "Ann", "likes": {"tea": "green"}},
+        {"home": "Oslo", "likes": {"cake": "any"}},
+        {"likes": {"tea": "mint"}},
+    ]
+    await asyncio.gather(
+        *(
+            talk.say("Note.", None, say("", call("Person", **note)), "Noted.")
+            for talk, note in zip(talks, notes, strict=True)
+        )
+    )
+    for talk in talks:
+        await talk.say("Who am I?")
+        assert 'name: "Ann"\nhome: "Oslo"' in talk.model.system
+        assert '"cake": "any"' in talk.model.system
+        assert ('"tea": "green"' in talk.model.system) != ('"tea": "mint"' in talk.model.system), "one value of a field"
+    first, *others = (talk.values["person"] for talk in talks)
+    assert others == [first, first], "all agree"
+
+
+@pytest.mark.parametrize("sync", [False, True])
+async def test_a_page_of_the_campaign_goes_on_where_the_last_turn_of_any_thread_ended(sync):
+    class Quest(Profile):
+        """What is sought."""
+
+        SCOPE = "campaign"
+
+    store, saver = InMemoryStore(), InMemorySaver()
+
+    def talk_on(thread):
+        return Talk(store, saver=saver, thread={"configurable": {"thread_id": thread}}, notebooks=[Quest])
+
+    async def first_words(talk):
+        said = {"messages": [("user", "What do I seek?")]}
+        await (
+            asyncio.to_thread(talk.agent.invoke, said, talk.thread) if sync else talk.agent.ainvoke(said, talk.thread)
+        )
+
+    first = talk_on("first")
+    await first.say("Hello.")
+    before = first.state.config
+    await first.say("I seek the bell.", None, say("", call("Quest", name="the bell")), "So be it.")
+    second = talk_on("second")
+    empty = {"configurable": {"thread_id": "second", "checkpoint_ns": ""}}
+    await first_words(second)
+    assert '<quest>\nname: "the bell"\n</quest>' in second.model.system
+    await second.say("Now the drum.", None, say("", call("Quest", name="the drum")), "Good.")
+    await first.say("What do I seek?")
+    assert '"the bell"' in first.model.system, "the threads part"
+    await first.say("Hello again.", before)
+    assert "bell" not in first.model.system, "a fork has its own past"
+    third = talk_on("third")
+    await first_words(third)
+    assert "<quest>" not in (third.model.system or ""), "the last turn of any thread was that of the fork"
+    start = [state async for state in second.agent.aget_state_history(empty)][-1]
+    await second.say("What do I seek?", start.config)
+    assert '"the bell"' in second.model.system, "gone back to its first message, it takes over what it took over then"
+
+
+async def test_a_new_thread_does_not_begin_the_campaign_again_if_its_past_cannot_be_read():
+    class Quest(Profile):
+        """What is sought."""
+
+        SCOPE = "campaign"
+
+    store = Broken()
+    store.error = ConnectionError("the line went dead")
+    talk = Talk(store, notebooks=[Quest])
+    with pytest.raises(PastUnknownError, match="run the turn again"):
+        await talk.say("Hello.")

@@ -141,7 +141,8 @@ def report(found: Sequence[tuple[Job, Faults]]) -> list[str]:
         adapter, total = load_adapter(name), sum(faults.values(), Counter())
         same, whole_same = (100 * (1 - total[name] / max(total["promises"], 1)) for name in ("broken", "moved"))
         cells = "".join(f"{total[measure]:>9}" for measure in MEASURES)
-        print(f"{adapter.name:<26}{store:<15}{total['games']:>6}{total['prompts']:>8}{cells}{same:>11.1f} %{whole_same:>19.1f} %")
+        recall = f"{same:>11.1f} %{whole_same:>19.1f} %"
+        print(f"{adapter.name:<26}{store:<15}{total['games']:>6}{total['prompts']:>8}{cells}{recall}")
         of = f"{adapter.name}, {store}"
         lines += [f"{measure}, {of}: {total[measure]} faults" for measure in MEASURES]
         lines += [f"same recall, {of}: {same:.1f} %", f"same recall with other threads', {of}: {whole_same:.1f} %"]

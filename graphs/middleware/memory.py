@@ -36,6 +36,7 @@ from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.exchanges import Recall
 from questbook.graphs.turn.facts import FactState, learn
 from questbook.graphs.turn.retriever import recall_or_notice
+from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.graphs.turn.whose import user_of
@@ -123,8 +124,6 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
                 f"{page}.UPDATE: got once; an agent of LangChain's holds no interview. Take every_turn, every(n) or "
                 "on_demand, or build the agent with build_agent."
             )
-        if carried := [page.__name__ for page in notebooks if page.SCOPE == "campaign"]:
-            raise DeclarationError(f"{carried[0]}.SCOPE: got 'campaign'; expected 'thread' or 'user' for this agent.")
         self.user, self.recall, self.facts, self.model = user, recall, facts, model
         self.shared = shared
         self.state_schema = state_schema(agent, shared=shared)
@@ -134,6 +133,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         ]
         self._agent = agent
         self._has_facts = tools or facts is not None
+        self._has_shared_pages = any(page.SCOPE != "thread" for page in notebooks)
         self._state_class: Any = create_model(
             "MemoryAgentState", __base__=(state_of(agent), FactState), staged=(list[JSON], Field(default_factory=list))
         )
@@ -144,16 +144,20 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._warned = False
 
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
-        """Open the turn: number it, and keep the person's words until it is in the store."""
+        """Open the turn: number it, and keep the person's words until it is in the store.
+
+        Raises:
+            PastUnknownError: The thread is new, a notebook has the scope "campaign", and the store cannot be read.
+        """
         update = self._open(state, runtime)
-        if update is None or not self._state_class.pages_of("user"):
+        if update is None or not self._has_shared_pages:
             return update
         return run_sync(self._bring_up_to_date(state, update, _for_sync(runtime)))
 
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """As `before_agent`."""
         update = self._open(state, runtime)
-        if update is None or not self._state_class.pages_of("user"):
+        if update is None or not self._has_shared_pages:
             return update
         return await self._bring_up_to_date(state, update, runtime)
 
@@ -223,10 +227,12 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return kept | opened._asdict() | {name: update[name] for name in ("timeline", "notices") if update[name]}
 
     async def _bring_up_to_date(self, state: Any, update: JSON, runtime: Runtime[Any]) -> JSON:
-        """Return the channels with which a turn begins, with what other threads have noted on the user's pages."""
+        """Return the channels with which a turn begins, with what other threads have noted on the pages they share."""
+        run = self._run(runtime)
+        past = await join(self._read(state), run)
         now = self._read(state | {name: value for name, value in update.items() if name in CHANNELS})
-        shared = await read_pages(now, self._run(runtime))
-        return {**update, **shared, "notices": [*update.get("notices", []), *shared.get("notices", [])]}
+        shared = await read_pages(now, run)
+        return {**update, **past, **shared, "notices": [*update.get("notices", []), *shared.get("notices", [])]}
 
     def _upkeep(self) -> list[Step]:
         """Return what is done after a reply, in this order."""

@@ -75,7 +75,9 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
         return {}
     update, agreed, moved = dict[str, Any](), dict(_agreed(state)), set(_moved(state))
     try:
-        view = view_of_user(state.timeline, runtime.context, thread_of(runtime, state.timeline))
+        # A turn that is not remembered has no place yet: where it would be may lie what another future has noted.
+        past = as_of(state.timeline, state.remembered_through)
+        view = view_of_user(past, runtime.context, thread_of(runtime, state.timeline))
         for channel, kind in pages.items():
             shared = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
             page: Notebook = getattr(state, channel)
