@@ -116,7 +116,7 @@ def test_commands_are_understood(path):
 def test_the_readmes_fork_of_an_agent_recalls_what_it_says(capsys):
     agent, fork, *_ = blocks(ROOT / "README.md", "python")
     exec(compile(agent + fork, "README.md", "exec"), {"__name__": "readme"})
-    recalled = capsys.readouterr().out.splitlines()[-1]
+    recalled = " ".join(capsys.readouterr().out.splitlines())
     assert "red" in recalled
     assert "blue" not in recalled
     assert fork.rstrip().endswith(f"# {recalled}")
