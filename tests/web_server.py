@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import socket
 import threading
 import time
+import uuid
 from contextlib import contextmanager
 
+import httpx
 import uvicorn
 
 from questbook.graphs.dungeon_master.context import Context
@@ -72,3 +76,59 @@ def say(page, words):
     page.wait_for_selector("#live", state="attached", timeout=20_000)
     page.wait_for_selector("#live", state="detached", timeout=30_000)
     page.locator(".turn:not(.live)").nth(before).wait_for(timeout=10_000)
+
+
+class Visitor:
+    """Somebody at a page without a browser: reads it, sends its forms, and waits for what happens.
+
+    Args:
+        url: The server's.
+        path: The campaign's page.
+    """
+
+    def __init__(self, url, path="/c/isle/"):
+        self.path = path
+        self.web = httpx.Client(base_url=url, follow_redirects=True, timeout=60)
+
+    def __enter__(self):
+        self.open()
+        return self
+
+    def __exit__(self, *_):
+        self.web.close()
+
+    def open(self):
+        page = self.web.get(self.path)
+        if page.status_code == 200:
+            self.web.headers["x-questbook-token"] = re.search(r'data-token="([^"]+)"', page.text)[1]
+            self.number = (re.search(r'data-number="(\d+)"', page.text) or ("", "0"))[1]
+        return page
+
+    def get(self, name="", /):
+        return self.web.get(self.path + name)
+
+    def post(self, name, /, **form):
+        return self.web.post(self.path + name, data=form)
+
+    def wait_for(self, kind="pages"):
+        """Wait until something happens; return what happened, with its data."""
+        moments, event = [], ""
+        with self.web.stream("GET", f"{self.path}events?after={self.number}") as stream:
+            for line in stream.iter_lines():
+                name, _, value = line.partition(": ")
+                if name == "id":
+                    self.number = value
+                elif name == "event":
+                    event = value
+                elif name == "data":
+                    moments.append((event, json.loads(value)))
+                    if event == kind:
+                        return moments
+        raise AssertionError(f"the stream ended without {kind}: {moments}")
+
+    def say(self, words):
+        """Play a turn to the end of its notes; return what happened."""
+        self.open()  # what happened before is not waited for
+        answer = self.post("say", text=words, ticket=uuid.uuid4().hex)
+        assert answer.status_code == 200, answer.text
+        return self.wait_for()

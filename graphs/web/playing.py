@@ -172,7 +172,10 @@ async def _stream(desk: Desk, table: Table, after: int) -> AsyncIterator[str]:
 
 
 async def _next(moments: AsyncIterator[Any]) -> Any:
-    return await anext(moments, _END)
+    try:
+        return await anext(moments)
+    except StopAsyncIteration:
+        return _END
 
 
 def number_of(text: str) -> int:

@@ -1,0 +1,261 @@
+"""The page's shelf: what campaigns cost, campaigns as files, campaigns that others play, and the companion."""
+
+import io
+import json
+import re
+import time
+import zipfile
+from contextlib import closing
+
+import pytest
+from conftest import MIRA as CHARACTER
+from fake_openai import FakeOpenAI, call, say
+from filelock import FileLock
+from langchain_openai import ChatOpenAI
+from web_server import MIRA, Visitor, page_server
+
+from questbook.graphs.embedded.campaigns import hold_campaign
+from questbook.graphs.embedded.costs import costs_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def server(tmp_path):
+    with page_server(tmp_path / "home") as server:
+        yield server
+
+
+def test_the_cost_of_a_campaign_outlives_the_server_and_counts_what_was_undone(tmp_path, monkeypatch):
+    with FakeOpenAI() as model:
+        model.responder = lambda body: say("The wind turns.")
+        model.queue(call("CharacterNotebook", CHARACTER))
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+        monkeypatch.setattr(ChatOpenAI, "_should_stream_usage", lambda *_, **__: True)  # as it does at OpenAI's
+        with page_server(tmp_path / "home", model="openai:gpt-4o-mini") as server, Visitor(server.url) as visitor:
+            visitor.say("I'm Mira.")
+            visitor.say("I look around.")
+            visitor.post("undo")
+            before = costs_of(server.home, "ann", "isle")
+            first = visitor.get("panel/summary").text
+        assert before.total.calls == len(model.requests)
+        assert before.total.prompt > 0
+        assert before.total.dollars > 0
+        assert before.last.calls < before.total.calls
+        shown = f"The campaign: {before.total.calls} calls, {before.total.prompt + before.total.answers:,} tokens, $"
+        assert shown in first
+        with page_server(tmp_path / "home", model="openai:gpt-4o-mini") as server, Visitor(server.url) as visitor:
+            assert shown in visitor.get("panel/summary").text
+            visitor.say("I wait.")
+        after = costs_of(server.home, "ann", "isle")
+    assert after.total.calls == len(model.requests)
+    assert after.since == before.since
+    assert after.total.dollars == pytest.approx(before.total.dollars + after.last.dollars)
+
+
+def test_a_campaign_comes_by_file_into_an_empty_home_and_goes_on_whole(server, tmp_path):
+    with Visitor(server.url) as visitor:
+        visitor.say(MIRA)
+        visitor.say("I talk to Maren Holt about the Velvet Anchor.")
+        visitor.post("line", name="the quay")
+        visitor.post("undo")
+        visitor.say("I sneak past Maren Holt")
+        visitor.post("settings", buffer_tokens="900")
+        visitor.web.post("/c/isle/lore", files=[("files", ("gate.md", b"# The gate\n\nIt opens at low tide.\n"))])
+        file = visitor.get("export").content
+        views = ("sheet", "quest", "dice", "tree", "summary")
+        before = {view: visitor.get(f"panel/{view}").text for view in views} | {
+            "story": visitor.get("chronicle.md").text
+        }
+        taken = visitor.web.post("/import", files={"file": ("isle.zip", file)})
+        assert taken.status_code == 409
+        assert "has begun already" in taken.text
+        copy = visitor.web.post("/import", files={"file": ("isle.zip", file)}, data={"name": "a/b"})
+        assert copy.status_code == 204
+        assert "Mira" in visitor.web.get(copy.headers["hx-redirect"]).text
+        visitor.web.post("/import", files={"file": ("x.zip", b"no zip")}, data={"name": "broken"})
+        assert "broken" not in visitor.web.get("/").text
+
+    with page_server(tmp_path / "other") as other, Visitor(other.url, "/") as visitor:
+        answer = visitor.web.post("/import", files={"file": ("isle.zip", file)})
+        assert answer.status_code == 204, answer.text
+        assert answer.headers["hx-redirect"] == "/c/isle/"
+    with page_server(tmp_path / "other") as other, Visitor(other.url) as visitor:
+        after = {view: visitor.get(f"panel/{view}").text for view in views} | {
+            "story": visitor.get("chronicle.md").text
+        }
+        assert after == before
+        settings = visitor.get("settings").text
+        assert 'value="900"' in settings
+        assert "gate.md" in settings
+        again = visitor.get("export").content
+        assert lines_of(again) == lines_of(file)
+        assert visitor.post("go", where="the quay").status_code == 204
+        assert "Velvet Anchor" in visitor.get("story").text
+        assert "Velvet Anchor" in visitor.get("search?words=velvet+anchor").text
+        visitor.say("I go on.")
+        assert visitor.post("retry", dice="1").status_code == 204
+        visitor.wait_for()
+        assert visitor.post("undo").status_code == 204
+        assert visitor.post("forget", words="Velvet Anchor", sure="1", whole="1").status_code == 200
+        for view in ("story", "chronicle.md", "panel/tree", "search?words=velvet+anchor"):
+            assert "Velvet Anchor" not in visitor.get(view).text.replace('value="velvet anchor"', ""), view
+
+
+def lines_of(content):
+    """The records and values of a campaign's file; threads have other ids in another home."""
+    file = zipfile.ZipFile(io.BytesIO(content))
+    lines = [line for part in ("records.jsonl", "values.jsonl") for line in file.read(part).decode().splitlines()]
+    return sorted(re.sub(r'"thread": "[^"]+"', '"thread": ""', line) for line in lines)
+
+
+def test_a_campaign_is_exported_whole_while_it_is_played(server):
+    with Visitor(server.url) as visitor:
+        visitor.say(MIRA)
+        visitor.post("say", text="I look around.", ticket="t")
+        file = visitor.get("export")
+        assert file.status_code == 200
+        about = json.loads(zipfile.ZipFile(io.BytesIO(file.content)).read("manifest.json"))
+        assert about["turn"] == 2
+        copy = visitor.web.post("/import", files={"file": ("x.zip", file.content)}, data={"name": "copy"})
+        assert copy.status_code == 204, copy.text
+        assert "I look around." in visitor.web.get("/c/copy/story").text
+
+
+def test_a_campaign_that_a_terminal_plays_is_said_to_be_busy_and_loses_nothing(server):
+    with Visitor(server.url) as visitor:
+        visitor.say(MIRA)
+        with Visitor(server.url, "/c/other/") as other:
+            other.say(MIRA)
+        with pytest.raises(Exception, match="open in another"), hold_campaign(server.home, "ann", "isle"):
+            pass
+    with hold_campaign(server.home, "ann", "third"):
+        busy = Visitor(server.url, "/c/third/").open()
+        assert busy.status_code == 409
+        assert "is open in another terminal" in busy.text
+    assert Visitor(server.url, "/c/third/").open().status_code == 200
+    assert "Mira" in Visitor(server.url).open().text
+
+
+def test_a_campaign_that_nobody_looks_at_is_free_for_a_terminal(server, monkeypatch):
+    monkeypatch.setattr("questbook.graphs.web.desk._IDLE_SECONDS", 0.4)
+    with Visitor(server.url) as visitor:
+        visitor.say(MIRA)
+        for _ in range(100):
+            try:
+                with hold_campaign(server.home, "ann", "isle"):
+                    break
+            except Exception:
+                time.sleep(0.1)
+        else:
+            raise AssertionError("it stays locked")
+        assert "Mira" in visitor.get("story").text, "and opens again"
+
+
+def test_no_more_campaigns_are_open_than_a_server_can_hold(server, monkeypatch):
+    monkeypatch.setattr("questbook.graphs.web.desk._MOST_TABLES", 3)
+    for number in range(8):
+        assert Visitor(server.url, f"/c/name {number}/").open().status_code == 200
+    locks = [FileLock(path) for path in (server.home.path / "campaigns").iterdir()]
+    held = 0
+    for lock in locks:
+        try:
+            lock.acquire(timeout=0)
+            lock.release()
+        except TimeoutError:
+            held += 1
+    assert held <= 3
+
+
+def test_put_away_campaigns_are_counted_and_come_back(server):
+    with Visitor(server.url) as visitor:
+        visitor.say(MIRA)
+        assert "Put away" not in visitor.web.get("/").text
+        assert visitor.post("shelf", away="1").headers["hx-redirect"] == "/"
+        shelf = visitor.web.get("/").text
+        assert "Put away (1)" in shelf
+        assert "There is none yet" in shelf
+        assert "Put it back" in visitor.get("settings").text
+        visitor.post("shelf", away="0")
+        assert "Put away" not in visitor.web.get("/").text
+
+
+def test_a_turn_survives_a_server_that_ends_and_a_stop_keeps_what_was_said(tmp_path):
+    with page_server(tmp_path / "home") as server, Visitor(server.url) as visitor:
+        visitor.say(MIRA)
+        visitor.post("say", text="I look around.", ticket="t")
+        busy = [visitor.post(change, text="x", where="1") for change in ("retry", "undo", "edit", "rewrite", "go")]
+        assert {answer.status_code for answer in busy} <= {409, 204, 500}
+    with page_server(tmp_path / "home") as server, Visitor(server.url) as visitor:
+        if 'id="live"' in visitor.get("story").text:
+            visitor.wait_for()
+        story = visitor.get("story").text
+        assert story.count("I look around.") >= 1
+        visitor.post("say", text="I listen.", ticket="u")
+        visitor.post("stop")
+        assert "I listen." in visitor.get("story").text
+
+
+def test_a_second_click_on_another_way_to_tell_it_is_refused_while_the_first_is_told(tmp_path, monkeypatch):
+    with FakeOpenAI() as model:
+        model.responder = lambda body: say("The wind turns, and turns, and turns again.", delay=0.02)
+        model.queue(call("CharacterNotebook", CHARACTER))
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+        with page_server(tmp_path / "home", model="openai:gpt-4o-mini") as server, Visitor(server.url) as visitor:
+            visitor.say("I'm Mira.")
+            visitor.say("I look around.")
+            assert visitor.post("retry").status_code == 204
+            for change in ("retry", "undo", "rewrite", "edit", "go", "wish", "line", "page", "forget", "settings"):
+                again = visitor.post(
+                    change, text="x", where="1", name="x", page="quest", path="gold", value="1", words="x"
+                )
+                assert again.status_code == 409, change
+                assert "still coming" in again.text
+            assert visitor.post("say", text="I wait.", ticket="w").status_code == 409
+            visitor.wait_for()
+            assert "I look around." in visitor.get("story").text
+            visitor.say("I wait.")
+
+
+def test_the_companion_has_its_core_memory_edited_and_two_tabs_see_it(server):
+    with Visitor(server.url, "/a/sage/") as visitor, Visitor(server.url, "/a/sage/") as tab:
+        visitor.say("My name is Ann and I live in Oslo.")
+        assert any(kind == "piece" for kind, _ in tab.wait_for())
+        core = visitor.get("panel/core").text
+        assert 'value="human"' in core
+        tab.open()
+        changed = visitor.post("core", label="human", value="Ann. Likes the sea.")
+        assert changed.status_code == 200
+        tab.wait_for("pages")
+        assert "Likes the sea." in tab.get("panel/core").text
+        for form in ({"label": "human", "value": "x" * 100_000}, {"label": "", "value": "x"}):
+            refused = visitor.post("core", **form)
+            assert refused.status_code == 409, refused.text
+        assert "Likes the sea." in tab.get("panel/core").text
+        visitor.say("What is the capital of France?")
+        assert visitor.get("panel/memories").status_code == 200
+        assert visitor.post("undo").status_code == 204
+        assert "capital of France" not in visitor.get("story").text
+        assert "Likes the sea." in visitor.get("panel/core").text
+        assert "Oslo" in visitor.get("search?words=Oslo").text
+        visitor.post("settings", temperature="0.5")
+        file = visitor.get("export")
+        assert file.status_code == 200
+        copy = visitor.web.post("/import", files={"file": ("x.zip", file.content)}, data={"name": "other"})
+        assert copy.headers["hx-redirect"] == "/a/other/", copy.text
+        shelf = visitor.web.get("/").text
+        assert "/a/sage/" in shelf
+        assert "/a/other/" in shelf
+        assert 'value="0.5"' in visitor.web.get("/a/other/settings").text
+
+
+def test_every_name_has_its_page(server):
+    for name in ("a/b", "..", "~", "ä ö", "a?b#c", "x" * 60, "C:\\x", "%2e%2e"):
+        with closing(Visitor(server.url, "/").web) as web:
+            page = web.get("/new", params={"name": name})
+            assert page.status_code == 200, name
+            assert page.url.path.startswith("/c/")
+            assert "Who do you want to play?" in page.text
+    assert not (server.home.path.parent / "b").exists()
