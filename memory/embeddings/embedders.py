@@ -89,10 +89,7 @@ class HashEmbeddings(Embeddings):
 def _embed(text: str, dims: int) -> tuple[float, ...]:
     import numpy as np
 
-    codes = [_codes(word) for word in _WORD.findall(_without_accents(text.lower()))]
-    if not codes:
-        return (0.0,) * dims
-    features, counts = np.unique(np.concatenate(codes), return_counts=True)
+    features, counts = _features(text)
     hashes, is_gram = features >> 1, features & 1
     weights = (1.0 + np.log(counts)) * np.where(is_gram, _GRAM_WEIGHT, 1.0)
     # The sign comes from a bit that the position does not use, so that collisions cancel on average.
@@ -101,10 +98,15 @@ def _embed(text: str, dims: int) -> tuple[float, ...]:
     return tuple((vector / norm if norm else vector).tolist())
 
 
-def _without_accents(text: str) -> str:
-    if text.isascii():
-        return text
-    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+def _features(text: str) -> "tuple[NDArray[np.int64], NDArray[np.intp]]":
+    """Return the different codes of a text's words, and how often each occurs."""
+    import numpy as np
+
+    folded = text.lower()
+    if not folded.isascii():
+        folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
+    codes = [_codes(word) for word in _WORD.findall(folded)]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *codes]), return_counts=True)
 
 
 @lru_cache(maxsize=8192)  # texts of one campaign have most of their words in common
