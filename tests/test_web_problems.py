@@ -32,3 +32,17 @@ def test_who_is_lost_is_led_back_and_a_turn_that_fails_is_over(web):
     assert "I&#39;m Mira." in story
     assert "thinks…" not in story
     assert 'id="live"' not in story
+
+
+def test_a_command_of_the_terminal_is_no_part_of_the_story_and_a_refused_message_stays_where_it_was_written(web):
+    refused = web.post("/c/isle/say", data={"text": "/undo", "ticket": "1"}, headers={"hx-request": "true"})
+    assert refused.status_code == 409
+    assert "/undo is a command of the terminal" in refused.text
+    assert refused.headers["hx-retarget"] == "#problem"
+    assert "/undo" not in web.get("/c/isle/story").text
+
+
+def test_a_turn_is_not_retracted_before_somebody_is_sure(web):
+    asked = web.post("/c/isle/retract", data={"turn": "1"})
+    assert asked.status_code == 200
+    assert "Retract turn 1?" in asked.text

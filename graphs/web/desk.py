@@ -244,6 +244,7 @@ class Desk:
             "passage": table.passage,
             "work": _WORK.get(table.passage.work, "The dungeon master thinks…") if table.passage else "",
             "problem": table.problem,
+            "undone": table.undone,
             "sheet": panels.sheet(view) if view else None,
             "quest": panels.quest(view) if view and view.character.complete else None,
             "memories": table.memories,
@@ -260,7 +261,10 @@ class Desk:
     def problem(self, request: Request, text: str, status: int) -> HTMLResponse:
         """Say what went wrong: in its place on a page that htmx keeps, on a page of its own where the browser went."""
         within = "hx-request" in request.headers
-        return self.html("problem.html" if within else "lost.html", {"text": text}, status)
+        answer = self.html("problem.html" if within else "lost.html", {"text": text}, status)
+        if within and request.url.path.endswith("/say"):  # the message stays where it was written
+            answer.headers.update({"hx-retarget": "#problem", "hx-reswap": "innerHTML"})
+        return answer
 
     def html(self, name: str, values: Mapping[str, Any], status: int = 200) -> HTMLResponse:
         """Render a template."""

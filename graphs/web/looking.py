@@ -55,8 +55,11 @@ def looking_routes(desk: Desk) -> list[Route]:
         table = await desk.table(request)
         one, other = (request.query_params.get(name, "") for name in ("one", "other"))
         difference = await (await table.game.history()).difference(one, other)
-        sides = [(one, difference.only_before), (other or "here", difference.only_after)]
-        return desk.html("compare.html", {"one": one, "other": other, "changes": difference.pages, "sides": sides})
+        titles = {row.handle: row.title for row in await rows_of(table.game)}
+        names = [titles.get(one, one), titles.get(other, other or "here")]
+        sides = zip(names, (difference.only_before, difference.only_after), strict=True)
+        values = {"one": names[0], "other": names[1], "changes": difference.pages, "sides": list(sides)}
+        return desk.html("compare.html", values)
 
     return [
         Route("/", campaign),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
@@ -12,15 +13,20 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from questbook.graphs.errors import InputError
 from questbook.graphs.events import Event
 from questbook.graphs.web.desk import GAME, Desk
-from questbook.graphs.web.story import latest_turns, rewritten, turns_before
-from questbook.graphs.web.table import Moment, Table
+from questbook.graphs.web.story import latest_turns, rewritten, turns_before, undone_of
+from questbook.graphs.web.table import BusyError, Moment, Table
 
 _BEAT_SECONDS = 15.0
 _MOST_STREAMS = 200
 _LONGEST_WISH = 600  # characters
 _MOST_TURNS = 99
+_COMMAND = re.compile(
+    r"\s*/(?:sheet|quest|memories|prompt|campaigns|undo|retry|edit|branch|branches|go|diff|recap|forget|retract|why"
+    r"|help|quit)\b"
+)
 _DONE = Response(status_code=204)
 _END = Moment(0, "", {})
 
@@ -49,9 +55,19 @@ def playing_routes(desk: Desk) -> list[Route]:
 
     async def say(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
-        text = await desk.words_of(request, table, str(form.get("text", "")))
-        if str(form.get("text", "")).strip() and table.take(str(form.get("ticket", ""))):
-            await table.say(text)
+        said, ticket = str(form.get("text", "")), str(form.get("ticket", ""))
+        if _COMMAND.match(said):
+            raise InputError(
+                f"{said.split()[0]} is a command of the terminal. Here the buttons below your message do it; "
+                "lines, memories and settings are beside the story."
+            )
+        text = await desk.words_of(request, table, said)
+        if said.strip() and table.take(ticket):
+            try:
+                await table.say(text)
+            except BusyError:
+                table.give_back(ticket)  # the same message may be sent again
+                raise
         return desk.html(
             "say.html", {"ticket": uuid.uuid4().hex, "here": desk.here(table), "is_game": table.game.machine == GAME}
         )
@@ -93,8 +109,9 @@ def playing_routes(desk: Desk) -> list[Route]:
     async def undo(request: Request) -> Response:
         table = await desk.table(request)
         async with table.alone():
+            saved = await table.game.saved_game()
             await (await table.game.history()).undo()
-            await table.changed()
+            await table.changed(undone_of(saved) if saved else None)
         return _DONE
 
     async def go(request: Request) -> Response:

@@ -70,6 +70,8 @@ def remembering_routes(desk: Desk) -> list[Route]:
 
     async def retract(request: Request) -> Response:
         table, form = await desk.table(request, own=True), await request.form()
+        if form.get("sure") != "1":
+            return desk.html("retract.html", {"here": desk.here(table), "turn": str(form.get("turn", ""))})
         async with table.alone():
             lines = (await retract_turn(table.game, str(form.get("turn", "")))).splitlines()
             await table.changed()

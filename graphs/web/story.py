@@ -90,6 +90,29 @@ def told(turn: int, player: str, reply: str, rolls: list[JSON]) -> Told:
     return Told(turn, player, [part for part in _PARAGRAPHS.split(reply.strip()) if part], rolls)
 
 
+class Undone(NamedTuple):
+    """A turn that was taken back.
+
+    Attributes:
+        turn: Its number.
+        player: What the player said.
+        branch: Where `History.go` finds it.
+    """
+
+    turn: int
+    player: str
+    branch: str
+
+
+def undone_of(saved: SavedGame) -> Undone | None:
+    """Return the last turn of a checkpoint, which is taken back; None if it was not remembered: nothing leads to it."""
+    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    last = latest_turns(saved, 1)
+    if not last or not timeline or saved.values.get("remembered_through") != saved.turn:
+        return None
+    return Undone(saved.turn, last[0].player, branch_of(timeline, saved.turn))
+
+
 class Take(NamedTuple):
     """One of the ways in which the last turn was played.
 

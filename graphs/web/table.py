@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
+from questbook.graphs.web.story import Undone
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
 
@@ -79,6 +80,7 @@ class Table:
         self.memories: list[JSON] | None = None
         self.report: PromptReport | None = None
         self.problem = ""
+        self.undone: Undone | None = None
         self.number = int(time.time()) * 1000  # greater than those of this campaign before, which pages still name
         self.guests, self.used, self._is_hushed = 0, time.monotonic(), False
         self._moments: deque[Moment] = deque(maxlen=_MOMENTS_KEPT)
@@ -120,6 +122,10 @@ class Table:
         self._tickets.append(ticket)
         return True
 
+    def give_back(self, ticket: str) -> None:
+        """Forget a ticket whose message was refused."""
+        self._tickets.remove(ticket)
+
     async def play(self, events: AsyncGenerator[Event], player: str = "") -> None:
         """Begin to play a turn; return as soon as it runs.
 
@@ -129,7 +135,7 @@ class Table:
         if self.is_replying:
             await events.aclose()
             raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
-        self.passage, self.problem = Passage(player), ""
+        self.passage, self.problem, self.undone = Passage(player), "", None
         self._task = asyncio.create_task(self._play(events))
         await self._tell("turn", {"player": player})
 
@@ -176,9 +182,9 @@ class Table:
                 elif isinstance(event, PromptReport):
                     self.report = event
 
-    async def changed(self) -> None:
-        """Tell all who watch that pages, story or tree are other than before."""
-        self.memories = self.report = None
+    async def changed(self, undone: Undone | None = None) -> None:
+        """Tell all who watch that pages, story or tree are other than before, and which turn was taken back, if one."""
+        self.memories, self.report, self.undone = None, None, undone
         await self._tell("pages", {})
 
     async def close(self) -> None:

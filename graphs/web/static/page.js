@@ -111,7 +111,11 @@
       die.className = "die fresh";
       die.textContent = roll.natural ?? roll.total;
       const dc = roll.dc == null ? "" : ` against ${roll.dc}, ${roll.success ? "success" : "failure"}`;
-      shown.appendChild(document.createElement("p")).append(`${roll.reason || roll.expression}: ${roll.total}${dc}`);
+      const total = document.createElement("b");
+      total.textContent = roll.total;
+      const sum = document.createElement("small");
+      sum.textContent = `${roll.expression}${roll.advantage ? ` with ${roll.advantage}` : ""} = ${(roll.breakdown ?? "").replaceAll("~~", "")}`;
+      shown.appendChild(document.createElement("p")).append(`${roll.reason || roll.expression}: `, total, `${dc} `, sum);
       const follow = atEnd();
       one("live-rolls")?.append(shown);
       news(shown.lastChild.textContent);
