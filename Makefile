@@ -51,7 +51,7 @@ lint: $(TOOLS)
 
 check: lint test
 
-studio: $(VENV)/.studio
+studio: $(VENV)/.studio $(VENV)/.web
 	@$(ENV) exec $(BIN)/langgraph dev $(ARGS)
 
 dist: $(TOOLS)

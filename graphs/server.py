@@ -139,14 +139,19 @@ async def play_page(scope: Scope, receive: Receive, send: Send) -> None:
     config = import_module("langgraph_api.config")
     log_in = bool(config.LANGGRAPH_AUTH) or config.LANGGRAPH_AUTH_TYPE != "noop"
     problem = ""
+    page: ASGIApp
     if log_in and "user" not in scope:
         problem = 'This server has a log-in: add "enable_custom_route_auth": true to http in langgraph.json.'
     elif not log_in and not os.environ.get(USER_VARIABLE):
         problem = f"Nobody says who plays: set {USER_VARIABLE}, or give the server a log-in (LangGraph's Auth)."
     if problem:
-        await PlainTextResponse(problem, status_code=403)(scope, receive, send)
+        page = PlainTextResponse(problem, status_code=403)
     else:
-        await (await _page(log_in=log_in))(scope, receive, send)
+        try:
+            page = await _page(log_in=log_in)
+        except ImportError as error:
+            page = PlainTextResponse(f"The page needs {error.name}: pip install 'questbook[web]'.", status_code=501)
+    await page(scope, receive, send)
 
 
 async def _page(*, log_in: bool) -> ASGIApp:

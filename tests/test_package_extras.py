@@ -15,13 +15,13 @@ EXTRAS = {
     "ltm": ("numcodecs",),
     "otel": ("opentelemetry",),
 }
-BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({sum(EXTRAS.values(), ())}))\n"
+ALL = sum(EXTRAS.values(), ())
 
 pytestmark = pytest.mark.slow
 
 
-def run(program, home, *arguments):
-    command = [sys.executable, "-c", BLOCKED + program, *arguments]
+def run(program, home, *arguments, blocked=ALL):
+    command = [sys.executable, "-c", f"import sys; sys.modules.update(dict.fromkeys({blocked}))\n{program}", *arguments]
     environment = {"PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), "PATH": "/usr/bin:/bin"}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -63,3 +63,16 @@ def test_an_embedder_that_needs_an_extra_names_it(tmp_path):
         "from pathlib import Path; from questbook.memory.embeddings.bert import load_tokenizer as load; load(Path(), 1)"
     )
     assert "EmbeddingError: this embedder needs the package tokenizers" in run(program, tmp_path).stderr
+
+
+def test_the_page_on_langgraphs_server_names_the_extra_that_it_lacks(tmp_path):
+    program = """
+import os
+os.environ |= {"DATABASE_URI": ":memory:", "REDIS_URI": "fake", "QUESTBOOK_USER": "ann"}
+from starlette.testclient import TestClient
+from questbook.graphs.server import app
+answer = TestClient(app, base_url="http://localhost").get("/play/")
+print(answer.status_code, answer.text)
+"""
+    done = run(program, tmp_path, blocked=("jinja2",))
+    assert done.stdout == "501 The page needs jinja2: pip install 'questbook[web]'.\n", done.stderr
