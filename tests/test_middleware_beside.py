@@ -1,15 +1,18 @@
 """Memory for agents of LangChain's beside what else such agents are made of: each exchange is remembered once."""
 
+import asyncio
 from typing import Annotated
 
 import pytest
-from answering import THREAD, Answering, Talk, written
+from answering import THREAD, Answering, Talk, visible, written
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     HumanInTheLoopMiddleware,
     ModelRetryMiddleware,
     SummarizationMiddleware,
     ToolRetryMiddleware,
+    before_agent,
+    wrap_model_call,
 )
 from langchain.agents.structured_output import ToolStrategy
 from langchain.tools import InjectedToolCallId, tool
@@ -21,7 +24,7 @@ from langgraph.types import Command
 from pydantic import BaseModel
 from scripted import call, say
 
-from questbook import MemoryState, TimelineMemoryMiddleware
+from questbook import DeclarationError, FactNotes, MemoryState, TimelineMemoryMiddleware
 
 
 @tool
@@ -126,6 +129,58 @@ async def test_a_tool_that_raises_stops_the_run_and_the_next_turn_remembers_both
     assert await talk.sees() == ["Paint it plaid.", "Then leave it."]
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_a_run_that_other_middleware_ends_takes_no_earlier_turns_place(is_first):
+    @before_agent(can_jump_to=["end"])
+    def guard(state, runtime):
+        if "stop" in state["messages"][-1].text:
+            return {"messages": [AIMessage("I stop.")], "jump_to": "end"}
+        return None
+
+    store, memory = InMemoryStore(), TimelineMemoryMiddleware(user="ann")
+    middleware = [guard, memory] if is_first else [memory, guard]
+    agent = create_agent(Answering(), [], middleware=middleware, checkpointer=InMemorySaver(), store=store)
+    for words in ("My lamp is red.", "Please stop.", "Go on."):
+        await agent.ainvoke({"messages": [("user", words)]}, THREAD)
+    timeline = agent.get_state(THREAD).values["timeline"]
+    assert await visible(store, timeline) == ["My lamp is red.", "Please stop.", "Go on."]
+    assert len(written(store)) == 3, "each once, on one branch"
+
+
+async def test_runs_side_by_side_take_their_notes_with_the_model_that_answered_each():
+    models = {"ann": Answering(), "bob": Answering()}
+
+    @wrap_model_call
+    async def choose(request, handler):
+        return await handler(request.override(model=models[request.runtime.context["user"]]))
+
+    memory = TimelineMemoryMiddleware(facts=FactNotes())
+    agent = create_agent(
+        Answering(), [], middleware=[choose, memory], checkpointer=InMemorySaver(), store=InMemoryStore()
+    )
+    runs = [
+        agent.ainvoke(
+            {"messages": [("user", f"I am {user}.")]}, {"configurable": {"thread_id": user}}, context={"user": user}
+        )
+        for user in models
+    ]
+    await asyncio.gather(*runs)
+    for user, model in models.items():
+        prompts = ["\n".join(message.text for message in prompt) for prompt in model.prompts]
+        assert len(prompts) > 1, "the reply, and the notes"
+        assert all(f"I am {user}." in prompt for prompt in prompts)
+
+
+async def test_two_of_ours_in_one_agent_are_refused_with_what_to_do():
+    class Second(TimelineMemoryMiddleware):
+        """Has a name of its own, so that LangChain takes both."""
+
+    both = [TimelineMemoryMiddleware(user="ann"), Second(user="ann", agent_name="other")]
+    agent = create_agent(Answering(), [], middleware=both, checkpointer=InMemorySaver(), store=InMemoryStore())
+    with pytest.raises(DeclarationError, match="got two TimelineMemoryMiddleware"):
+        await agent.ainvoke({"messages": [("user", "Hello.")]}, THREAD)
+
+
 async def test_structured_output_is_kept_and_the_exchange_remembered():
     class Colour(BaseModel):
         """A colour."""
@@ -212,7 +267,7 @@ async def test_two_agents_in_a_row_remember_one_exchange_with_both_replies():
 
     timeline = app.get_state(THREAD).values["timeline"]
     [item] = await list_visible(store, campaign_namespace("ann", "agent:agent", "exchanges"), timeline)
-    assert item.value["reply"] == "A draft.\nA text."
+    assert item.value["reply"] == "A draft.\n\nA text."
 
 
 async def test_in_a_parent_that_holds_no_memory_nothing_is_remembered_and_a_notice_says_why(caplog):

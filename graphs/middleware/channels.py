@@ -7,6 +7,7 @@ a parent graph keeps no state of its own from run to run, so there the parent's 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, get_type_hints
 
 from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
@@ -16,6 +17,7 @@ from typing_extensions import TypedDict
 from questbook.graphs.agent.description import Agent
 from questbook.graphs.turn.channels import Checked, Last
 from questbook.graphs.turn.state import keep_notices, patches
+from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
 
@@ -62,6 +64,23 @@ class MemoryState(TypedDict, total=False):
 CHANNELS = tuple(MemoryState.__annotations__)
 
 
+class RecalledValue(UntrackedValue[list[JSON] | None]):
+    """What was recalled, for this run only: no checkpoint holds it. Two of our middleware would both write it."""
+
+    def update(self, values: Sequence[list[JSON] | None]) -> bool:
+        """Take the value of a step.
+
+        Raises:
+            DeclarationError: Two middleware have recalled.
+        """
+        if len(values) > 1:
+            raise DeclarationError(
+                "middleware: got two TimelineMemoryMiddleware in one agent; expected one, since both would write the "
+                "same channels. Give one of them the options of both."
+            )
+        return super().update(values)
+
+
 def state_schema(agent: Agent, *, shared: bool) -> type[Any]:
     """Make the schema of the middleware's channels.
 
@@ -76,8 +95,7 @@ def state_schema(agent: Agent, *, shared: bool) -> type[Any]:
     if not shared:
         own = {name: Annotated[hint, PrivateStateAttr] for name, hint in hints.items() if name in CHANNELS}
         hints = {name: Annotated[hint, OmitFromInput] for name, hint in hints.items()} | own
-    # What was recalled is for this run only: no checkpoint holds it.
-    hints["recalled"] = Annotated[list[JSON] | None, UntrackedValue, PrivateStateAttr]
+    hints["recalled"] = Annotated[list[JSON] | None, RecalledValue, PrivateStateAttr]
     make: Any = TypedDict  # mypy reads only a literal
     schema: type[Any] = make("TimelineMemoryState", hints, total=False)
     return schema

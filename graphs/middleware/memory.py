@@ -8,6 +8,7 @@ agent's state as they know it.
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -52,6 +53,8 @@ _INSIDE = (
     "This agent runs inside another graph, whose checkpoints do not hold its memory: nothing is recalled or remembered "
     "here. The outer agent remembers the exchange; for agents that are nodes of one graph see `shared`."
 )
+_MOST_UNDER_WAY = 1_024  # turns whose model is kept
+_MOST_MODELS = 32  # models whose settings are kept
 _log = logging.getLogger(__name__)
 Step = Callable[[Any, Runtime[Any]], Awaitable[JSON]]
 """Something that is done after a reply: returns the channels to write."""
@@ -140,7 +143,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._defaults: JSON = dict(self._state_class().__dict__)
         del self._defaults["messages"]
         self._settings: dict[Any, Context] = {}
-        self._agents_model: BaseChatModel | None = None
+        self._models = OrderedDict[str, BaseChatModel]()  # of turns under way, by the message that opened each
         self._warned = False
 
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
@@ -181,11 +184,12 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """As `after_agent`. A failure costs nothing: a notice says so, and the next turn makes up for it."""
-        if self._is_inside(runtime) or not state.get("turn"):
+        # Nothing is due where other middleware has ended the run before it began here: the next turn opens this one.
+        if self._is_inside(runtime) or not state.get("due"):
             return None
-        run = self._run(runtime)
+        run = self._run(runtime, model=self._models.get(state["opened_by"]))
         now = self._read(state)
-        first = min((entry["turn"] for entry in state.get("due", [])), default=now.turn)
+        first = min(entry["turn"] for entry in state["due"])
         now = now.model_copy(update={"remembered_through": min(now.remembered_through, first - 1)})
         update, notices = dict[str, Any](), list[JSON]()
         for step in self._upkeep():
@@ -198,9 +202,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
                 if name in channels
             }
             now = now.model_copy(update=pages | {name: channels[name] for name in CHANNELS if name in channels})
-        update["due"] = (
-            [] if now.remembered_through >= now.turn else with_words(state["messages"], state.get("due", []))
-        )
+        update["due"] = [] if now.remembered_through >= now.turn else with_words(state["messages"], state["due"])
         if removals := update.pop("messages", []):
             ids = {message.id for message in state["messages"]}
             update["messages"] = [removal for removal in removals if removal.id in ids]
@@ -241,14 +243,14 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             remember,
             _write_staged,
             *([self._noting(learn), self._noting(_reflect)] if self.facts else []),
-            *([condense(CONDENSE)] if self._agent.buffer else []),
+            *([self._noting(condense(CONDENSE))] if self._agent.buffer else []),
         ]
 
     def _noting(self, step: Step) -> Step:
-        """Make a step that asks the model: none is known if the run was resumed here after its last model call."""
+        """Make a step that asks the model that answered the person: none is known if the run was resumed here."""
 
         async def note(state: Any, runtime: Runtime[Any]) -> JSON:
-            return await step(state, runtime) if self.model or self._agents_model else {}
+            return await step(state, runtime) if self.model or state.opened_by in self._models else {}
 
         return note
 
@@ -257,7 +259,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> tuple[ModelRequest[Any], Command[Any] | None]:
         """Return the request with what is remembered, and the command that keeps it for the turn's further calls."""
         values = request.state
-        self._agents_model = request.model
+        self._keep_model(str(values.get("opened_by", "")), request.model)
         if self._is_inside(runtime) or not values.get("turn"):
             return request, None
         run = self._run(runtime)
@@ -283,19 +285,22 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         state: AgentState = self._state_class.model_construct(**self._defaults | own | pages, messages=messages)
         return state
 
-    def _run(self, runtime: Runtime[Any], config: RunnableConfig | None = None) -> Runtime[Context]:
+    def _keep_model(self, opened_by: str, model: BaseChatModel) -> None:
+        """Keep the model that answers in a turn, for its notes: runs side by side may have models of their own."""
+        self._models[opened_by] = model
+        self._models.move_to_end(opened_by)
+        if len(self._models) > _MOST_UNDER_WAY:  # runs that were interrupted and left
+            self._models.popitem(last=False)
+
+    def _run(
+        self, runtime: Runtime[Any], config: RunnableConfig | None = None, *, model: BaseChatModel | None = None
+    ) -> Runtime[Context]:
         """Return the run with its settings: whose memory it is, and the model that takes notes.
 
         Raises:
             SettingsError: Nobody is named as the user, or two that differ are.
         """
-        model = self.model or self._agents_model
-        key = model if isinstance(model, str) else id(model)
-        if key not in self._settings:
-            bases: Any = (context_of(self._agent.name, model), MachineContext)
-            reflection = asdict(self.facts) if self.facts else {"reflection": "off"}
-            self._settings = {key: create_model("Context", __base__=bases).of(reflection)}
-        settings, given = self._settings[key], runtime.context
+        settings, given = self._settings_with(self.model or model), runtime.context
         if self.user is not None:
             said: Any = self.user(runtime) if callable(self.user) else self.user
         else:
@@ -303,6 +308,17 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         user = user_of((config or get_config()).get("configurable", {}), said, settings.user)
         context = settings.model_copy(update={"user": user})
         return runtime.override(context=context, store=with_async_methods(runtime.store))
+
+    def _settings_with(self, model: str | BaseChatModel | None) -> Context:
+        key = model if isinstance(model, str) else id(model)
+        if key not in self._settings:
+            bases: Any = (context_of(self._agent.name, model), MachineContext)
+            reflection = asdict(self.facts) if self.facts else {"reflection": "off"}
+            if len(self._settings) >= _MOST_MODELS:
+                self._settings.clear()
+            # Its class keeps the model, so that no other one has this id.
+            self._settings[key] = create_model("Context", __base__=bases).of(reflection)
+        return self._settings[key]
 
     def _tool_view(
         self, values: Any, runtime: Runtime[Any], config: RunnableConfig
