@@ -1,9 +1,13 @@
-"""The table of the page: which turn those who watch see."""
+"""The table of the page: which turn those who watch see, and what they change of it."""
 
 import asyncio
 from contextlib import AsyncExitStack
 
+from questbook.graphs.companion.context import Context, own_campaign
+from questbook.graphs.embedded.game import open_game
+from questbook.graphs.embedded.home import Home
 from questbook.graphs.events import NodeStart, ReplyPiece
+from questbook.graphs.web.story import rewritten
 from questbook.graphs.web.table import Table
 
 
@@ -41,3 +45,20 @@ async def test_the_end_of_a_turn_s_notes_leaves_the_next_turn_on_the_page():
     assert table.is_replying
     assert (table.passage.player, table.passage.reply) == ("I go in.", "The dragon")
     await table.close()
+
+
+async def test_the_assistant_s_reply_is_rewritten_too_and_remembered_so(tmp_path):
+    home = Home(tmp_path)
+    home.locks.mkdir()
+    context = Context(model="offline", user="ann", campaign=own_campaign("chat"), seed=1)
+    async with open_game(context, home, "companion") as game:
+        async for _ in game.send("My cat is called Soot."):
+            pass
+        await game.wait_for_upkeep(20)
+        config = await rewritten(await game.history(), "Soot is a fine name.")
+        assert config is not None
+        async for _ in game.replay(config):
+            pass
+        await game.wait_for_upkeep(20)
+        turns = await (await game.history()).turns()
+    assert [turn.reply for turn in turns if "soot is a fine" in turn.reply.casefold()] == ["Soot is a fine name."]

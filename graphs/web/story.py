@@ -156,9 +156,9 @@ async def rewritten(history: History, text: str) -> RunnableConfig | None:
     if reply is None:
         raise HistoryError("There is no reply to rewrite.")
     new = reply.model_copy(update={"content": text})
-    before = await history.before_upkeep()
-    if before is None:
+    before, question = await history.before_upkeep(), await history.last_question()
+    if before is None or question is None:
         await history.write({"messages": [new]})
         return None
-    config = await history.graph.aupdate_state(before.config, {"messages": [new]}, as_node="run_quest")
+    config = await history.graph.aupdate_state(before.config, {"messages": [new]}, as_node=question.node)
     return {**history.config, "configurable": config["configurable"]}
