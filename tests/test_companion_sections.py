@@ -5,10 +5,16 @@ import itertools
 
 import pytest
 from companion_thread import Companion, note
+from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
+from questbook import CoreNotebook
+from questbook.graphs.companion import shared_sections
 from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.shared_sections import edit_shared, fetch_shared
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.turn.reply import Call
+from questbook.memory.timeline.namespaces import player_namespace
 
 
 async def test_sections_are_configured_and_a_wrong_one_is_named(model):
@@ -63,3 +69,24 @@ async def test_an_edit_of_a_shared_section_is_checked_against_what_others_wrote(
     await first.say("hi", say("ok", note("A long line that does not fit", label="house")), say("No room."))
     assert "would use" in first.results[-1].text
     assert first.core.sections["house"].value == "Quiet after nine."
+
+
+async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_all_edits(monkeypatch):
+    monkeypatch.setattr(shared_sections, "_MOST", 8)
+    store, place = InMemoryStore(), player_namespace("ann", "shared", "house")
+    page = CoreNotebook.of({"house": {"value": "Rules:", "shared": "house", "limit": 5000}})
+    lengths, expected = [], "Rules:"
+    for number in range(30):
+        monkeypatch.setattr(shared_sections, "_SETTLED", 0 if number % 3 else 3600 * 10**9)
+        edit = Call(str(number), "core_memory_append", {"label": "house", "content": f"rule {number}"})
+        page, _ = await edit_shared(page, "house", edit, store, "ann", str(number))
+        expected += f"\nrule {number}"
+        log = await store.asearch(place, limit=100)
+        lengths.append(len(log))
+        assert page.sections["house"].value == expected
+        if number == 20:  # another assistant, slower, has summed up less of the log
+            sums = [item.key for item in log if item.key.startswith("0")]
+            older = f"0-1-{int(sums[-1].split('-')[2]) - 1:020}-x"
+            await store.aput(place, older, {"value": "Rules: as they were"}, index=False)
+    assert max(lengths) <= 13
+    assert (await fetch_shared(page, store, "ann")).sections["house"].value == expected

@@ -4,6 +4,7 @@ import sqlite3
 from typing import Annotated
 
 import pytest
+from desk import TicketNotebook
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -13,7 +14,16 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from stored_bytes import files_saying
 
-from questbook import FaissStore, ForgettingError, campaign_namespace, forget, recall, remember, remember_sync
+from questbook import (
+    FaissStore,
+    ForgettingError,
+    build_agent,
+    campaign_namespace,
+    forget,
+    recall,
+    remember,
+    remember_sync,
+)
 
 SECRET = "Silver Heron"
 
@@ -189,3 +199,18 @@ async def test_a_store_with_sync_methods_alone_is_cleaned_and_the_call_says_what
         with pytest.raises(ForgettingError, match="SqliteStore may keep deleted rows"):
             await forget(store, "ann", "trip", words=SECRET)
         assert [item.value["text"] for item in store.search(place)] == ["I sailed on the [forgotten]"]
+
+
+async def test_a_record_that_names_the_thread_of_another_user_neither_deletes_nor_cuts_it(stored):
+    """Where users may write into their own namespaces, one could name any thread."""
+    saver, store = stored
+    desk = build_agent([TicketNotebook]).compile(checkpointer=saver, store=store)
+    thread = {"configurable": {"thread_id": "desk"}}
+    await desk.ainvoke({"messages": [("user", f"I sailed on the {SECRET}")]}, thread, context={"user": "ann"})
+    for name in ("ann-trip", "desk"):
+        await store.aput(campaign_namespace("bob", "trip", "exchanges"), name, {"text": SECRET, "thread": name})
+    await forget(store, "bob", "trip", words=SECRET, checkpointer=saver)
+    await forget(store, "bob", checkpointer=saver)
+    for app, config in ((chat(saver, store), {"configurable": {"thread_id": "ann-trip"}}), (desk, thread)):
+        assert SECRET in (await app.aget_state(config)).values["messages"][0].text
+    assert await store.asearch(("bob",)) == []

@@ -1,8 +1,9 @@
 """Sections of core memory that several assistants of one user share through the store.
 
 Each edit is a record of its own, and none is ever written again, so two assistants that write at once lose nothing: the
-section's value is the result of all edits, in the order of their keys. A shared section belongs to no thread, so it
-does not rewind.
+section's value is the result of all edits, in the order of their keys. Where many are older than an hour, a record with
+their result takes their place; it names the last of them in its key, so that of two such records the later one counts.
+A shared section belongs to no thread, so it does not rewind.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from questbook.notebooks import CoreNotebook, CoreTool, EditError, Section, edit
 from questbook.notebooks.core import MAX_LIMIT
 from questbook.types import JSON
 
-_BEGINNING = "0"  # sorts before all edits
+_BEGINNING = "0"  # sorts before all edits; "0-" and the key of an edit: the value after that edit
+_SETTLED = 3600 * 10**9  # nanoseconds: older edits have arrived; clocks of two computers differ by less
+_MOST = 64  # edits that are settled before their result takes their place
 _ANY = "any"  # edits are applied whatever their assistant calls the section
 
 
@@ -78,6 +81,7 @@ async def edit_shared(
         key = f"1-{time.time_ns():020}-{mark}"
         await put_all(store, [PutOp(namespace, key, edit, index=False)])
         log = await _log(store, namespace)
+        await _fold(store, namespace, log)
     value, applied = _value(log)
     page = _with(page, label, value)
     if mark not in applied:
@@ -95,10 +99,12 @@ def _with(page: CoreNotebook, label: str, value: str | list[str]) -> CoreNoteboo
 def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str | list[str], set[str]]:
     """Apply all edits in order; return the value, and the marks of those that were applied."""
     applied: set[str] = set()
-    page = CoreNotebook.of({_ANY: Section(limit=MAX_LIMIT)})
+    page, through = CoreNotebook.of({_ANY: Section(limit=MAX_LIMIT)}), ""
     for key, edit in log:
-        if key == _BEGINNING:
-            page = _with(page, _ANY, edit["value"])
+        if key.startswith(_BEGINNING):
+            page, through = _with(page, _ANY, edit["value"]), key.partition("-")[2]
+            continue
+        if key <= through:
             continue
         try:
             page = edit_core(page, edit["tool"], {**edit["args"], "label": _ANY}).page
@@ -110,3 +116,12 @@ def _value(log: Sequence[tuple[str, JSON]]) -> tuple[str | list[str], set[str]]:
 
 async def _log(store: BaseStore, namespace: tuple[str, ...]) -> list[tuple[str, JSON]]:
     return sorted({item.key: item.value async for item in items_under(store, namespace)}.items())
+
+
+async def _fold(store: BaseStore, namespace: tuple[str, ...], log: Sequence[tuple[str, JSON]]) -> None:
+    """Put the result of old edits in their place, if they are many, so that reading does not cost more and more."""
+    settled = [(key, edit) for key, edit in log if key < f"1-{time.time_ns() - _SETTLED:020}"]
+    if len(settled) > _MOST:
+        result = {"value": _value(settled)[0]}
+        await put_all(store, [PutOp(namespace, f"{_BEGINNING}-{settled[-1][0]}", result, index=False)])
+        await put_all(store, [PutOp(namespace, key, None) for key, _ in settled])  # after it, so that none is missed

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore, Item, PutOp
 
@@ -42,7 +42,6 @@ from questbook.memory.timeline.namespaces import (
 from questbook.types import JSON
 
 _PAGE = 500
-_LINES = "lines"  # the last label of the namespace whose keys are names that people gave
 _FACTS = "facts"
 _CHANNELS = ("character", "quest", "core", "archived", "summary", "notices", "rolls", "line")
 
@@ -145,6 +144,7 @@ class Forgetting:
         self.store: BaseStore = with_async_methods(store)
         self.checkpointer, self.user, self.campaign = checkpointer, user, campaign
         self._further_threads = set(threads)
+        self._others: dict[str, bool] = {}  # threads that records name, and whether they are other users'
         if isinstance(checkpointer, SqliteSaver) or is_a(checkpointer, "PostgresSaver"):
             name = type(checkpointer).__name__
             raise ForgettingError(
@@ -178,7 +178,7 @@ class Forgetting:
         drawn = self._drawn_from(records, items).items
         insights = [item for item in drawn if item.namespace[-1] != SOURCES]
         removed = {(item.namespace, item.key) for item in (*records, *drawn)}
-        cut = [item for item in items if (item.namespace, item.key) not in removed and _cut(item, phrase)]
+        cut = [item for item in items if (item.namespace, item.key) not in removed and phrase.cut_item(item)]
         threads = await self.threads()
         fields = [path for thread in sorted(threads) for path in await self._fields(thread, phrase)]
         lines = {(v.get("branch"), v.get("turn")): v["line"] for v in (item.value for item in items) if v.get("line")}
@@ -284,15 +284,26 @@ class Forgetting:
     async def threads(self) -> set[str]:
         """Return the campaign's threads: those that its records name, and those whose checkpoints name the campaign."""
         items = items_under(self.store, campaign_namespace(self.user, self.campaign))
-        threads = {str(item.value["thread"]) async for item in items if item.value.get("thread")}
-        threads |= {thread_id_of(self.user, self.campaign), *self._further_threads}
+        named = {str(item.value["thread"]) async for item in items if item.value.get("thread")}
         for label in (PASTS, HEADS):  # a thread that has left no record has looked for a past, or for a page
             entered = campaign_namespace(self.user, self.campaign, label)
-            threads |= {item.key async for item in items_under(self.store, entered)}
+            named |= {item.key async for item in items_under(self.store, entered)}
+        threads = {thread_id_of(self.user, self.campaign), *self._further_threads}
+        threads |= {thread for thread in named if not await self._is_of_another(thread)}
         if self._erasure is not None:
             of_user = await self._erasure.threads_of(self.user)
             threads |= {thread for thread, campaign in of_user.items() if campaign == self.campaign}
         return threads
+
+    async def _is_of_another(self, thread: str) -> bool:
+        """Whether a thread is another user's, though a record names it: users may write their own namespaces."""
+        if thread not in self._others:
+            saved = await self._saved(thread)
+            campaign = saved.checkpoint["channel_values"].get("campaign") if saved else None
+            owner = campaign[0] if isinstance(campaign, list) and campaign else None
+            owners = {owner, saved.metadata.get("user") if saved else None} - {None, ""}
+            self._others[thread] = bool(owners - {self.user})
+        return self._others[thread]
 
     async def messages(self) -> set[str]:
         """Return what the user said in the campaign, as records and the threads' last states have it."""
@@ -326,7 +337,7 @@ class Forgetting:
         """Return the writes that take a phrase out of an item; none if it does not hold it."""
         if says(item, phrase) and phrase.empties(item.value) and remove(item.value):
             return [PutOp(item.namespace, item.key, None), *self._gap(item, phrase)]
-        if (cut := _cut(item, phrase)) is None:
+        if (cut := phrase.cut_item(item)) is None:
             return []
         key, value = cut
         moved = [PutOp(item.namespace, item.key, None)] if key != item.key else []
@@ -354,10 +365,13 @@ class Forgetting:
 
     async def _values(self, thread: str) -> JSON:
         """Return the channels of a thread's last state."""
-        if self.checkpointer is None:
-            return {}
-        saved = await self.checkpointer.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
+        saved = await self._saved(thread)
         return {} if saved is None else saved.checkpoint["channel_values"]
+
+    async def _saved(self, thread: str) -> CheckpointTuple | None:
+        if self.checkpointer is None:
+            return None
+        return await self.checkpointer.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
 
     async def _items(self) -> AsyncIterator[Item]:
         """Yield all items of the campaign, of the player and of the player's characters."""
@@ -381,13 +395,3 @@ class Forgetting:
             ForgettingError: Something could not be done here. The message says what, and what was done.
         """
         await compact(self.store, self.checkpointer, self._erasure, done, cut=cut)
-
-
-def _cut(item: Item, phrase: Phrase) -> tuple[str, JSON] | None:
-    """Return key and value without the phrase; None if the item does not hold it."""
-    value, key = phrase.cut(item.value), item.key
-    if item.namespace[-1] == _LINES:
-        key = phrase.cut_text(key)
-    else:
-        phrase.check_own(key)
-    return None if value is item.value and key == item.key else (key, value)

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args, get_origin
 
 from langchain_core.messages import BaseMessage
+from langgraph.store.base import Item
 from langgraph.types import Send
 from pydantic import BaseModel
 
@@ -29,6 +30,7 @@ _ROOM = 70  # characters that fit in every field of the character's page
 _SHORTEST = 3  # bytes of letters and digits: with fewer, half of all words would go
 _ALIKE = {"'": "'’‘", '"': '"“”', "-": "-‐‑–"}
 _MARKUP = {"'": "&#39;|&#x27;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_LINES = "lines"  # the last label of the namespace whose keys are names that people gave
 _LEAST = 2  # words that count, without which the rest of a record says nothing
 _LONGEST = 60  # characters that are looked for as whole words
 _WORD_BEGINS = r"(?:(?<![^\W_])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"  # an escape of JSON is no part of a word
@@ -121,6 +123,15 @@ class Phrase:
             ForgettingError: The phrase is part of a technical name too, or in a type that cannot be cut.
         """
         return self._cut(value, key, tight=key == "character")
+
+    def cut_item(self, item: Item) -> tuple[str, Any] | None:
+        """Return key and value of an item of a store without the phrase; None if it does not hold it."""
+        value, key = self.cut(item.value), item.key
+        if item.namespace[-1] == _LINES:
+            key = self.cut_text(key)
+        else:
+            self.check_own(key)
+        return None if value is item.value and key == item.key else (key, value)
 
     def check_own(self, value: Any) -> None:
         """Check that the phrase is not part of a technical name: of a field, a node, a type.

@@ -19,13 +19,16 @@ _ROWS_AT_ONCE = 200  # in one transaction
 _OF_USER = "SELECT DISTINCT thread_id, metadata->>'campaign' FROM checkpoints WHERE metadata->>'user' = %s"
 _ROWS = "SELECT ctid::text FROM {table} WHERE thread_id = ANY(%s)"
 _JSON = {
-    "read": "SELECT ctid::text, checkpoint, metadata FROM checkpoints WHERE ctid = ANY(%s::tid[])",
+    "read": "SELECT ctid::text, checkpoint, metadata FROM checkpoints WHERE ctid = ANY(%s::tid[]) {own}",
     "write": "UPDATE checkpoints SET checkpoint = %s, metadata = %s WHERE ctid = %s::tid",
 }
 _BLOBS = {
-    "read": "SELECT ctid::text, channel, type, blob FROM {table} WHERE ctid = ANY(%s::tid[]) AND blob IS NOT NULL",
+    "read": "SELECT ctid::text, channel, type, blob FROM {table} "
+    "WHERE ctid = ANY(%s::tid[]) AND blob IS NOT NULL {own}",
     "write": "UPDATE {table} SET type = %s, blob = %s WHERE ctid = %s::tid",
 }
+# Between two statements a row's place may have become another row's.
+_OWN = "AND thread_id = ANY(%s)"
 _BLOB_TABLES = ("checkpoint_blobs", "checkpoint_writes")
 CHECKPOINT_TABLES = ("checkpoints", *_BLOB_TABLES)
 STORE_TABLES = ("store", "store_vectors")
@@ -72,6 +75,8 @@ class PostgresErasure(Cutting):
 
     async def threads_of(self, user: str) -> dict[str, str]:
         """Return the threads that were run for a user, each with its campaign, as the checkpoints' metadata say."""
+        if "\0" in user:  # which no JSON in PostgreSQL can hold
+            return {}
         async with _cursor(self._saver) as cursor:
             await cursor.execute(_OF_USER, (user,))
             return {str(thread): str(campaign or "") for thread, campaign in await cursor.fetchall()}
@@ -93,7 +98,8 @@ class PostgresErasure(Cutting):
             for start in range(0, len(rows), _ROWS_AT_ONCE):
                 async with _cursor(self._saver) as cursor, cursor.connection.transaction():
                     statements = _JSON if table == "checkpoints" else _BLOBS
-                    await cursor.execute(statements["read"].format(table=table), (rows[start : start + _ROWS_AT_ONCE],))
+                    read_rows = statements["read"].format(table=table, own=f"{_OWN} FOR UPDATE" if write else _OWN)
+                    await cursor.execute(read_rows, (rows[start : start + _ROWS_AT_ONCE], named))
                     read = self._changed_json if table == "checkpoints" else self._changed_blobs
                     changed = await asyncio.to_thread(read, await cursor.fetchall(), phrase)
                     count += len(changed)
