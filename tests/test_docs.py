@@ -26,9 +26,23 @@ def test_pictures_and_games_are_what_the_program_makes(name):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(path):
-    links = re.findall(r"\]\(([^)#]+)", path.read_text("utf-8"))
-    local = [link for link in links if not link.startswith("http")]
-    assert [link for link in local if not (path.parent / link).exists()] == []
+    links = [link.partition("#") for link in re.findall(r"\]\(([^)\s]+)", path.read_text("utf-8"))]
+    local = [(path.parent / file if file else path, anchor) for file, _, anchor in links if "://" not in file]
+    assert [target for target, _ in local if not target.exists()] == []
+    assert [(target.name, anchor) for target, anchor in local if anchor and anchor not in anchors(target)] == []
+
+
+def anchors(path):
+    """Return the anchors that a Markdown file's headings make."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.S | re.M), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_the_readme_is_read_in_three_minutes():
+    prose = re.sub(
+        r"^```.*?^```", "", (ROOT / "README.md").read_text("utf-8").partition("## Licences")[0], flags=re.S | re.M
+    )
+    assert len(re.sub(r"\]\([^)]*\)", "", prose).split()) <= 750
 
 
 def test_the_readme_names_every_make_target_that_a_person_needs():
