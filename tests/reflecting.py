@@ -42,3 +42,31 @@ async def tell(game, words, *given, reply=None):
 
 async def insights(game):
     return {key: v for key, v in (await stored(game)).items() if v["cites"]}
+
+
+class Client:
+    """Stands for LangGraph Server: keeps what was asked of it."""
+
+    def __init__(self):
+        self.threads = self.runs = self
+        self.made, self.waiting = [], []
+        self.thread = {"status": "idle", "values": None}
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        return None
+
+    async def create(self, *args, **fields):
+        if args:
+            self.made.append((*args, fields))
+            self.waiting.append(fields)
+
+    async def get(self, thread):
+        return self.thread
+
+    async def list(self, thread, *, status=None, limit):
+        if status is None:
+            return [{"run_id": f"run {len(self.made)}"}] if self.made else []
+        return self.waiting[:limit] if status == "pending" else []

@@ -16,9 +16,10 @@ from questbook.memory.facts.validity import count_repetitions
 
 def test_the_graph_is_one_of_its_own():
     drawn = reflection.get_graph()
-    assert set(drawn.nodes) == {"gather", "question", "retrieve", "conclude", "write", "__start__", "__end__"}
+    assert set(drawn.nodes) == {"note", "gather", "question", "retrieve", "conclude", "write", "__start__", "__end__"}
     assert reflection.checkpointer is None
-    assert list(reflection.get_input_jsonschema()["properties"]) == ["timeline", "turn", "through"]
+    properties = list(reflection.get_input_jsonschema()["properties"])
+    assert properties == ["timeline", "turn", "through", "note_from", "thread", "of_user", "notes_only"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Reflection in the background: a server runs it on a thread of its own; without one it ends the turn."""
 
 from fact_play import notices
-from reflecting import DEBT, INSIGHT, MILL, ask, conclude, insights, tell
+from reflecting import DEBT, INSIGHT, MILL, Client, ask, conclude, insights, tell
 from scripted import call, say
 
 from questbook.graphs.reflect import trigger as reflecting
@@ -16,34 +16,6 @@ async def test_without_a_server_the_background_is_the_end_of_the_turn_and_says_s
     await tell(game, "I ask.", DEBT)
     assert len(await insights(game)) == 1
     assert "this is no LangGraph Server" in notices(game)
-
-
-class Client:
-    """Stands for LangGraph Server: keeps what was asked of it."""
-
-    def __init__(self):
-        self.threads = self.runs = self
-        self.made, self.waiting = [], []
-        self.thread = {"status": "idle", "values": None}
-
-    async def __aenter__(self):
-        return self
-
-    async def __aexit__(self, *_):
-        return None
-
-    async def create(self, *args, **fields):
-        if args:
-            self.made.append((*args, fields))
-            self.waiting.append(fields)
-
-    async def get(self, thread):
-        return self.thread
-
-    async def list(self, thread, *, status=None, limit):
-        if status is None:
-            return [{"run_id": f"run {len(self.made)}"}] if self.made else []
-        return self.waiting[:limit] if status == "pending" else []
 
 
 async def test_on_a_server_one_run_at_a_time_reflects_on_a_thread_of_its_own(new_game, monkeypatch):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from langchain_core.language_models import BaseChatModel
 from pydantic import AfterValidator, Field, create_model
 
-from questbook.graphs.reflect.context import MachineContext
+from questbook.graphs.reflect.context import NotingContext
 from questbook.graphs.settings import Settings, own_name
 
 
@@ -20,7 +20,7 @@ class Context(Settings):
     max_tool_rounds: int = Field(default=6, ge=1, le=20, description="Times the model may call tools in one turn.")
 
 
-class FactContext(Context, MachineContext):
+class FactContext(Context, NotingContext):
     """Settings of an agent that notes facts, and reflects on them."""
 
 

@@ -35,7 +35,6 @@ from questbook.graphs.agent.tools import use_tools
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.exchanges import Recall
-from questbook.graphs.turn.facts import learn
 from questbook.graphs.turn.machine import Machine
 from questbook.graphs.turn.node import ADDS, ANSWERS, ASKS, Node
 from questbook.graphs.turn.own_tools import tools_from
@@ -138,7 +137,7 @@ def _build(agent: Agent, builder: Machine[Any, Any], context: type[Context]) -> 
         builder.add_node("update_pages", upkeep(nodes.update_pages))
     builder.add_node("remember", upkeep(nodes.remember))
     if agent.facts:
-        builder.add_node("learn", upkeep(learn))
+        builder.add_node("learn", upkeep(nodes.learn))
         builder.add_node("reflect", upkeep(reflect))
     builder.add_node("condense", upkeep(condense(prompts.CONDENSE)))
 

@@ -14,12 +14,13 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from questbook.graphs.agent import prompts
-from questbook.graphs.agent.context import Context
-from questbook.graphs.agent.state import AgentState
+from questbook.graphs.agent.context import Context, FactContext
+from questbook.graphs.agent.state import AgentState, FactAgentState
 from questbook.graphs.agent.tools import tools_of
 from questbook.graphs.agent.wrapping import AroundModel, around_model
 from questbook.graphs.errors import PastUnknownError, PromptTooLongError, QuestbookError
-from questbook.graphs.turn import exchanges
+from questbook.graphs.reflect.trigger import note_in_background
+from questbook.graphs.turn import exchanges, facts
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.exchanges import (
     Recall,
@@ -138,6 +139,12 @@ async def remember(state: AgentState, runtime: Runtime[Context]) -> JSON:
     return {**update, **published, "notices": [*update.get("notices", []), *published.get("notices", [])]}
 
 
+async def learn(state: FactAgentState, runtime: Runtime[FactContext]) -> JSON:
+    """Note what the turn taught: now, or in the background."""
+    background = runtime.context.noting == "background"
+    return await (note_in_background(state, runtime) if background else facts.learn(state, runtime))
+
+
 async def update_pages(
     state: AgentState, runtime: Runtime[Context], most: int | None = None, *, short: bool = False
 ) -> JSON:
@@ -205,5 +212,5 @@ async def memories_for(state: AgentState, runtime: Runtime[Context]) -> list[JSO
     options = state.AGENT.recall or Recall.of(runtime.context)
     shown = conversation(state, runtime.context)
     context = runtime.context
-    facts = campaign_namespace(context.user, context.campaign, FACTS) if state.AGENT.facts else None
-    return await recall_exchanges(state, runtime, shown, datetime.now(UTC).astimezone(), options, facts)
+    namespace = campaign_namespace(context.user, context.campaign, FACTS) if state.AGENT.facts else None
+    return await recall_exchanges(state, runtime, shown, datetime.now(UTC).astimezone(), options, namespace)

@@ -23,7 +23,7 @@ from pydantic import Field, create_model
 
 from questbook.graphs.agent.context import Context, context_of
 from questbook.graphs.agent.description import Agent, listed
-from questbook.graphs.agent.nodes import remember, update_pages
+from questbook.graphs.agent.nodes import learn, remember, update_pages
 from questbook.graphs.agent.prompts import CONDENSE
 from questbook.graphs.agent.state import AgentState, state_of
 from questbook.graphs.middleware.channels import CHANNELS, state_schema
@@ -31,11 +31,10 @@ from questbook.graphs.middleware.conversation import open_turns, read_turns, wit
 from questbook.graphs.middleware.recollection import memories_for, with_memory
 from questbook.graphs.middleware.staging import write_staged
 from questbook.graphs.middleware.tools import memory_tools, page_tool
-from questbook.graphs.reflect.context import MachineContext
 from questbook.graphs.reflect.trigger import reflect, reflection_due
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.exchanges import Recall
-from questbook.graphs.turn.facts import FactState, learn
+from questbook.graphs.turn.facts import FactState
 from questbook.graphs.turn.retriever import recall_or_notice
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import read_pages
@@ -68,10 +67,13 @@ class FactNotes:
         reflection: When to look back on them and draw conclusions: at the end of a turn, in the background (on
             LangGraph Server, by its graph `reflect`), or never.
         reflection_importance: Importance of new facts, each 1 to 10, at whose sum there is a reflection.
+        noting: When they are noted: at the end of the turn, or in the background (on LangGraph Server, by its graph
+            `reflect`, which then reflects too, unless `reflection` is "off"). There the model is loaded by its name.
     """
 
     reflection: Literal["inline", "background", "off"] = "off"
     reflection_importance: int = 150
+    noting: Literal["inline", "background"] = "inline"
 
 
 class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -312,12 +314,11 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def _settings_with(self, model: str | BaseChatModel | None) -> Context:
         key = model if isinstance(model, str) else id(model)
         if key not in self._settings:
-            bases: Any = (context_of(self._agent.name, model), MachineContext)
             reflection = asdict(self.facts) if self.facts else {"reflection": "off"}
             if len(self._settings) >= _MOST_MODELS:
                 self._settings.clear()
             # Its class keeps the model, so that no other one has this id.
-            self._settings[key] = create_model("Context", __base__=bases).of(reflection)
+            self._settings[key] = context_of(self._agent.name, model, facts=True).of(reflection)
         return self._settings[key]
 
     def _tool_view(

@@ -27,12 +27,22 @@ class MachineContext(Context):
     )
 
 
+class NotingContext(MachineContext):
+    """Settings of a machine that has its facts noted by one question of their own."""
+
+    noting: Literal["inline", "background"] = Field(
+        default="inline",
+        description="When to note facts: at the end of a turn, or in the background (LangGraph Server alone).",
+    )
+
+
 class Namespaces(NamedTuple):
     """Namespaces of one campaign."""
 
     facts: tuple[str, ...]
     exchanges: tuple[str, ...]
     reflections: tuple[str, ...]
+    noted: tuple[str, ...]
     head: tuple[str, ...]
 
 

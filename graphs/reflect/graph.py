@@ -1,9 +1,10 @@
 """The machine: it runs at the end of a turn, or in the background on LangGraph Server.
 
-    START ─ gather ─┬─ not enough is new ─► END
-                    └─► question ─┬─ nothing to ask ──────────────────► write ─► END
-                                  └─► retrieve ─► conclude ─────────────┘
-Where the model or the store fails, the run ends there, and the next reflection begins with the same facts.
+    START ─ note ─ gather ─┬─ not enough is new ─► END
+                           └─► question ─┬─ nothing to ask ──────────────────► write ─► END
+                                         └─► retrieve ─► conclude ─────────────┘
+`note` is left out unless the input says from which turn on facts are to be noted. Where the model or the store fails,
+the run ends there, and the next one begins with the same turns and facts.
 """
 
 from __future__ import annotations
@@ -15,11 +16,26 @@ from langgraph.graph import END, START
 
 from questbook.graphs.reflect.context import Context
 from questbook.graphs.reflect.nodes import conclude, gather, question, retrieve, write
+from questbook.graphs.reflect.notes import note
 from questbook.graphs.reflect.state import ReflectInput, ReflectState
 from questbook.graphs.turn.machine import Machine
 from questbook.graphs.turn.node import Node
 
 _node = partial(Node[Context], context=Context.of)
+
+
+def route_start(state: ReflectState) -> Literal["note", "gather"]:
+    """Note facts first, if that is asked for."""
+    return "note" if state.note_from else "gather"
+
+
+def route_noted(state: ReflectState) -> Literal["note", "gather", "__end__"]:
+    """Note the turns that are left; then reflect, unless notes are all that is asked for."""
+    if state.failed:
+        return "__end__"
+    if state.note_from <= state.turn:
+        return "note"
+    return "__end__" if state.notes_only else "gather"
 
 
 def route_gathered(state: ReflectState) -> Literal["question", "__end__"]:
@@ -43,13 +59,15 @@ def build_graph() -> Machine[ReflectState, Context]:
     """Return the machine, uncompiled: compile it with a store of your own."""
     builder: Machine[ReflectState, Context] = Machine(ReflectState, context_schema=Context, input_schema=ReflectInput)
 
+    builder.add_node("note", _node(note))
     builder.add_node("gather", _node(gather))
     builder.add_node("question", _node(question))
     builder.add_node("retrieve", _node(retrieve))
     builder.add_node("conclude", _node(conclude))
     builder.add_node("write", _node(write))
 
-    builder.add_edge(START, "gather")
+    builder.add_conditional_edges(START, route_start, ["note", "gather"])
+    builder.add_conditional_edges("note", route_noted, ["note", "gather", END])
     builder.add_conditional_edges("gather", route_gathered, ["question", END])
     builder.add_conditional_edges("question", route_questions, ["retrieve", "write", END])
     builder.add_edge("retrieve", "conclude")

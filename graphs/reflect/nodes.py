@@ -73,7 +73,7 @@ class _Answer(NamedTuple):
     prose: str
 
 
-def _ends_on_failure(node: _NodeFunction) -> _NodeFunction:
+def ends_on_failure(node: _NodeFunction) -> _NodeFunction:
     """Make a node that ends the reflection if it fails, or takes more than `update_timeout` seconds.
 
     What a caller has to mend is an error of the run.
@@ -84,29 +84,43 @@ def _ends_on_failure(node: _NodeFunction) -> _NodeFunction:
         try:
             async with asyncio.timeout(runtime.context.update_timeout):
                 return await node(state, runtime)
-        except (InputError, GaveWay):
+        except InputError:
             raise
+        except GaveWay:
+            if not state.note_from:
+                raise
+            return {"failed": "another run of the thread waits, and goes on from here"}
         except Exception as error:  # noqa: BLE001 (models and stores raise errors of any kind; the turn is over)
             reason = str(error) or f"no answer within {runtime.context.update_timeout:g} seconds"
             _log.warning("The reflection of turn %d was not finished: %s", state.turn, reason, exc_info=True)
-            text = "The reflection was not finished; nothing is lost, and it will be taken up again."
+            what = "What was said was not noted" if node.__name__ == "note" else "The reflection was not finished"
+            text = f"{what}; nothing is lost, and it will be taken up again."
             return {"failed": reason, "notices": [notice(state.turn, "reflect", text, f"{node.__name__}: {reason}")]}
 
     return run
 
 
-@_ends_on_failure
-async def gather(state: ReflectState, runtime: Runtime[Context]) -> Update:
-    """Read the facts since the last reflection. If they do not matter enough together, the reflection ends here.
+def check_start(state: ReflectState) -> None:
+    """Refuse an input that does not say where to look back from.
 
     Raises:
-        InputError: The input does not say where to look back from.
+        InputError: It names what is lacking.
     """
     if lacking := [name for name in ("timeline", "turn") if not getattr(state, name)]:
         raise InputError(
             f"A reflection needs {' and '.join(f'`{name}`' for name in lacking)}, as the thread that it looks back on "
             'has them in its state: {"timeline": [["main", 12]], "turn": 12}.'
         )
+
+
+@ends_on_failure
+async def gather(state: ReflectState, runtime: Runtime[Context]) -> Update:
+    """Read the facts since the last reflection. If they do not matter enough together, the reflection ends here.
+
+    Raises:
+        InputError: The input does not say where to look back from.
+    """
+    check_start(state)
     update: Update = {"facts": None, "questions": None, "evidence": None, "concluded": None, "written": []}
     update |= {"machine": "reflect", "failed": "", "pending": 0}
     if runtime.store is None:
@@ -126,7 +140,7 @@ async def gather(state: ReflectState, runtime: Runtime[Context]) -> Update:
     return update | {"facts": facts, "viewer": [name] if name else []}
 
 
-@_ends_on_failure
+@ends_on_failure
 async def question(state: ReflectState, runtime: Runtime[Context]) -> Update:
     """Ask the model for at most three questions about the facts, in one call. No call: there is nothing to ask.
 
@@ -142,7 +156,7 @@ async def question(state: ReflectState, runtime: Runtime[Context]) -> Update:
     return {"questions": questions, "notices": _notices(state, oddities)}
 
 
-@_ends_on_failure
+@ends_on_failure
 async def retrieve(state: ReflectState, runtime: Runtime[Context]) -> Update:
     """Collect what the model is shown, in story order: the new facts, similar ones, what answers the questions.
 
@@ -174,7 +188,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[Context]) -> Update:
     return {"evidence": evidence}
 
 
-@_ends_on_failure
+@ends_on_failure
 async def conclude(state: ReflectState, runtime: Runtime[Context]) -> Update:
     """Ask the model for insights and contradictions, in one call. No call: there are none.
 
@@ -193,7 +207,7 @@ async def conclude(state: ReflectState, runtime: Runtime[Context]) -> Update:
     return {"concluded": concluded, "notices": _notices(state, concluded.notices)}
 
 
-@_ends_on_failure
+@ends_on_failure
 async def write(state: ReflectState, runtime: Runtime[Context]) -> Update:
     """Write insights and judgements, and last that the facts have been reflected on.
 
@@ -206,8 +220,9 @@ async def write(state: ReflectState, runtime: Runtime[Context]) -> Update:
     if runtime.store is None or state.questions is None or (state.questions and state.concluded is None):
         raise ModelError("It was interrupted before anything was written.")
     namespaces, turn, through = namespaces_of(runtime.context), state.turn, state.through or state.turn
-    thread = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
-    stamp = Stamp(branch_of(state.timeline, turn), turn, thread=thread).to_json()  # the user's threads look for it
+    own = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
+    thread = state.thread or own  # the user's threads look for it
+    stamp = Stamp(branch_of(state.timeline, turn), turn, thread=thread).to_json()
     stamp |= {"at": turn_position(turn, _AFTER_FACTS), "turns": [turn, turn]}
     drafts = _insight_drafts(state, stamp, runtime)
     changes = await write_facts(runtime.store, namespaces.facts, drafts, timeline=state.timeline)
@@ -228,8 +243,8 @@ async def write(state: ReflectState, runtime: Runtime[Context]) -> Update:
 def _insight_drafts(state: ReflectState, stamp: JSON, runtime: Runtime[Context]) -> list[FactDraft]:
     info = runtime.execution_info
     provenance: JSON = {
-        "thread": info.thread_id if info else None,
-        "checkpoint": info.checkpoint_id if info else None,
+        "thread": stamp["thread"] or None,
+        "checkpoint": info.checkpoint_id if info and info.thread_id == stamp["thread"] else None,
         "said_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "messages": [],
     }

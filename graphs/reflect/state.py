@@ -20,11 +20,19 @@ class ReflectInput(BaseModel):
         timeline: The timeline that reflects.
         turn: Its current turn, which has its place on the timeline; what is written carries its stamp.
         through: The last turn whose facts are all in the store; 0: the current one.
+        note_from: First turn whose facts may not be noted yet: those up to the current one are noted; 0: none are.
+        thread: The thread that the timeline is of; "": the run's own.
+        of_user: Whether the user's other threads see what is noted.
+        notes_only: Whether nothing is done but to note facts.
     """
 
     timeline: Annotated[list[tuple[str, int]], Last] = Field(default_factory=list)
     turn: Annotated[int, Last] = 0
     through: Annotated[int, Last] = 0
+    note_from: Annotated[int, Last] = 0
+    thread: Annotated[str, Last] = ""
+    of_user: Annotated[bool, Last] = False
+    notes_only: Annotated[bool, Last] = False
 
 
 class ReflectState(ReflectInput):

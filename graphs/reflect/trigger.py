@@ -17,8 +17,10 @@ from typing import Any, Protocol, TypeVar
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
-from questbook.graphs.reflect.context import Context, MachineContext, namespaces_of
+from questbook.graphs.reflect.context import Context, MachineContext, NotingContext, namespaces_of
 from questbook.graphs.reflect.graph import build_graph
+from questbook.graphs.reflect.notes import noted_through
+from questbook.graphs.turn.facts import FactState, learn
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.upkeep import GaveWay
 from questbook.memory.facts.reflection import find_backlog
@@ -28,11 +30,13 @@ _QUIET_SECONDS = 5  # that a run in the background waits for the player's next t
 # A reflection that failed is tried again after another fifth of what was due has been noted. What waits is read each
 # time, so a model that can never reflect is asked less and less often.
 _AGAIN = 5
+_MOST = 100  # turns of which it is looked up whether they were noted
 # LangGraph warns about a graph that has no checkpointer by choice; see `reflect` for why it gets a durability anyway.
 warnings.filterwarnings("ignore", "`durability` has no effect", UserWarning, r"langgraph\.pregel\.main")
 _inline: Any = build_graph().compile(checkpointer=False)
 _log = logging.getLogger(__name__)
 ContextT = TypeVar("ContextT", bound=MachineContext)
+NotingT = TypeVar("NotingT", bound=NotingContext)
 
 
 class Reflecting(Protocol):
@@ -71,7 +75,7 @@ async def reflect(state: Reflecting, runtime: Runtime[ContextT]) -> JSON:
     turn, if the player's next message comes meanwhile.
     """
     notices: list[JSON] = []
-    start = {"timeline": state.timeline, "turn": state.turn, "through": state.facts_through}
+    start = _start(state, runtime, through=state.facts_through)
     if runtime.context.reflection == "background":
         try:
             if runtime.server_info is not None:
@@ -98,29 +102,67 @@ async def reflect(state: Reflecting, runtime: Runtime[ContextT]) -> JSON:
     return {"unreflected": left, "notices": [*notices, *result.get("notices", [])]}
 
 
+async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSON:
+    """Have a run of `reflect` on LangGraph Server note what the turns taught that are not noted yet, and reflect on it.
+
+    A node in the place of `learn`; elsewhere than on a server it is `learn`, and a notice says so. What a run has noted
+    is in the store, so that no turn is noted twice: the channel `facts_through` follows with the next turn.
+    """
+    context = runtime.context
+    if runtime.store is None or state.remembered_through < state.turn:
+        return await learn(state, runtime)
+    notices: list[JSON] = []
+    noted = state.facts_through
+    try:
+        due = range(max(noted + 1, state.turn - _MOST), state.turn + 1)
+        noted = max(noted, await noted_through(runtime.store, namespaces_of(context).noted, state.timeline, due))
+        reason = "this is no LangGraph Server"
+        if runtime.server_info is not None:
+            start = _start(state, runtime, note_from=noted + 1, notes_only=context.reflection == "off")
+            return {"facts_through": noted, **await _in_background(start, state, runtime)}
+    except Exception as error:  # noqa: BLE001 (a server's client has errors of many kinds; here it works as well)
+        reason = f"the server did not take the run. {error}"
+    _log.warning("Turn %d: facts are not noted in the background, because %s", state.turn, reason)
+    text = f"What was said was noted at the end of the turn, not in the background, because {reason}"
+    notices = [notice(state.turn, "learn", text)]
+    update = await learn(state.model_copy(update={"facts_through": noted}), runtime)
+    return {"facts_through": noted, **update, "notices": [*notices, *update.get("notices", [])]}
+
+
+def _start(state: Reflecting, runtime: Runtime[Any], **given: Any) -> JSON:
+    """Return the input of a run: all of it, since a thread in the background keeps what it was given before."""
+    fields: JSON = {"through": 0, "note_from": 0, "notes_only": False}
+    thread = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
+    of_user = getattr(state, "SCOPE", "campaign") == "user"
+    return fields | {"timeline": state.timeline, "turn": state.turn, "thread": thread, "of_user": of_user} | given
+
+
 async def _in_background(start: JSON, state: Reflecting, runtime: Runtime[ContextT]) -> JSON:
     """Start a run of `reflect` on a thread of its own, unless one waits or runs, or nothing is due any more.
+
+    A run that notes facts is started in any case, behind one that waits: it knows of a turn that the other does not.
 
     The notices of the last run, above all that it failed, are in its thread, where nobody looks. They are shown here,
     once: by the first turn after the run's end that may start the next one.
     """
     namespaces = namespaces_of(runtime.context)
-    own = runtime.execution_info.thread_id if runtime.execution_info else None
-    thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{own or namespaces.facts}"))
+    thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{start['thread'] or namespaces.facts}"))
     async with get_client() as client:
         await client.threads.create(thread_id=thread, if_exists="do_nothing", graph_id="reflect")
-        for status in ("pending", "running"):
-            if await client.runs.list(thread, status=status, limit=1):
-                return {}
-        last = next((run["run_id"] for run in await client.runs.list(thread, limit=1)), "")  # the newest comes first
-        new = last != state.reflection_told
-        notices = _run_notices(await client.threads.get(thread), state.turn) if new else []
-        if runtime.store is not None:
+        update: JSON = {}
+        if not await _is_busy(client, thread):
+            last = next((run["run_id"] for run in await client.runs.list(thread, limit=1)), "")  # the newest is first
+            new = last != state.reflection_told
+            notices = _run_notices(await client.threads.get(thread), state.turn) if new else []
+            update = {"reflection_told": last, "notices": notices}
+        elif not start["note_from"]:
+            return {}
+        if runtime.store is not None and not start["note_from"]:
             pending = await find_backlog(
                 runtime.store, namespaces.facts, namespaces.reflections, state.timeline, start["through"]
             )
             if pending.importance < runtime.context.reflection_importance:
-                return {"unreflected": pending.importance, "reflection_told": last, "notices": notices}
+                return {"unreflected": pending.importance, **update}
         await client.runs.create(
             thread,
             "reflect",
@@ -129,7 +171,15 @@ async def _in_background(start: JSON, state: Reflecting, runtime: Runtime[Contex
             after_seconds=_QUIET_SECONDS,
             multitask_strategy="enqueue",
         )
-    return {"reflection_told": last, "notices": notices}
+    return update
+
+
+async def _is_busy(client: Any, thread: str) -> bool:
+    """Whether a run of the thread waits or runs."""
+    for status in ("pending", "running"):
+        if await client.runs.list(thread, status=status, limit=1):
+            return True
+    return False
 
 
 def _run_notices(thread: Mapping[str, Any], turn: int) -> list[JSON]:
@@ -138,6 +188,6 @@ def _run_notices(thread: Mapping[str, Any], turn: int) -> list[JSON]:
     values = values if isinstance(values, Mapping) else {}
     notices = [entry for entry in values.get("notices") or [] if entry["turn"] == values.get("turn")]
     if thread.get("status") == "error":
-        text = "The reflection in the background broke off; nothing is lost, and it will be taken up again."
+        text = "The work in the background broke off; nothing is lost, and it will be taken up again."
         notices.append(notice(turn, "reflect", text))
     return notices

@@ -8,9 +8,9 @@ and facts in one call (`questbook.graphs.dungeon_master.facts`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
@@ -98,55 +98,56 @@ class NotedFacts(NamedTuple):
     remarks: list[tuple[str, str]]
 
 
-async def learn(state: FactState, runtime: Runtime[SettingsT], most: int | None = None, *, short: bool = False) -> JSON:
+class Learned(NamedTuple):
+    """What came of teaching turns.
+
+    Attributes:
+        through: The last turn that was noted.
+        importance: The sum of the importance of the facts that are new.
+        remarks: What could not be kept, for people, each with a detail for developers.
+    """
+
+    through: int
+    importance: int
+    remarks: list[tuple[str, str]]
+
+
+async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
     """Ask the model, once, what the turns taught that are not noted yet, and write it; return the channels to write.
 
     A node for after `remember`, when each turn has its place on the timeline: a fork from before a turn does not see
     its facts. A later fact of a slot ends the earlier one. If the model or the store fails, a notice says so, and the
     next turn notes this one too; the same, without a notice, if the person's next message comes meanwhile. The model
     does not see private turns.
-
-    Args:
-        state: The thread's state.
-        runtime: The run's.
-        most: Tokens of turns that the model is shown, the oldest first; None: as many as the buffer has.
-        short: Whether long texts of them are cut.
     """
     store, context = runtime.store, runtime.context
     if store is None:
         return {"facts_through": state.turn}
     if state.remembered_through < state.turn:  # a turn without a place yet may have the number of another future's
         return {}
+    view, origin = sight(state, runtime), origin_of(runtime)
     try:
         due = public_turns(await transcript_through(state, runtime, state.facts_through + 1))
-        budget = state.fitting(context.buffer_tokens, context.model) if most is None else most
-        turns = [in_short(turn) if short else turn for turn in oldest_within(due, budget)]
-        if not turns:
+        if not due:
             return {"facts_through": state.turn}
-        namespace = campaign_namespace(context.user, context.campaign, FACTS)
-        view = sight(state, runtime)
-        known = await known_attributes(store, namespace, turns, timeline=view, before=state.turn + 1)
-        noted = await give_way(ask_facts(turns, context, known=known), runtime)
+        learned = await learn_turns(
+            due,
+            store,
+            context,
+            timeline=view,
+            before=state.turn + 1,
+            budget=state.fitting(context.buffer_tokens, context.model),
+            origin=lambda first, last: origin | {"messages": messages_of(state, first, last)["messages"]},
+            wait=lambda work: give_way(work, runtime),
+        )
     except GaveWay:
         return {}
-    except PromptTooLongError as error:
-        if not short:
-            return await learn(state, runtime, 0, short=len(turns) == 1)
-        return {"notices": [_not_noted(state, error)]}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
         return {"notices": [_not_noted(state, error)]}
-    first, last = turns[0]["turn"], turns[-1]["turn"]
-    origin = origin_of(runtime) | {"turns": [first, last], "messages": messages_of(state, first, last)["messages"]}
-    try:
-        changes = await note_facts(store, namespace, noted.facts, timeline=view, turn=last, provenance=origin)
-        new = await read_records(store, namespace, changes.new)
-    except Exception as error:  # noqa: BLE001 (as above)
-        return {"notices": [_not_noted(state, error)]}
-    remarks = [*([(IN_SHORT, "")] if short else []), *noted.remarks]
     update: JSON = {
-        "facts_through": state.turn if len(turns) == len(due) else last,
-        "unreflected": state.unreflected + sum(map(importance_of, new.values())),
-        "notices": [notice(state.turn, "learn", *remark) for remark in remarks],
+        "facts_through": state.turn if learned.through == due[-1]["turn"] else learned.through,
+        "unreflected": state.unreflected + learned.importance,
+        "notices": [notice(state.turn, "learn", *remark) for remark in learned.remarks],
     }
     try:
         # The head was moved with the exchange: left there, a new thread would note this turn once more.
@@ -154,6 +155,53 @@ async def learn(state: FactState, runtime: Runtime[SettingsT], most: int | None 
     except Exception as error:  # noqa: BLE001 (as above)
         _log.warning("The head of turn %d does not say that its facts are noted: %s", state.turn, error)
     return update
+
+
+async def learn_turns(
+    due: Sequence[JSON],
+    store: BaseStore,
+    settings: Settings,
+    *,
+    timeline: Sequence[Segment],
+    before: int,
+    budget: int,
+    origin: Callable[[int, int], JSON],
+    wait: Callable[[Coroutine[Any, Any, NotedFacts]], Awaitable[NotedFacts]],
+) -> Learned:
+    """Ask the model, once, what the oldest of these turns taught, and write it; the others are left for later.
+
+    Args:
+        due: The turns, the oldest first, at least one, as `ask_facts` takes them.
+        store: Any store.
+        settings: Name the model, and whose facts they are.
+        timeline: The timeline of the turns.
+        before: Attributes are known that were noted before this turn.
+        budget: Tokens of turns that the model is shown.
+        origin: Returns where the facts come from, given the first and the last turn that was shown.
+        wait: Waits for the model's answer.
+
+    Raises:
+        QuestbookError: The model failed, as `ask_facts` says; nothing was written.
+    """
+    namespace = campaign_namespace(settings.user, settings.campaign, FACTS)
+    portion = oldest_within(due, budget)
+    # Where that is too long for the model: the oldest alone, then the oldest in short.
+    tries = [(portion, False), *([(portion[:1], False)] if len(portion) > 1 else []), (portion[:1], True)]
+    for turns, short in tries:
+        shown = [in_short(turn) for turn in turns] if short else turns
+        known = await known_attributes(store, namespace, shown, timeline=timeline, before=before)
+        try:
+            noted = await wait(ask_facts(shown, settings, known=known))
+            break
+        except PromptTooLongError:
+            if short:
+                raise
+    first, last = turns[0]["turn"], turns[-1]["turn"]
+    provenance = origin(first, last) | {"turns": [first, last]}
+    changes = await note_facts(store, namespace, noted.facts, timeline=timeline, turn=last, provenance=provenance)
+    new = await read_records(store, namespace, changes.new)
+    remarks = [*([(IN_SHORT, "")] if short else []), *noted.remarks]
+    return Learned(last, sum(map(importance_of, new.values())), remarks)
 
 
 async def ask_facts(

@@ -1,0 +1,203 @@
+"""Facts that are noted in the background: once, on the turn's own branch, and not of what was taken back."""
+
+import pytest
+from answering import Talk, visible, written
+from desk import Desk
+from faulty_stores import Refusing
+from langgraph.checkpoint.memory import InMemorySaver
+from reflecting import Client, ask, conclude
+from scripted import call, say
+
+from questbook import FactNotes
+from questbook.graphs.reflect import trigger
+from questbook.graphs.reflect.graph import build_graph
+from questbook.memory.timeline.namespaces import campaign_namespace
+
+
+def home(town):
+    fact = {"text": f"The user lives in {town}.", "subject": "the user", "attribute": "home", "value": town}
+    return say("", call("Facts", facts=[fact | {"importance": 6}]))
+
+
+def towns(messages):
+    """Notes the towns that the prompt names."""
+    text = messages[-1].text
+    facts = [args for town in ("Oslo", "Rome") if town in text for args in home(town).tool_calls[0]["args"]["facts"]]
+    return say("", call("Facts", facts=facts)) if facts else say("no change")
+
+
+class Background:
+    """An agent of LangChain's on a server whose runs of `reflect` begin when the test says so."""
+
+    def __init__(self, model, monkeypatch):
+        self.model, self.client, self.saver = model, Client(), InMemorySaver()
+        monkeypatch.setattr(trigger, "get_client", lambda: self.client)
+
+    def talk(self, thread="1", store=None, **options):
+        notes = FactNotes(noting="background", **options)
+        config = {"configurable": {"thread_id": thread, "graph_id": "agent"}}
+        talk = Talk(store, thread=config, facts=notes)
+        talk.before = lambda: {"configurable": {**talk.state.config["configurable"], "graph_id": "agent"}}
+        return talk
+
+    async def run(self, store, *, again=False):
+        """Do what the server does with the runs that wait, in their order."""
+        waiting = self.client.made if again else self.client.made[-len(self.client.waiting) :]
+        for thread, _, fields in list(waiting):
+            own = {"configurable": {"thread_id": thread}}
+            app = build_graph().compile(checkpointer=self.saver, store=store)
+            await app.ainvoke(fields["input"], own, context=fields["context"], durability="sync")
+            self.client.thread = {"status": "idle", "values": app.get_state(own).values}
+        self.client.waiting.clear()
+
+
+@pytest.fixture
+def background(model, monkeypatch):
+    return Background(model, monkeypatch)
+
+
+async def test_facts_arrive_once_and_the_reply_waits_for_nothing(background):
+    talk = background.talk()
+    await talk.say("I live in Oslo.")
+    assert (len(talk.model.prompts), await talk.sees("facts")) == (1, [])
+    background.model.queue("facts", home("Oslo"))
+    await background.run(talk.store)
+    assert await talk.sees("facts") == ["The user lives in Oslo."]
+    [fact] = talk.store.search(campaign_namespace("ann", "agent:agent", "facts"))
+    assert (fact.value["turn"], fact.value["thread"], len(fact.value["messages"])) == (1, "1", 2)
+    await background.run(talk.store, again=True)
+    await talk.say("Where do I live?")
+    assert "lives in Oslo" in talk.model.prompts[-1][0].text
+    await background.run(talk.store)
+    await talk.say("Bye.")
+    assert talk.values["facts_through"] == 2
+    asked = [prompt[-1].text for prompt in background.model.asked("facts")]
+    assert ["I live in Oslo." in text for text in asked] == [True, False], "each turn was shown once"
+    assert written(talk.store, "facts") == ["The user lives in Oslo."]
+
+
+async def test_turns_that_wait_together_are_noted_each_once(background):
+    talk = background.talk()
+    for words in ("I live in Oslo.", "Hm.", "I was in Rome."):
+        await talk.say(words)
+    assert len(background.client.made) == 3, "no turn waits for the next one to be noted"
+    background.model.queue("facts", towns, towns, towns)
+    await background.run(talk.store)
+    assert len(background.model.asked("facts")) == 3
+    assert written(talk.store, "facts") == ["The user lives in Oslo.", "The user lives in Rome."]
+
+
+async def test_a_fork_between_reply_and_notes_leaves_each_fact_on_its_own_branch(background):
+    talk = background.talk()
+    await talk.say("Hello.")
+    before = talk.before()
+    await talk.say("I live in Oslo.")
+    first = talk.values["timeline"]
+    await talk.say("I live in Rome.", before)
+    assert talk.values["timeline"] != first
+    background.model.queue("facts", towns, towns, towns)
+    await background.run(talk.store)
+    assert await talk.sees("facts") == ["The user lives in Rome."]
+    assert await visible(talk.store, first, "facts") == ["The user lives in Oslo."]
+    await talk.say("Where do I live?")
+    assert "lives in Oslo" not in talk.model.prompts[-1][0].text
+
+
+async def test_what_was_undone_before_it_was_noted_is_known_to_no_thread(background):
+    talk = background.talk()
+    await talk.say("Hello.")
+    before = talk.before()
+    await talk.say("I live in Oslo.")
+    await talk.say("Good night.", before)  # the turn is taken back
+    background.model.queue("facts", towns, towns, towns)
+    await background.run(talk.store)
+    assert written(talk.store, "facts") == ["The user lives in Oslo."], "of the branch that was left"
+    other = background.talk("2", talk.store)
+    for thread in (talk, other):
+        await thread.say("Where do I live?")
+        assert "Oslo" not in thread.model.prompts[-1][0].text
+    assert await talk.sees("facts") == []
+
+
+async def test_other_threads_of_the_user_know_what_was_noted(background):
+    talk = background.talk()
+    await talk.say("I live in Oslo.")
+    background.model.queue("facts", home("Oslo"))
+    await background.run(talk.store)
+    other = background.talk("2", talk.store)
+    await other.say("Where do I live?")
+    assert "The user lives in Oslo." in other.model.prompts[-1][0].text
+
+
+async def test_nothing_is_noted_of_what_was_forgotten_or_is_private(background):
+    talk = background.talk()
+    await talk.say("I live in Oslo.")
+    for item in talk.store.search(campaign_namespace("ann", "agent:agent", "exchanges")):
+        talk.store.delete(item.namespace, item.key)
+    await talk.say("Off the record: I live in Rome.")
+    await background.run(talk.store)
+    assert background.model.asked("facts") == []
+    assert written(talk.store, "facts") == []
+
+
+@pytest.mark.parametrize("fails", ["model", "store"])
+async def test_a_failure_loses_nothing_and_is_told_by_the_next_turn(background, fails):
+    talk = background.talk(store=Refusing())
+    await talk.say("I live in Oslo.")
+    background.model.queue("facts", ConnectionError("503") if fails == "model" else home("Oslo"))
+    talk.store.refused = "noted" if fails == "store" else ""
+    await background.run(talk.store)
+    talk.store.refused = ""
+    await talk.say("Hm.")
+    assert "What was said was not noted" in talk.values["notices"][-1]["text"]
+    background.model.queue("facts", home("Oslo"))
+    await background.run(talk.store)
+    assert written(talk.store, "facts") == ["The user lives in Oslo."]
+
+
+async def test_a_run_that_notes_also_reflects(background):
+    talk = background.talk(reflection="background", reflection_importance=5)
+    await talk.say("I live in Oslo.")
+    background.model.queue("facts", home("Oslo"))
+    background.model.queue("question", ask())
+    background.model.queue("conclude", conclude(("They love the north.", ["The user lives in Oslo."])))
+    await background.run(talk.store)
+    assert await talk.sees("facts") == ["The user lives in Oslo.", "They love the north."]
+    other = background.talk("2", talk.store)
+    await other.say("What do I love in the north?")
+    assert "They love the north." in other.model.prompts[-1][0].text, "it carries the name of the thread it is of"
+
+
+async def test_a_long_backlog_is_noted_in_portions(background):
+    talk = background.talk()
+    long = "It rains on the long road to the sea. " * 60
+    await talk.say(f"I live in Oslo. {long}")
+    await talk.say(f"I was in Rome. {long}")
+    background.client.made = background.client.made[-1:]
+    background.client.made[0][2]["context"]["buffer_tokens"] = 700
+    background.client.waiting = background.client.waiting[-1:]
+    background.model.queue("facts", towns, towns)
+    await background.run(talk.store)
+    assert len(background.model.asked("facts")) == 2
+    assert written(talk.store, "facts") == ["The user lives in Oslo.", "The user lives in Rome."]
+
+
+async def test_without_a_server_facts_are_noted_at_the_end_of_the_turn_and_it_says_so():
+    desk = Desk(facts=True)
+    desk.model.queue("facts", home("Oslo"))
+    said = {"messages": [("user", "I live in Oslo.")]}
+    await desk.app.ainvoke(said, desk.config, context={"noting": "background"})
+    assert "not in the background, because this is no LangGraph Server" in desk.notices[-1]
+    assert (desk.values["facts_through"], desk.values["unreflected"]) == (1, 6)
+
+
+async def test_an_agent_of_build_agent_has_its_facts_noted_in_the_background(background):
+    desk = Desk(facts=True, name="desk")
+    desk.config["configurable"]["graph_id"] = "desk"
+    context = {"noting": "background", "user": "ann", "model": "scripted", "reflection": "off"}
+    await desk.app.ainvoke({"messages": [("user", "I live in Oslo.")]}, desk.config, context=context)
+    background.model.queue("facts", home("Oslo"))
+    await background.run(desk.store)
+    await desk.app.ainvoke({"messages": [("user", "Where do I live?")]}, desk.config, context=context)
+    assert "The user lives in Oslo." in desk.prompts("reply")[-1]
+    assert desk.values["facts_through"] == 1
