@@ -5,14 +5,24 @@ import asyncio
 import pytest
 from answering import THREAD, Talk, visible, written
 from faulty_stores import Broken, Refusing
-from langchain_core.messages import RemoveMessage
+from langchain_core.messages import AIMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from questbook import DeclarationError, FactNotes, Notebook, TimelineMemoryMiddleware, every_turn, on_demand, once
+from questbook import (
+    DeclarationError,
+    FactNotes,
+    Notebook,
+    Recall,
+    TimelineMemoryMiddleware,
+    every_turn,
+    on_demand,
+    once,
+)
 from questbook.graphs.errors import PastUnknownError
+from questbook.memory.timeline.timeline import branch_name
 
 REX = "Ann has a dog called Rex."
 
@@ -35,6 +45,10 @@ class Ticket(Notebook):
 
 def keep(text, **more):
     return say("", call("manage_memory", action="create", content=text, **more))
+
+
+def note_of(create):
+    return "note-" + branch_name(create["id"] + "/" + create["args"]["content"])
 
 
 def tool_texts(result):
@@ -104,12 +118,40 @@ async def test_a_memory_is_updated_and_deleted_on_its_own_line_alone():
 async def test_what_was_staged_in_the_turn_can_be_changed_in_it():
     talk = Talk(tools=True)
     create = call("manage_memory", action="create", content=REX)
-    note = f"note-{create['id'][-8:]}"
+    note = note_of(create)
     update = call("manage_memory", action="update", id=note, content="Ann has a dog called Max.")
     other = keep("Ann has a cat.")
-    drop = say("", call("manage_memory", action="delete", id=f"note-{other.tool_calls[0]['id'][-8:]}"))
+    drop = say("", call("manage_memory", action="delete", id=note_of(other.tool_calls[0])))
     await talk.say("My dog is Rex, no, Max.", None, say("", create), say("", update), other, drop, "Noted.")
     assert await talk.sees("facts") == ["Ann has a dog called Max."]
+
+
+async def test_notes_of_calls_whose_ids_end_alike_are_all_kept():
+    calls = [
+        {
+            "name": "manage_memory",
+            "args": {"action": "create", "content": text},
+            "id": f"{n}-functions",
+            "type": "tool_call",
+        }
+        for n, text in enumerate([REX, "Ann has a cat."])
+    ]
+    talk = Talk(tools=True)
+    await talk.say("I have a dog and a cat.", None, AIMessage("", tool_calls=calls), "Noted.")
+    assert await talk.sees("facts") == [REX, "Ann has a cat."]
+
+
+async def test_a_search_by_the_tool_is_put_in_order_by_the_re_ranker_too():
+    questions = []
+
+    async def rerank(question, records):
+        questions.append(question)
+        return records
+
+    talk = Talk(tools=True, recall=Recall(rerank=rerank))
+    await talk.say("I have a dog, Rex.")
+    await talk.say("What do I have?", None, say("", call("search_memory", query="Which pets?")), "A dog.")
+    assert questions[-1] == "Which pets?"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -23,7 +24,7 @@ from questbook.graphs.turn.scopes import sight
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.memory.facts.fact import MAX_TEXT
 from questbook.memory.sync import run_sync
-from questbook.memory.timeline.timeline import is_visible, read_heads
+from questbook.memory.timeline.timeline import branch_name, is_visible, read_heads
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
@@ -56,7 +57,7 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
         now = read_staged([change for change in runtime.state.get("staged", []) if change["turn"] == state.turn])
         own = [render_value({"id": id_, "text": text}) for id_, text in now.texts.items()]
         options = recall or Recall.of(run.context)
-        options = Recall(options.tokens or 800, max(1, min(limit, _MOST)), options.max_cosine_distance, options.weights)
+        options = replace(options, tokens=options.tokens or 800, most=max(1, min(limit, _MOST)))
         memories = await search(state, run, query, options)
         lines = [f"{memory['key']}: {memory_line(memory)}" for memory in memories if memory["key"] not in now.ended]
         return "\n".join([*lines, *own]) or _NOTHING
@@ -74,7 +75,9 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
         )
         if problem:
             return ToolMessage(problem, tool_call_id=call, status="error")
-        name = f"note-{call[-8:]}"
+        name = (
+            f"note-{branch_name(f'{call}/{content}')}"  # some models give their calls no id, or one that is not unique
+        )
         change = {"turn": state.turn, "id": name, "action": action, "text": content.strip(), "of": id}
         done = f"Kept as {name}." if action != "delete" else f"{id} holds no more."
         return Command(update={"staged": [change], "messages": [ToolMessage(done, tool_call_id=call)]})
