@@ -282,8 +282,8 @@ def test_delta_channels_keep_their_values(saver, durability):
 def test_a_removal_that_was_given_up_leaves_no_stub(saver, monkeypatch):
     graph = graph_of(saver, delta=True)
     play(graph, *numbers(1, 9), delta=True)
-    monkeypatch.setattr(Memory, "remove", lambda *_, **__: nothing())
-    monkeypatch.setattr(Tables, "remove", lambda *_, **__: nothing())
+    monkeypatch.setattr(Memory, "remove", give_up)
+    monkeypatch.setattr(Tables, "remove", give_up)
     assert prune_sync(saver, keep_turns=2).skipped
     monkeypatch.undo()
     words = graph.get_state(THREAD).values["words"]
@@ -293,8 +293,8 @@ def test_a_removal_that_was_given_up_leaves_no_stub(saver, monkeypatch):
     assert graph.get_state(THREAD).values["words"] == words
 
 
-def nothing():
-    yield from ()
+async def give_up(*_, **__):
+    return None
 
 
 def test_a_thread_of_langgraph_js_with_a_delta_channel_is_skipped():
@@ -416,8 +416,8 @@ def test_a_fork_that_somebody_makes_meanwhile_stops_the_removal(tmp_path, monkey
         play(graph, *numbers(1, 12))
         old, plans, forks = end_of(graph, "4"), pruning._plans, []
 
-        def plan_and_fork(*arguments):
-            planned = yield from plans(*arguments)
+        async def plan_and_fork(*arguments):
+            planned = await plans(*arguments)
             if len(forks) < 2:
                 forks.append(play(graph, f"4{len(forks)}", config=old))
             return planned
@@ -436,8 +436,8 @@ def test_two_that_prune_the_same_thread_leave_a_way_back(tmp_path, monkeypatch):
         play(graph, *numbers(1, 8))
         plans, others = pruning._plans, []
 
-        def plan_while_another_prunes(*arguments):
-            planned = yield from plans(*arguments)
+        async def plan_while_another_prunes(*arguments):
+            planned = await plans(*arguments)
             if not others:
                 monkeypatch.setattr(pruning, "_plans", plans)
                 others.append(prune_sync(saver, keep_turns=1))
@@ -491,6 +491,8 @@ async def test_what_cannot_be_pruned_is_refused(tmp_path):
         prune_sync(Other())
     with pytest.raises(PruningError, match="from 1, got 0"):
         await prune(InMemorySaver(), keep_turns=0)
+    with pytest.raises(PruningError, match="900,000 days ago"):
+        prune_sync(InMemorySaver(), older_than=timedelta(days=900_000))
     with pytest.raises(PruningError, match="list of ids"):
         await prune(InMemorySaver(), threads="t")
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:

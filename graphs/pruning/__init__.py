@@ -4,5 +4,5 @@
 - `retention`: the turns of a thread, and which of its checkpoints are kept: plain functions on a tree.
 - `delta`: stubs, which keep what a `DeltaChannel` needs of checkpoints that go.
 - `tables`, `memory`: what is read and deleted where: SQLite and Postgres, `InMemorySaver`.
-- `steps`, `connections`: the same steps, run over synchronous and asynchronous connections.
+- `connection`: a saver's connection, synchronous or not, by one set of methods. `backend`: what each of these can do.
 """

@@ -15,32 +15,32 @@ from typing import Any
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata, empty_checkpoint
 from langgraph.types import Overwrite
 
+from questbook.graphs.pruning.connection import Connection
 from questbook.graphs.pruning.retention import STUB, Tree
-from questbook.graphs.pruning.steps import Load, Put, Replayed, Steps
 
 
-def with_stubs(
-    thread: str, namespace: str, tree: Tree, parents: Mapping[str, str | None], *, dry_run: bool
-) -> Steps[dict[str, str | None]]:
+async def with_stubs(
+    connection: Connection, thread: str, namespace: str, tree: Tree, parents: Mapping[str, str | None]
+) -> dict[str, str | None]:
     """Write the stubs that are needed; return the new parents, of which some are stubs now.
 
     Args:
+        connection: The saver's.
         thread: The thread.
         namespace: One of its namespaces.
         tree: The checkpoints of that.
         parents: New parents, of the checkpoints whose parent goes.
-        dry_run: Whether to write none.
     """
     channels = frozenset[str]().union(*(node.deltas for node in tree.nodes.values()))
     stubbed = dict(parents)
-    for checkpoint, parent in parents.items() if channels and not dry_run else ():
-        saved = yield Load(thread, namespace, checkpoint)
+    for checkpoint, parent in parents.items() if channels else ():
+        saved = await connection.load(thread, namespace, checkpoint)
         if saved is None:
             continue  # another one prunes this thread, too: the removal will be given up
         missing = channels & saved.checkpoint["channel_versions"].keys() - saved.checkpoint["channel_values"].keys()
         if not missing:
             continue
-        history = yield Replayed(thread, namespace, checkpoint, tuple(sorted(missing)))
+        history = await connection.replayed(thread, namespace, checkpoint, sorted(missing))
         values, writes = dict[str, Any](), list[tuple[str, Any]]()
         for channel in sorted(missing):
             if "seed" in history[channel]:
@@ -51,7 +51,7 @@ def with_stubs(
         stubbed[checkpoint] = _id_before(checkpoint)
         metadata: CheckpointMetadata = {"source": "loop", "step": tree.nodes[checkpoint].step - 1, STUB: True}  # type: ignore[misc]  # savers keep any field
         metadata["parents"] = saved.metadata.get("parents") or {}
-        yield Put(thread, namespace, parent, _stub(checkpoint, values), metadata, tuple(writes))
+        await connection.put(thread, namespace, parent, _stub(checkpoint, values), metadata, writes)
     return stubbed
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from langgraph.checkpoint.memory import InMemorySaver
 
+from questbook.graphs.pruning.backend import Plan, Volume
 from questbook.graphs.pruning.retention import Node
-from questbook.graphs.pruning.steps import Plan, Steps, Volume
 from questbook.graphs.pruning.tables import node_of
 
 
@@ -21,18 +21,15 @@ class Memory:
     def __init__(self, saver: InMemorySaver) -> None:
         self._saver = saver
 
-    def open(self) -> Steps[None]:
+    async def open(self) -> None:
         """See `Backend.open`."""
-        yield from ()
 
-    def threads(self) -> Steps[list[str]]:
+    async def threads(self) -> list[str]:
         """See `Backend.threads`."""
-        yield from ()
         return sorted(self._saver.storage)
 
-    def origins(self) -> Steps[set[tuple[str, str]]]:
+    async def origins(self) -> set[tuple[str, str]]:
         """See `Backend.origins`."""
-        yield from ()
         metadata = [
             self._saver.serde.loads_typed(saved[1])
             for namespaces in self._saver.storage.values()
@@ -42,9 +39,8 @@ class Memory:
         origins = [one["copied_from"] for one in metadata if one.get("copied_from")]
         return {(str(one["thread_id"]), str(one["checkpoint_id"])) for one in origins}
 
-    def survey(self, thread: str) -> Steps[dict[str, dict[str, Node]]]:
+    async def survey(self, thread: str) -> dict[str, dict[str, Node]]:
         """See `Backend.survey`."""
-        yield from ()
         return {
             namespace: {
                 checkpoint: node_of(
@@ -59,17 +55,15 @@ class Memory:
             if checkpoints
         }
 
-    def remove(self, thread: str, plans: Mapping[str, Plan], *, dry_run: bool) -> Steps[Volume | None]:
+    async def remove(self, thread: str, plans: Mapping[str, Plan], *, dry_run: bool) -> Volume | None:
         """See `Backend.remove`. Between survey and removal nobody else ran: nothing was awaited."""
-        yield from ()
         volume = Volume()
         for namespace, plan in plans.items():
             volume = volume.plus(self._remove(thread, namespace, plan, dry_run=dry_run))
         return volume
 
-    def compact(self) -> Steps[bool | None]:
+    async def compact(self) -> bool | None:
         """See `Backend.compact`."""
-        yield from ()
         return None
 
     def _remove(self, thread: str, namespace: str, plan: Plan, *, dry_run: bool) -> Volume:

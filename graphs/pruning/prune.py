@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -20,11 +20,11 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from questbook.graphs.errors import PruningError, UnreadableError
-from questbook.graphs.pruning.connections import is_async, run, run_async
+from questbook.graphs.pruning.backend import Backend, Plan, Volume
+from questbook.graphs.pruning.connection import Connection, run_at_once
 from questbook.graphs.pruning.delta import with_stubs
 from questbook.graphs.pruning.memory import Memory
 from questbook.graphs.pruning.retention import FOREIGN, Node, Tree, kept_of_subgraph, kept_turns
-from questbook.graphs.pruning.steps import Atomic, Backend, Load, Plan, Steps, Volume
 from questbook.graphs.pruning.tables import POSTGRES, SQLITE, Tables
 
 KEEP_TURNS = 50
@@ -104,14 +104,12 @@ async def prune(
         PruningError: The checkpointer is of another kind, an argument cannot be used, or the database cannot be read
             or written. Threads that were done before stay done.
     """
-    steps = _steps(checkpointer, threads, keep_turns, older_than, idle, dry_run=dry_run, compact=compact)
-    if is_async(checkpointer):
-        with _explained():
-            return await run_async(steps, checkpointer)
-    if isinstance(checkpointer, InMemorySaver):  # its dictionaries belong to the event loop
-        return run(steps, checkpointer)
+    connection = Connection(checkpointer)
+    work = _work(checkpointer, connection, threads, keep_turns, older_than, idle, dry_run=dry_run, compact=compact)
     with _explained():
-        return await asyncio.to_thread(run, steps, checkpointer)
+        if connection.is_async or isinstance(checkpointer, InMemorySaver):  # whose dictionaries belong to the loop
+            return await work
+        return await asyncio.to_thread(run_at_once, work)
 
 
 def prune_sync(
@@ -129,11 +127,12 @@ def prune_sync(
     Raises:
         PruningError: As `prune`; also for an asynchronous checkpointer.
     """
-    steps = _steps(checkpointer, threads, keep_turns, older_than, idle, dry_run=dry_run, compact=compact)
-    if is_async(checkpointer):
+    connection = Connection(checkpointer)
+    if connection.is_async:
         raise PruningError(f"{type(checkpointer).__name__} is asynchronous: use `await prune(...)`.")
+    work = _work(checkpointer, connection, threads, keep_turns, older_than, idle, dry_run=dry_run, compact=compact)
     with _explained():
-        return run(steps, checkpointer)
+        return run_at_once(work)
 
 
 class _Limits(NamedTuple):
@@ -143,8 +142,9 @@ class _Limits(NamedTuple):
     dry_run: bool
 
 
-def _steps(
+def _work(
     checkpointer: BaseCheckpointSaver[Any],
+    connection: Connection,
     threads: Iterable[str] | None,
     keep_turns: int,
     older_than: timedelta | None,
@@ -152,8 +152,8 @@ def _steps(
     *,
     dry_run: bool,
     compact: bool,
-) -> Steps[Pruned]:
-    """Check the arguments; return the steps that prune.
+) -> Coroutine[Any, Any, Pruned]:
+    """Check the arguments; return the work of pruning.
 
     Raises:
         PruningError: One of them cannot be used.
@@ -164,7 +164,7 @@ def _steps(
         raise PruningError(f"The number of turns to keep is from 1, got {keep_turns}.")
     names = None if threads is None else list(dict.fromkeys(map(str, threads)))
     limits = _Limits(keep_turns, None if older_than is None else _before_now(older_than), _before_now(idle), dry_run)
-    return _prune(_backend(checkpointer), names, limits, compact=compact and not dry_run)
+    return _prune(_backend(checkpointer, connection), connection, names, limits, compact=compact and not dry_run)
 
 
 def _before_now(time: timedelta) -> datetime:
@@ -174,14 +174,14 @@ def _before_now(time: timedelta) -> datetime:
         raise PruningError(f"{time.days:,} days ago there was no calendar; give fewer days.") from error
 
 
-def _backend(checkpointer: BaseCheckpointSaver[Any]) -> Backend:
+def _backend(checkpointer: BaseCheckpointSaver[Any], connection: Connection) -> Backend:
     if isinstance(checkpointer, InMemorySaver):
         return Memory(checkpointer)
     if isinstance(checkpointer, (SqliteSaver, AsyncSqliteSaver)):
-        return Tables(SQLITE)
+        return Tables(connection, SQLITE)
     postgres = sys.modules.get("langgraph.checkpoint.postgres")  # loaded, if there is a saver of it
     if postgres and isinstance(checkpointer, postgres.BasePostgresSaver) and _is_whole(checkpointer):
-        return Tables(POSTGRES)
+        return Tables(connection, POSTGRES)
     raise PruningError(
         f"{type(checkpointer).__name__} cannot be pruned: only LangGraph's savers for SQLite and Postgres, "
         "InMemorySaver, and what open_checkpointer opens. Nothing was changed."
@@ -192,16 +192,18 @@ def _is_whole(checkpointer: BaseCheckpointSaver[Any]) -> bool:
     return "Shallow" not in type(checkpointer).__name__  # that keeps one checkpoint of each thread, so none can go
 
 
-def _prune(backend: Backend, threads: Sequence[str] | None, limits: _Limits, *, compact: bool) -> Steps[Pruned]:
-    yield from backend.open()
+async def _prune(
+    backend: Backend, connection: Connection, threads: Sequence[str] | None, limits: _Limits, *, compact: bool
+) -> Pruned:
+    await backend.open()
     if threads is None:
-        threads = yield from backend.threads()
-    origins = yield from backend.origins()
+        threads = await backend.threads()
+    origins = await backend.origins()
     volume, kept, skipped = Volume(), 0, dict[str, str]()
     for thread in threads:
         copied = {checkpoint for of_thread, checkpoint in origins if of_thread == thread}
         try:
-            removed, left = yield from _prune_thread(backend, thread, copied, limits)
+            removed, left = await _prune_thread(backend, connection, thread, copied, limits)
         except _SkippedError as reason:
             skipped[thread] = str(reason)
         else:
@@ -209,38 +211,38 @@ def _prune(backend: Backend, threads: Sequence[str] | None, limits: _Limits, *, 
     compacted = None
     if compact:
         try:
-            compacted = yield from backend.compact()
+            compacted = await backend.compact()
         except sqlite3.OperationalError:  # locked, or no space left for the new file; the free space is used again
             compacted = False
     return Pruned(len(threads), *volume, kept, skipped, compacted)
 
 
-def _prune_thread(backend: Backend, thread: str, copied: set[str], limits: _Limits) -> Steps[tuple[Volume, int]]:
+async def _prune_thread(
+    backend: Backend, connection: Connection, thread: str, copied: set[str], limits: _Limits
+) -> tuple[Volume, int]:
     """Prune one thread; return how much was deleted, and how many checkpoints are left.
 
     Raises:
         _SkippedError: It was left as it is.
     """
     try:
-        newest = yield Load(thread)
+        newest = await connection.load(thread)
         if newest is None:
             raise _SkippedError("It has no checkpoints.")
         if _is_running(newest, limits.still_since):
             raise _SkippedError("A run is in progress: prune it again when that has ended.")
         for _ in range(_TRIES):
-            nodes = yield from backend.survey(thread)
+            nodes = await backend.survey(thread)
             if any(FOREIGN in node.deltas for checkpoints in nodes.values() for node in checkpoints.values()):
                 raise _SkippedError("LangGraph.js wrote a DeltaChannel to it, which cannot be read here.")
-            plans = yield from _plans(thread, nodes, copied, limits)
+            plans = await _plans(connection, thread, nodes, copied, limits)
             left = sum(len(plan.surveyed) - len(plan.removed) for plan in plans.values())
             if not any(plan.removed for plan in plans.values()):
                 return Volume(), left
-            for namespace, plan in plans.items():
-                tree = Tree(nodes[namespace])
-                parents = yield from with_stubs(thread, namespace, tree, plan.parents, dry_run=limits.dry_run)
+            for namespace, plan in plans.items() if not limits.dry_run else ():
+                parents = await with_stubs(connection, thread, namespace, Tree(nodes[namespace]), plan.parents)
                 plans[namespace] = plan._replace(parents=parents, removed=plan.removed - set(parents.values()))
-            removal = backend.remove(thread, plans, dry_run=limits.dry_run)
-            volume = (yield from removal) if limits.dry_run else (yield Atomic(removal))
+            volume = await backend.remove(thread, plans, dry_run=limits.dry_run)
             if volume is not None:
                 return volume, left
     except UnreadableError as error:
@@ -248,31 +250,36 @@ def _prune_thread(backend: Backend, thread: str, copied: set[str], limits: _Limi
     raise _SkippedError("Runs begin at old checkpoints of it at this moment: prune it again later.")
 
 
-def _plans(
+async def _plans(
+    connection: Connection,
     thread: str,
     nodes: Mapping[str, Mapping[str, Node]],
     copied: set[str],
     limits: _Limits,
-) -> Steps[dict[str, Plan]]:
+) -> dict[str, Plan]:
     """Return what is to be done in each namespace of a thread."""
-    trees = {namespace: Tree(checkpoints) for namespace, checkpoints in nodes.items()}
-    roots, plans = trees.get("", Tree({})), dict[str, Plan]()
-    tips = yield from _tips(thread, roots)
-    kept_roots = kept_turns(roots, tips, copied, limits.keep_turns, limits.since)
-    for namespace, tree in trees.items():
-        kept = kept_of_subgraph(namespace, tree, roots, kept_roots) if namespace else kept_roots
-        plans[namespace] = Plan(tree.nodes.keys(), tree.nodes.keys() - kept, tree.new_parents(kept))
-    return plans
+    trees = await connection.compute(lambda: {space: Tree(checkpoints) for space, checkpoints in nodes.items()})
+    roots = trees.get("", Tree({}))
+    tips = await _tips(connection, thread, roots)
+
+    def plan() -> dict[str, Plan]:
+        plans, kept_roots = dict[str, Plan](), kept_turns(roots, tips, copied, limits.keep_turns, limits.since)
+        for namespace, tree in trees.items():
+            kept = kept_of_subgraph(namespace, tree, roots, kept_roots) if namespace else kept_roots
+            plans[namespace] = Plan(tree.nodes.keys(), tree.nodes.keys() - kept, tree.new_parents(kept))
+        return plans
+
+    return await connection.compute(plan)
 
 
-def _tips(thread: str, tree: Tree) -> Steps[set[str]]:
+async def _tips(connection: Connection, thread: str, tree: Tree) -> set[str]:
     """Return the last checkpoint of each line: of the thread as it stands now, and of each that a channel names."""
     tips, ends = {max(tree.nodes)} if tree.nodes else set[str](), tree.leaves()
-    named = yield from _lines(thread, ends)
+    named = await _lines(connection, thread, ends)
     if not any(named.values()):
         return tips
     edits = [node.id for node in tree.nodes.values() if node.source == "update" or tree.parent(node.id) is None]
-    named |= yield from _lines(thread, edits)  # no run changes it
+    named |= await _lines(connection, thread, edits)  # no run changes it
     lines, last = dict[str, str](), dict[str, str]()
     for checkpoint in tree.order:
         parent = tree.parent(checkpoint)
@@ -283,11 +290,11 @@ def _tips(thread: str, tree: Tree) -> Steps[set[str]]:
     return tips | set(last.values())
 
 
-def _lines(thread: str, checkpoints: Iterable[str]) -> Steps[dict[str, str]]:
+async def _lines(connection: Connection, thread: str, checkpoints: Iterable[str]) -> dict[str, str]:
     """Return the line that each checkpoint names; "" if it names none."""
     lines: dict[str, str] = {}
     for checkpoint in checkpoints:
-        saved = yield Load(thread, "", checkpoint)
+        saved = await connection.load(thread, "", checkpoint)
         lines[checkpoint] = str(saved.checkpoint["channel_values"].get(_LINE, "")) if saved else ""
     return lines
 

@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+from questbook.graphs.pruning.backend import Plan, Volume
+from questbook.graphs.pruning.connection import Connection, Execute
 from questbook.graphs.pruning.retention import FOREIGN, STUB, Node
-from questbook.graphs.pruning.steps import Plan, Query, Steps, Volume
 from questbook.types import JSON
 
 _ROWS = (
@@ -122,78 +123,88 @@ class Tables:
     """The tables of a saver for SQLite or Postgres.
 
     Args:
+        connection: The saver's.
         dialect: How the database says it.
     """
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._sql = dialect
+    def __init__(self, connection: Connection, dialect: Dialect) -> None:
+        self._connection, self._sql = connection, dialect
 
-    def open(self) -> Steps[None]:
+    async def open(self) -> None:
         """See `Backend.open`."""
-        if self._sql is SQLITE and (yield Query(_SHARES)):
+        if self._sql is SQLITE and await self._connection.query(_SHARES):
             self._sql = EMBEDDED
 
-    def threads(self) -> Steps[list[str]]:
+    async def threads(self) -> list[str]:
         """See `Backend.threads`."""
-        return [str(thread) for (thread,) in (yield Query(_THREADS))]
+        return [str(thread) for (thread,) in await self._connection.query(_THREADS)]
 
-    def origins(self) -> Steps[set[tuple[str, str]]]:
+    async def origins(self) -> set[tuple[str, str]]:
         """See `Backend.origins`."""
-        origins = [_metadata(text).get("copied_from") for (text,) in (yield Query(self._sql.copies))]
+        origins = [_metadata(text).get("copied_from") for (text,) in await self._connection.query(self._sql.copies)]
         return {(str(one["thread_id"]), str(one["checkpoint_id"])) for one in origins if one}
 
-    def survey(self, thread: str) -> Steps[dict[str, dict[str, Node]]]:
+    async def survey(self, thread: str) -> dict[str, dict[str, Node]]:
         """See `Backend.survey`."""
-        pending = set((yield Query(self._sql.says(_PENDING), (thread,))))
-        nodes: dict[str, dict[str, Node]] = defaultdict(dict)
-        for namespace, checkpoint, parent, text in (yield Query(self._sql.says(_NODES), (thread,))):
-            has_writes = (namespace, checkpoint) in pending
-            nodes[namespace][checkpoint] = node_of(checkpoint, parent, _metadata(text), pending=has_writes)
-        return nodes
+        return await self._survey(self._connection.query, thread)
 
-    def remove(self, thread: str, plans: Mapping[str, Plan], *, dry_run: bool) -> Steps[Volume | None]:
+    async def remove(self, thread: str, plans: Mapping[str, Plan], *, dry_run: bool) -> Volume | None:
         """See `Backend.remove`."""
-        if not dry_run and went_on((yield from self.survey(thread)), plans):
-            return None
         volume = Volume()
-        for namespace, plan in plans.items():
-            volume = volume.plus((yield from self._remove(thread, namespace, plan, dry_run=dry_run)))
+        async with self._connection.session(transaction=not dry_run) as execute:
+            if not dry_run and went_on(await self._survey(execute, thread), plans):
+                return None
+            for namespace, plan in plans.items():
+                volume = volume.plus(await self._remove(execute, thread, namespace, plan, dry_run=dry_run))
         return volume
 
-    def compact(self) -> Steps[bool | None]:
+    async def compact(self) -> bool | None:
         """See `Backend.compact`."""
         if self._sql.by_version:
             return None  # Postgres vacuums its tables by itself
-        [(free,)] = yield Query("PRAGMA freelist_count")
-        [(pages,)] = yield Query("PRAGMA page_count")
+        [(free,)] = await self._connection.query("PRAGMA freelist_count")
+        [(pages,)] = await self._connection.query("PRAGMA page_count")
         if free < pages * _FREE:
             return None  # what is written next takes its place
-        yield Query("VACUUM")
-        [(busy, *_)] = yield Query("PRAGMA wal_checkpoint(TRUNCATE)")
+        await self._connection.query("VACUUM")
+        [(busy, *_)] = await self._connection.query("PRAGMA wal_checkpoint(TRUNCATE)")
         return not busy
 
-    def _remove(self, thread: str, namespace: str, plan: Plan, *, dry_run: bool) -> Steps[Volume]:
+    async def _survey(self, execute: Execute, thread: str) -> dict[str, dict[str, Node]]:
+        pending = set(await execute(self._sql.says(_PENDING), thread))
+        rows = await execute(self._sql.says(_NODES), thread)
+
+        def read() -> dict[str, dict[str, Node]]:
+            nodes: dict[str, dict[str, Node]] = defaultdict(dict)
+            for namespace, checkpoint, parent, text in rows:
+                has_writes = (namespace, checkpoint) in pending
+                nodes[namespace][checkpoint] = node_of(checkpoint, parent, _metadata(text), pending=has_writes)
+            return nodes
+
+        return await self._connection.compute(read)
+
+    async def _remove(self, execute: Execute, thread: str, namespace: str, plan: Plan, *, dry_run: bool) -> Volume:
         chosen = (thread, namespace, self._sql.one_of(sorted(plan.removed)))
         tables = {"checkpoints": "checkpoints", "writes": self._sql.writes}
         counts, sizes = dict[str, int](), 0
         for name, table in tables.items():
-            [(count, size)] = yield Query(self._sql.says(_ROWS, table=table, size=self._sql.sizes[name]), chosen)
+            [(count, size)] = await execute(self._sql.says(_ROWS, table=table, size=self._sql.sizes[name]), *chosen)
             counts[name], sizes = int(count), sizes + int(size)
         blobs: dict[Any, int] = {}
         if self._sql.blobs:
-            blobs = {tuple(key): size or 0 for *key, size in (yield Query(self._sql.blobs, chosen))}
-            for *key, _ in (yield Query(self._sql.others, chosen)) if blobs else ():
+            blobs = {tuple(key): size or 0 for *key, size in await execute(self._sql.blobs, *chosen)}
+            for *key, _ in await execute(self._sql.others, *chosen) if blobs else ():
                 blobs.pop(tuple(key), None)
         if not dry_run:
             for table in tables.values():
-                yield Query(self._sql.says(_DELETE, table=table), chosen)
+                await execute(self._sql.says(_DELETE, table=table), *chosen)
             for checkpoint, parent in plan.parents.items():
-                yield Query(self._sql.move, (parent, thread, namespace, checkpoint))
+                await execute(self._sql.move, parent, thread, namespace, checkpoint)
             if blobs and self._sql.by_version:
                 channels, versions = map(list, zip(*blobs, strict=True))
-                yield Query(self._sql.delete_blobs, (channels, versions, thread, namespace))
+                await execute(self._sql.delete_blobs, channels, versions, thread, namespace)
             elif blobs:
-                yield Query(self._sql.delete_blobs, (json.dumps([blob for (blob,) in blobs]),))
+                await execute(self._sql.delete_blobs, json.dumps([blob for (blob,) in blobs]))
         return Volume(counts["checkpoints"], counts["writes"], len(blobs), sizes + sum(blobs.values()))
 
 
