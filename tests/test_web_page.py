@@ -107,6 +107,17 @@ def test_memories_are_found_forgotten_and_retracted(page):
     assert "Velvet" not in page.content()
 
 
+def test_turns_that_left_the_prompt_stay_on_the_page(browser, tmp_path):
+    with page_server(tmp_path / "home", buffer="turns", buffer_turns=1) as server:
+        page = browser.new_page()
+        page.goto(f"{server.url}/c/isle/")
+        for words in (MIRA, "I look around.", "I search for tracks.", "I look around."):
+            say(page, words)
+        page.wait_for_timeout(500)  # for the notes
+        assert [turn.get_attribute("id") for turn in page.locator(".turn").all()] == [f"turn-{n}" for n in (1, 2, 3, 4)]
+        assert page.locator("#turn-4").bounding_box()["y"] > 0
+
+
 def test_the_tree_is_walked_by_keys_and_by_mouse(page):
     say(page, MIRA)
     say(page, "I look around.")

@@ -118,7 +118,7 @@ def settings_routes(desk: Desk) -> list[Route]:
             if (store := (await table.game.load()).store) is not None:
                 await keep_on_shelf(store, context.user or "", context.campaign, {"settings": settings})
             table.game.context = changed
-            await table.changed()
+            await table.changed(is_same_line=True)
         return desk.html("done.html", {"text": "The next turn is played with these settings."})
 
     async def share(request: Request) -> Response:

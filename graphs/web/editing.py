@@ -50,7 +50,7 @@ def editing_routes(desk: Desk) -> list[Route]:
             patch = patch_of(names, None if form.get("delete") else read_value(part, str(form.get("value", ""))))
         async with table.alone():
             await (await table.game.history()).write({page: patch})
-            await table.changed()
+            await table.changed(is_same_line=True)
         return _DONE
 
     async def core(request: Request) -> Response:
@@ -61,7 +61,7 @@ def editing_routes(desk: Desk) -> list[Route]:
                 raise InputError("It begins with your first message.")
             core = CoreNotebook.load(saved.values.get("core"))
             await (await table.game.history()).write({"core": _core_patch(core, form)})
-            await table.changed()
+            await table.changed(is_same_line=True)
         return desk.html("done.html", {"text": "Changed."})
 
     return [

@@ -103,7 +103,7 @@ def playing_routes(desk: Desk) -> list[Route]:
                 if config is not None:
                     async for _ in table.game.replay(config):
                         pass
-                await table.changed()
+                await table.changed(is_same_line=True)
         return _DONE
 
     async def undo(request: Request) -> Response:
@@ -111,7 +111,7 @@ def playing_routes(desk: Desk) -> list[Route]:
         async with table.alone():
             saved = await table.game.saved_game()
             await (await table.game.history()).undo()
-            await table.changed(undone_of(saved) if saved else None)
+            await table.changed(undone_of(saved) if saved else None, is_same_line=True)
         return _DONE
 
     async def go(request: Request) -> Response:
@@ -129,14 +129,14 @@ def playing_routes(desk: Desk) -> list[Route]:
             history = await table.game.history()
             turn = (await history.current_state()).values["turn"]
             await history.write({"note": {"text": text, "through": turn + turns} if text else {}})
-            await table.changed()
+            await table.changed(is_same_line=True)
         return _DONE
 
     async def name_line(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
         async with table.alone():
             await (await table.game.history()).name_line(str(form.get("name", "")))
-            await table.changed()
+            await table.changed(is_same_line=True)
         return _DONE
 
     changes = {

@@ -182,10 +182,15 @@ class Table:
                 elif isinstance(event, PromptReport):
                     self.report = event
 
-    async def changed(self, undone: Undone | None = None) -> None:
-        """Tell all who watch that pages, story or tree are other than before, and which turn was taken back, if one."""
+    async def changed(self, undone: Undone | None = None, *, is_same_line: bool = False) -> None:
+        """Tell all who watch that pages, story or tree are other than before.
+
+        Args:
+            undone: The turn that was taken back, if one.
+            is_same_line: Whether the story before the last turns that a page shows is as it was.
+        """
         self.memories, self.report, self.undone = None, None, undone
-        await self._tell("pages", {})
+        await self._tell("pages", {"isSameLine": is_same_line})
 
     async def close(self) -> None:
         """Stop what runs, and close the campaign."""
@@ -261,7 +266,7 @@ class Table:
         self.passage = None
         for event in self.game.unread_notices():
             await self._tell("notice", {"text": str(event.notice.get("text", ""))})
-        await self._tell("pages", {})
+        await self._tell("pages", {"isSameLine": True})
 
     async def _tell(self, kind: str, data: JSON) -> None:
         async with self._news:

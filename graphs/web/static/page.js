@@ -45,13 +45,26 @@
     scroller().scrollTo({ top: Math.min(scroller().scrollHeight, first) });
   };
 
-  const morph = async (name, target) => {
+  // Turns that have left the prompt stay on the page, where the story before them is as it was.
+  const withEarlier = (text) => {
+    const made = new DOMParser().parseFromString(text, "text/html").body.firstElementChild;
+    const first = made.querySelector(".turn[data-turn]");
+    const number = Number((first ?? made).dataset.turn);
+    const earlier = [...one("story").querySelectorAll(".turn[data-turn]")].filter((turn) => Number(turn.dataset.turn) < number);
+    if (!earlier.length || !made.querySelector(".turn")) return text;
+    made.querySelector("#earlier")?.remove();
+    if (one("earlier")) earlier.unshift(one("earlier"));
+    made.querySelector(".turn").before(...earlier.map((turn) => turn.cloneNode(true)));
+    return made.outerHTML;
+  };
+  const morph = async (name, target, isSameLine) => {
     const answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html" } });
     if (!answer.ok || !one(target)) return;
+    const text = isSameLine ? withEarlier(await answer.text()) : await answer.text();
     const follow = atEnd();
     // What a person is looking for, or is writing, stays.
     const callbacks = { beforeNodeMorphed: (old, made) => !old.matches?.("[data-keep], details[open]") || old.id !== made.id };
-    Idiomorph.morph(one(target), await answer.text(), { morphStyle: "outerHTML", callbacks });
+    Idiomorph.morph(one(target), text, { morphStyle: "outerHTML", callbacks });
     htmx.process(one(target));
     const { turn } = one("story").dataset;
     one("turn").textContent = turn === "0" ? "" : `turn ${turn}`;
@@ -126,16 +139,16 @@
     notice: ({ text }) => news(text),
     replied: async () => {
       body.classList.replace("replying", "noting");
-      await morph("story", "story");
+      await morph("story", "story", true);
       news([...document.querySelectorAll(".turn")].at(-1)?.querySelector(".reply").textContent ?? "");
       panels("sheet", "quest", "core");
     },
-    stopped: async () => { body.classList.remove("replying"); await morph("story", "story"); },
-    problem: async () => { body.classList.remove("replying"); await morph("story", "story"); },
-    pages: async () => {
+    stopped: async () => { body.classList.remove("replying"); await morph("story", "story", true); },
+    problem: async () => { body.classList.remove("replying"); await morph("story", "story", true); },
+    pages: async ({ isSameLine }) => {
       body.classList.remove("noting");
       const before = one("story").dataset.turn;
-      await morph("story", "story");
+      await morph("story", "story", isSameLine);
       const now = one("story").dataset.turn;
       if (now !== before) news(`The story is at turn ${now}.`);
       panels(...own);
