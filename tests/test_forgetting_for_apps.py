@@ -24,6 +24,8 @@ from questbook import (
     remember,
     remember_sync,
 )
+from questbook.graphs.companion.graph import build_graph as build_companion
+from questbook.graphs.dungeon_master.graph import build_graph
 
 SECRET = "Silver Heron"
 
@@ -214,3 +216,21 @@ async def test_a_record_that_names_the_thread_of_another_user_neither_deletes_no
     for app, config in ((chat(saver, store), {"configurable": {"thread_id": "ann-trip"}}), (desk, thread)):
         assert SECRET in (await app.aget_state(config)).values["messages"][0].text
     assert await store.asearch(("bob",)) == []
+
+
+@pytest.mark.parametrize(
+    ("build", "words"), [(build_graph, "the Dungeon"), (build_graph, "ann.lee@home"), (build_companion, "companion")]
+)
+async def test_whose_a_thread_is_cannot_be_forgotten_and_it_plays_on(tmp_path, build, words):
+    async with (
+        AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver,
+        FaissStore.open(tmp_path / "m.db") as store,
+    ):
+        app, config = build().compile(checkpointer=saver, store=store), {"configurable": {"thread_id": "1"}}
+        context = {"user": "ann.lee@home.org", "campaign": "isle: one", "seed": 1}
+        await app.ainvoke({"messages": [("user", "Hello.")]}, config, context=context)
+        for said in (words.removeprefix("the "), "isle: one"):
+            with pytest.raises(ForgettingError, match="Nothing was changed"):
+                await forget(store, "ann.lee@home.org", words=said, checkpointer=saver, campaign=None)
+        values = await app.ainvoke({"messages": [("user", "Hello.")]}, config, context=context)
+        assert values["turn"] == 2

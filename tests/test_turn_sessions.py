@@ -5,12 +5,15 @@ import asyncio
 import pytest
 from conftest import EXCHANGES, Game
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import GetOp
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of
 
 from questbook import StateNotebook
-from questbook.graphs.errors import FatalModelError, InputError
+from questbook.graphs.companion.graph import build_graph as build_companion
+from questbook.graphs.dungeon_master.graph import build_graph as build_game
+from questbook.graphs.errors import FatalModelError, InputError, SettingsError
 from questbook.graphs.turn.player_view import PlayerView
 
 
@@ -192,3 +195,18 @@ async def test_what_cannot_be_read_of_the_last_thread_is_noted_when_it_can_be(ga
     await later.play("I pay.")
     assert "ten crowns" in game.model.asked("update")[-1][-1].text
     assert later.values["noted_through"] == 4
+
+
+async def test_the_name_of_another_machines_campaign_is_refused_and_its_past_stays():
+    """A game that is called as a companion's campaign is would go on with what the companion knows."""
+    saver, store = InMemorySaver(), InMemoryStore()
+    companion, game = (build().compile(checkpointer=saver, store=store) for build in (build_companion, build_game))
+    hello, isle = {"messages": [("user", "My falcon is Quixanna.")]}, {"user": "ann", "campaign": "isle"}
+    await companion.ainvoke(hello, {"configurable": {"thread_id": "1"}}, context=isle)
+    taken = isle | {"campaign": "companion:isle"}
+    with pytest.raises(SettingsError, match="'companion:isle' belongs to companion, and dungeon_master cannot go on"):
+        await game.ainvoke(hello, {"configurable": {"thread_id": "2"}}, context=taken)
+    values = await game.ainvoke(hello, {"configurable": {"thread_id": "2"}}, context=isle)
+    assert values["turn"] == 1
+    values = await companion.ainvoke(hello, {"configurable": {"thread_id": "3"}}, context=isle)
+    assert values["turn"] == 2

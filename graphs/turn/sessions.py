@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
-from questbook.graphs.errors import PastUnknownError
+from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scopes import HEAD
 from questbook.graphs.turn.shared_pages import move_ops
@@ -41,6 +41,7 @@ def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, 
     if not _has_head(state):
         return []
     value = {
+        "machine": state.MACHINE,
         "thread": thread,
         "turn": state.turn,
         "timeline": [list(segment) for segment in timeline],
@@ -87,6 +88,7 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
 
     Raises:
         PastUnknownError: The store cannot say whether there is a past.
+        SettingsError: The campaign is another machine's.
     """
     if state.turn or state.timeline or runtime.store is None or not _has_head(state):
         return {}
@@ -99,6 +101,11 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
         ) from error
     if past is None:
         return {}
+    if (owner := past.get("machine", state.MACHINE)) != state.MACHINE:
+        raise SettingsError(
+            f"Campaign {runtime.context.campaign!r} belongs to {owner}, and {state.MACHINE} cannot go on with it. "
+            "Nothing was changed; name another campaign."
+        )
     if state.SCOPE != "campaign":
         return {name: past[name] for name in state.pages_of("campaign") if name in past}
     text = recap(past) if recap else ""
