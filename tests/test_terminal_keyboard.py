@@ -23,6 +23,8 @@ def test_greeting_a_turn_and_ctrl_d(home):
     terminal.enter("hello")
     terminal.enter("/sheet")
     terminal.expect("No character yet")
+    terminal.enter("undo")
+    terminal.expect("The command is /undo")
     terminal.expect(">\x1b[0m")
     terminal.send("\x04")
     assert terminal.close() == 0

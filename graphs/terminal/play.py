@@ -26,6 +26,8 @@ from questbook.graphs.terminal.travel import RECAP, TRAVEL
 if TYPE_CHECKING:
     from questbook.graphs.embedded.saved_game import SavedGame
 
+_BARE = {"undo": "/undo", "retry": "/retry", "help": "/help", "quit": "/quit", "exit": "/quit"}
+"""Words that a newcomer means as a command, and that hardly anybody says in a story."""
 _SCENE_WIDTH = 200
 _LOOK_SECONDS = 1.5  # that a look at the pages waits for the notes on the last turn
 
@@ -107,6 +109,8 @@ class GameLoop:
             if (name := line.split()[0].lower()) != "/quit":
                 await self._wait_for_upkeep(name)
             return await self._follow(await run_command(self._sitting, line))
+        elif self._source.live and (command := _BARE.get(line.strip().lower())):
+            self._screen.say(f"The command is {command}. To say it in the story, write it with a full stop.")
         elif not self._sitting.is_too_long(line):
             await self._turn(self._game.send(line))
         return True
