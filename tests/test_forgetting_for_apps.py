@@ -219,7 +219,12 @@ async def test_a_record_that_names_the_thread_of_another_user_neither_deletes_no
 
 
 @pytest.mark.parametrize(
-    ("build", "words"), [(build_graph, "the Dungeon"), (build_graph, "ann.lee@home"), (build_companion, "companion")]
+    ("build", "words"),
+    [
+        (build_graph, "the Dungeon"),
+        pytest.param(build_graph, "ann.lee@home", marks=pytest.mark.slow),
+        pytest.param(build_companion, "companion", marks=pytest.mark.slow),
+    ],
 )
 async def test_whose_a_thread_is_cannot_be_forgotten_and_it_plays_on(tmp_path, build, words):
     async with (

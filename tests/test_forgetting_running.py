@@ -34,7 +34,7 @@ class Thinking:
 
 
 @EVERYWHERE
-@pytest.mark.parametrize("whole", [False, True], ids=["words", "everything"])
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["words", "everything"])
 async def test_a_turn_that_is_played_meanwhile_is_waited_for(tmp_path, opened, whole):
     async with opened(tmp_path) as (saver, store, saying):
         shop, thinking = Shop(saver, store), Thinking()
