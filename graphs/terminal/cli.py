@@ -13,7 +13,6 @@ from questbook import __version__
 
 if TYPE_CHECKING:
     from questbook.graphs.companion.context import Context as CompanionContext
-    from questbook.graphs.dungeon_master.context import Context
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -83,7 +82,7 @@ def _run(flags: argparse.Namespace) -> int:
         if flags.command == "embeddings":
             print(_get_minilm(flags.source))  # noqa: T201
             return OK
-        return OK if asyncio.run(_work(flags, live=live)) else FAILED
+        return FAILED if asyncio.run(_work(flags, live=live)) is False else OK
     except (QuestbookError, NotebookError, StoreError) as error:
         from questbook.graphs.terminal.screen import one_line
 
@@ -94,8 +93,8 @@ def _run(flags: argparse.Namespace) -> int:
         return OK
 
 
-def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool]:
-    """Return what a command does; awaited, it says whether it was done."""
+def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool | None]:
+    """Return what a command does; awaited, it returns False if it was not done."""
     from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 
     settings = {name: getattr(flags, name, None) for name in ("model", "user", "campaign", "seed")}
@@ -108,11 +107,17 @@ def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool]
 
     context = Context.of(None, **settings)
     if flags.command == "play":
-        return _play(context, live=live)
+        from questbook.graphs.terminal.play import play
+
+        return play(context, live=live)
     if flags.command == "web":
-        return _web(context, flags)
+        from questbook.graphs.web.serve import serve
+
+        return serve(context, host=flags.host, port=flags.port, browser=not flags.no_browser, developer=flags.developer)
     if flags.command == "rewind":
-        return _rewind(context, flags.to, live=live)
+        from questbook.graphs.terminal.travel import rewind
+
+        return rewind(context, flags.to, live=live)
     if flags.command == "forget":
         from questbook.graphs.terminal.forget import forget
 
@@ -143,35 +148,13 @@ def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool]
     return work(context, flags.directory, character=flags.character, shared=flags.shared)
 
 
-async def _play(context: Context, *, live: bool) -> bool:
-    from questbook.graphs.terminal.play import play
-
-    await play(context, live=live)
-    return True
-
-
-async def _web(context: Context, flags: argparse.Namespace) -> bool:
-    from questbook.graphs.web.serve import serve
-
-    await serve(context, host=flags.host, port=flags.port, browser=not flags.no_browser, developer=flags.developer)
-    return True
-
-
-async def _chat(context: CompanionContext, *, live: bool) -> bool:
+async def _chat(context: CompanionContext, *, live: bool) -> None:
     from questbook.graphs.terminal.chat import COMPANION, ltm_hint
     from questbook.graphs.terminal.play import play
 
     if hint := await ltm_hint(context):
         print(hint, file=sys.stderr)  # noqa: T201
     await play(context, live=live, partner=COMPANION)
-    return True
-
-
-async def _rewind(context: Context, turn: int, *, live: bool) -> bool:
-    from questbook.graphs.terminal.travel import rewind
-
-    await rewind(context, turn, live=live)
-    return True
 
 
 def _get_minilm(source: str | None) -> str:

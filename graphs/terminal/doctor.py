@@ -13,7 +13,7 @@ from questbook.graphs.embedded.doctor import problem_of
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import last_of_threads
-from questbook.graphs.terminal.screen import one_line
+from questbook.graphs.terminal.screen import counted, one_line
 from questbook.memory.store.glance import list_paths, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 
@@ -46,7 +46,7 @@ async def doctor(context: Settings, *, mend: bool) -> bool:
     for machine, settings in campaigns:
         well &= await _examine(settings, home, machine, mend=mend)
     if well:
-        count = f"{len(campaigns)} campaign{'' if len(campaigns) == 1 else 's'}"
+        count = counted(len(campaigns), "campaign")
         print(f"Checkpoints and memories agree ({count} of {one_line(context.user, 60)}).")  # noqa: T201
     return well
 

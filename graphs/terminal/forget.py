@@ -18,7 +18,7 @@ from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.terminal.input import count_typed, remove_typed
-from questbook.graphs.terminal.screen import one_line, quoted
+from questbook.graphs.terminal.screen import counted, one_line, quoted
 from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Sitting, Then
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ async def forget_words(game: Game, words: str, confirm: Confirm, confirm_removal
     if matches or typed:
         result = f"Forgotten: {_counts(done, typed)}."
         if matches.emptied:
-            count = _count(len(matches.emptied), "memory", "memories")
+            count = counted(len(matches.emptied), "memory", "memories")
             result += f" Removed as a whole: {count}." if remove else f" Kept without the words: {count}."
     files = await asyncio.to_thread(files_with, game.home.path, phrase)
     if done.playing:
@@ -295,11 +295,7 @@ def _counts(matches: Matches, typed: int) -> str:
         (matches.checkpoints, "checkpoint or write", "checkpoints and writes"),
         (typed, "typed line", "typed lines"),
     ]
-    return ", ".join(_count(*part) for part in parts if part[0])
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
+    return ", ".join(counted(*part) for part in parts if part[0])
 
 
 def _removed(removal: Removal, typed: int, what: str) -> str:

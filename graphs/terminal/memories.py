@@ -18,7 +18,7 @@ from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.forget import HIDDEN, ask
-from questbook.graphs.terminal.screen import one_line
+from questbook.graphs.terminal.screen import counted, one_line
 from questbook.memory.archive.archival_memory import add_entry
 from questbook.memory.facts.by_hand import add_fact
 from questbook.memory.facts.fact import Fact, is_secret_record
@@ -243,7 +243,7 @@ def _show_characters(counts: dict[str, int]) -> bool:
     if not counts:
         _say("No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME.")
     for name, count in counts.items():
-        _say(f"{name!r}: {count:,} {'memory' if count == 1 else 'memories'}")
+        _say(f"{name!r}: {counted(count, 'memory', 'memories')}")
     return True
 
 

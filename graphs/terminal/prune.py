@@ -15,7 +15,7 @@ from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.terminal.forget import ask
-from questbook.graphs.terminal.screen import one_line
+from questbook.graphs.terminal.screen import counted, one_line
 
 if TYPE_CHECKING:
     from questbook.graphs.pruning.prune import Pruned
@@ -60,7 +60,7 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
             done = await prune(saver, dry_run=True, **limits)
             would = f"{_amount(done)} would go. Kept: {done.kept:,}."
             if not done.checkpoints:
-                print(f"Nothing to prune. Kept: {_count(done.kept, 'checkpoint')}.")  # noqa: T201
+                print(f"Nothing to prune. Kept: {counted(done.kept, 'checkpoint')}.")  # noqa: T201
             elif flags.dry_run:
                 print(would)  # noqa: T201
             else:
@@ -103,13 +103,9 @@ def _hold(locks: ExitStack, home: Home, threads: list[str]) -> tuple[list[str], 
 
 def _amount(pruned: Pruned) -> str:
     return (
-        f"{_count(pruned.checkpoints, 'checkpoint')} of {_count(pruned.threads, 'thread')}, with "
-        f"{_count(pruned.writes, 'write')} and {_count(pruned.blobs, 'value')} ({pruned.bytes / _MEGABYTE:,.1f} MB),"
+        f"{counted(pruned.checkpoints, 'checkpoint')} of {counted(pruned.threads, 'thread')}, with "
+        f"{counted(pruned.writes, 'write')} and {counted(pruned.blobs, 'value')} ({pruned.bytes / _MEGABYTE:,.1f} MB),"
     )
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
 def _size(home: Home) -> str:

@@ -68,6 +68,11 @@ def quoted(text: str, width: int = 0) -> str:
     return f"“{one_line(text, width).translate(_WITHIN)}”"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: "1 turn", "2,000 turns"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 class Reply(Protocol):
     """Shows one turn as it happens."""
 

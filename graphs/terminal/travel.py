@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.terminal.screen import Screen, one_line, quoted
+from questbook.graphs.terminal.screen import Screen, counted, one_line, quoted
 from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Play, Sitting, Then
 
 # The history and the tree come with the graph, which the first prompt does not wait for: imported where they are used.
@@ -116,7 +116,7 @@ async def _branches(sitting: Sitting, rest: str) -> Outcome:  # noqa: ARG001
         sitting.screen.answer("No branches yet: they begin with the first turn that is remembered.")
         return Then.PROMPT
     branches = len({turn.branch for turn in turns})
-    count = f"{_count(len(turns), 'turn')} on {_count(branches, 'branch', 'branches')}"
+    count = f"{counted(len(turns), 'turn')} on {counted(branches, 'branch', 'branches')}"
     name = one_line(assistant_name(sitting.game.context.campaign), 60)
     title = f"{name}: {count} (/go NAME goes to a line, a branch or a turn)"
     current, names = await history.current_turn(), await history.line_names()
@@ -149,7 +149,7 @@ async def _diff(sitting: Sitting, rest: str) -> Outcome:
     for label, turns in zip(labels, (difference.only_before, difference.only_after), strict=True):
         if turns:
             where = "here" if label == "here" else f"at {label}"
-            _show_turns(screen, f"Remembered only {where}: {_count(len(turns), 'turn')}", turns)
+            _show_turns(screen, f"Remembered only {where}: {counted(len(turns), 'turn')}", turns)
     return Then.PROMPT
 
 
@@ -212,10 +212,6 @@ async def _one_or_two_names(history: History, text: str) -> tuple[str, str] | No
 
 def _label_of(name: str) -> str:
     return f"turn {name}" if name.isdecimal() else quoted(name, 60)
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def draw_tree(
