@@ -445,12 +445,18 @@ def forge(state, runtime):
     return {"turn": 99}
 
 
+@before_agent
+def skip_notes(state, runtime):
+    return {"noted": {"ticket": 99}}
+
+
 @pytest.mark.parametrize(
     ("middleware", "problem"),
     [
         (clear, "clear.before_model removes messages of earlier turns.*buffer="),
         (speak, "speak.after_agent adds a message in the person's name"),
         (forge, "forge.before_agent writes the channel 'turn'"),
+        (skip_notes, "skip_notes.before_agent writes the channel 'noted'"),
         (several, "expected one AIMessage"),
     ],
 )
@@ -506,6 +512,26 @@ async def test_an_agent_of_a_team_keeps_what_its_middleware_and_its_facts_keep()
     assert (seat["todos"], seat["facts_through"]) == (todos, 2)
     assert "Plan." not in model.asked("facts")[-1][-1].text, "each turn's facts are noted once"
     assert (await app.aget_state(before)).values["seats"]["desk"]["facts_through"] == 1
+
+
+async def test_a_person_decides_on_a_call_of_an_agent_in_a_team():
+    model, store = AgentModel(), InMemoryStore()
+    agent = build_agent(
+        [], name="desk", model=model, tools=[send], middleware=[HumanInTheLoopMiddleware({"send": True})]
+    )
+    builder = StateGraph(TeamState)
+    builder.add_node("desk", as_node(agent.compile()))
+    builder.add_edge(START, "desk")
+    app = builder.compile(checkpointer=InMemorySaver(), store=store)
+    config = {"configurable": {"thread_id": "t"}}
+    model.queue("reply", ASKED, say("Done."))
+    stopped = await app.ainvoke({"messages": [("user", "Write to Bob.")]}, config)
+    assert stopped["__interrupt__"]
+    values = await app.ainvoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
+    assert values["messages"][-1].text == "Done."
+    assert len(model.asked("reply")) == 2
+    kinds = [item.value.get("kind") for item in store.search((), limit=100)]
+    assert kinds.count("exchange") == 1
 
 
 async def test_an_agent_with_middleware_is_drawn_and_described_as_others():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
@@ -139,3 +140,19 @@ def test_offline_is_the_storyteller_with_its_seed(name: str, monkeypatch: pytest
     stand_in = SimpleNamespace(OfflineStoryteller=lambda seed: f"storyteller {seed}")
     monkeypatch.setitem(sys.modules, "questbook.graphs.offline.storyteller", stand_in)
     assert load_chat_model(name, seed=7, timeout=1.0) == "storyteller 7"
+
+
+async def test_those_who_ask_a_server_at_once_share_a_client_that_stays_open():
+    import openai
+
+    from questbook.graphs.models.openai_client import LoopClient
+
+    client = LoopClient(timeout=openai.Timeout(5))
+    first, stopped, other = (asyncio.ensure_future(client._client()) for _ in range(3))
+    await asyncio.sleep(0)
+    stopped.cancel()
+    shared = await asyncio.gather(first, other)
+    gc.collect()
+    await asyncio.sleep(0.01)
+    assert shared[0] is shared[1] is await client._client()
+    assert not shared[0].is_closed

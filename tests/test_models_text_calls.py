@@ -1,5 +1,6 @@
 """Calls of tools that came as text: read where they fit, held back from the stream only while they may be calls."""
 
+import json
 import time
 
 import pytest
@@ -273,3 +274,26 @@ async def test_an_agent_writes_its_page_and_calls_its_own_tools_by_text():
     assert desk.values["callback"]["day"] == "Monday"
     assert desk.values["ticket"]["problem"] == "late order"
     assert any("Order A7 is on its way." in message.text for message in desk.values["messages"])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "fits"),
+    [
+        ({"type": ["string", "null"]}, None, True),
+        ({"type": ["string", "null"]}, "oak", True),
+        ({"type": ["string", "null"]}, 7, False),
+        (True, 7, True),
+        ({}, 7, True),
+    ],
+)
+def test_schemas_of_tools_from_elsewhere_are_read_as_json_schema_says(field, value, fits):
+    function = {"name": "look", "parameters": {"type": "object", "properties": {"at": field}}}
+    reader = TextCallReader([{"type": "function", "function": function}], spoken=True)
+    text = json.dumps({"at": value})
+    assert reader.feed(text) + reader.end() == ("" if fits else text)
+    assert reader.calls == ([("look", {"at": value})] if fits else [])
+
+
+def test_a_tool_without_parameters_reads_no_text():
+    reader = TextCallReader([{"type": "function", "function": {"name": "look"}}], spoken=True)
+    assert reader.feed('{"at": 1}') + reader.end() == '{"at": 1}'

@@ -129,6 +129,21 @@ async def test_other_threads_of_the_user_know_what_was_noted(background):
     assert "The user lives in Oslo." in other.model.prompts[-1][0].text
 
 
+async def test_what_another_thread_noted_ends_where_a_later_turn_says_so(background):
+    talk = background.talk()
+    await talk.say("I live in Oslo.")
+    background.model.queue("facts", home("Oslo"), home("Rome"))
+    await background.run(talk.store)
+    other = background.talk("2", talk.store)
+    await other.say("I have moved to Rome.")
+    await background.run(talk.store)
+    third = background.talk("3", talk.store)
+    await third.say("Where is my home?")
+    memories = third.model.prompts[-1][0].text
+    assert "The user lives in Rome." in memories
+    assert "lives in Oslo" not in memories
+
+
 async def test_nothing_is_noted_of_what_was_forgotten_or_is_private(background):
     talk = background.talk()
     await talk.say("I live in Oslo.")

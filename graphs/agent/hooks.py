@@ -163,7 +163,7 @@ async def _call(middleware: AgentMiddleware[Any, Any], hook: str, values: JSON, 
     return await asyncio.to_thread(getattr(middleware, hook), values, runtime)
 
 
-def check_update(update: Any, state: TurnState, hook: str) -> None:
+def check_update(update: Any, state: Any, hook: str) -> None:
     """Refuse what would break the agent's turns, before it is saved.
 
     Raises:
@@ -173,8 +173,8 @@ def check_update(update: Any, state: TurnState, hook: str) -> None:
         return
     if isinstance(update, Command) or not isinstance(update, Mapping):
         raise DeclarationError(f"{hook} returned {update!r:.80}; expected a mapping of channels, or None.")
-    own = set(TurnState.model_fields) - {"messages", "notices"}
-    if broken := sorted(own & update.keys()):
+    open_to_all = {"messages", "notices", "jump_to", *state.PAGES, *channels_of(state.AGENT.middleware)}
+    if broken := sorted((type(state).model_fields.keys() & update.keys()) - open_to_all):
         raise DeclarationError(f"{hook} writes the channel {broken[0]!r}, which the agent alone writes.")
     written = update.get("messages", [])
     written = written if isinstance(written, list) else [written]

@@ -23,7 +23,7 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._settings = settings
-        self._clients: dict[asyncio.AbstractEventLoop, openai.DefaultAsyncHttpxClient] = {}
+        self._clients: dict[asyncio.AbstractEventLoop, asyncio.Future[openai.DefaultAsyncHttpxClient]] = {}
         self._open: dict[asyncio.AbstractEventLoop, AsyncGenerator[openai.DefaultAsyncHttpxClient]] = {}
 
     async def send(self, request: Any, **options: Any) -> Any:
@@ -47,10 +47,11 @@ class LoopClient(openai.DefaultAsyncHttpxClient):
             self._clients.pop(closed, None)
             self._open.pop(closed, None)
         loop = asyncio.get_running_loop()
-        if loop not in self._clients:
+        made = self._clients.get(loop)
+        if made is None or (made.done() and (made.cancelled() or made.exception())):
             self._open[loop] = _open_until_loop_ends(self._settings)
-            self._clients[loop] = await anext(self._open[loop])
-        return self._clients[loop]
+            made = self._clients[loop] = asyncio.ensure_future(anext(self._open[loop]))
+        return await asyncio.shield(made)  # for all who ask meanwhile, also if one of them is stopped
 
 
 async def _open_until_loop_ends(settings: dict[str, Any]) -> AsyncGenerator[openai.DefaultAsyncHttpxClient]:

@@ -76,7 +76,9 @@ class TextCallReader:
                 it is.
         """
         self.calls: list[tuple[str, Any]] = []
-        self._schemas: dict[str, JSON] = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
+        self._schemas: dict[str, JSON] = {
+            tool["function"]["name"]: tool["function"].get("parameters", {}) for tool in tools
+        }
         self._hidden = {name: schema for name, schema in self._schemas.items() if name in hidden}
         self._fields, self._hidden_fields = (
             {field for schema in schemas.values() for field in schema.get("properties", {})}
@@ -328,11 +330,13 @@ def _fits(value: Mapping[str, Any], schema: JSON) -> bool:
     )
 
 
-def _has_type(value: Any, schema: JSON) -> bool:
-    options = schema.get("anyOf") or [schema]
-    return any(
-        value is None if option.get("type") == "null" else isinstance(value, _TYPES.get(option.get("type", ""), object))
-        for option in options
+def _has_type(value: Any, schema: Any) -> bool:
+    """Whether a value has one of the types that a schema names; one that names none takes any."""
+    options = schema.get("anyOf") or [schema] if isinstance(schema, Mapping) else []
+    named = [option.get("type", "") if isinstance(option, Mapping) else "" for option in options]
+    types = [kind for kinds in named for kind in (kinds if isinstance(kinds, list) else [kinds])]
+    return not types or any(
+        value is None if kind == "null" else isinstance(value, _TYPES.get(kind, object)) for kind in types
     )
 
 
