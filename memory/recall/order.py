@@ -154,10 +154,11 @@ def _recency(candidates: Candidates, accessed: Mapping[str, str]) -> Scores:
     """
     import numpy as np
 
-    hours = np.full(len(candidates), -np.inf)
-    for number, ((_, key), record) in enumerate(zip(candidates.ids, candidates.records, strict=True)):
-        if (then := read_time(accessed.get(key, record.stamp.said_at))) is not None:
-            hours[number] = (then - _EPOCH).total_seconds() / 3600
+    last = [
+        read_time(accessed.get(key, record.stamp.said_at))
+        for (_, key), record in zip(candidates.ids, candidates.records, strict=True)
+    ]
+    hours = np.array([-np.inf if then is None else (then - _EPOCH).total_seconds() / 3600 for then in last])
     latest = hours.max(initial=-np.inf)
     return np.zeros(len(candidates)) if np.isinf(latest) else _DECAY ** (latest - hours)
 
