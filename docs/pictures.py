@@ -14,7 +14,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from web_server import CHROMIUM, MIRA, page_server, say  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
-WORDS = ["I talk to Maren Holt.", "I search for tracks.", "I go to Lighthouse Hill.", "I climb the ivy."]
+WORDS = ["I talk to Maren Holt.", "I search for tracks.", "I go to Lighthouse Hill.", "I climb the ivy to the lamp."]
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as home,
-        page_server(Path(home) / "home", developer=True, buffer="turns", buffer_turns=1) as server,
+        page_server(Path(home) / "home", developer=True, buffer="summary", summary_offset=1) as server,
         sync_playwright() as driver,
     ):
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -37,9 +37,7 @@ def main() -> None:
         page.locator(".origin").wait_for()
         _take(page, "field")
         page.keyboard.press("Escape")
-        page.fill("#words", "lamp")
-        page.locator("#matches li").first.wait_for()
-        page.set_viewport_size({"width": 1280, "height": 1500})  # so that nothing of a panel is scrolled away
+        page.set_viewport_size({"width": 1280, "height": 1600})  # so that nothing of a panel is scrolled away
         page.locator("#memories").screenshot(path=PICTURES / "memories.png")
         page.locator("#tree").screenshot(path=PICTURES / "lines.png")
         page.set_viewport_size({"width": 1280, "height": 860})

@@ -116,6 +116,11 @@ def test_turns_that_left_the_prompt_stay_on_the_page(browser, tmp_path):
         page.wait_for_timeout(500)  # for the notes
         assert [turn.get_attribute("id") for turn in page.locator(".turn").all()] == [f"turn-{n}" for n in (1, 2, 3, 4)]
         assert page.locator("#turn-4").bounding_box()["y"] > 0
+        phone = browser.new_page(viewport={"width": 390, "height": 700})
+        phone.goto(f"{server.url}/c/isle/")
+        phone.locator("#turn-1").wait_for(state="attached")
+        phone.wait_for_timeout(300)
+        assert phone.locator("#turn-1").bounding_box()["y"] < 0 < phone.locator("#turn-4").bounding_box()["y"]
 
 
 def test_the_tree_is_walked_by_keys_and_by_mouse(page):

@@ -212,6 +212,16 @@
     }
   });
 
+  // Earlier turns come above what is being read, which stays where it is.
+  let below = null;
+  document.addEventListener("htmx:before:swap", ({ detail: { ctx } }) => {
+    if (ctx?.sourceElement?.id === "earlier") below = scroller().scrollHeight - scrollY;
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    if (below !== null) scrollTo(0, scroller().scrollHeight - below);
+    below = null;
+  });
+
   // A card opens when its content is there, and closes, as a form does, when the change was taken.
   document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
     if (ctx?.target?.id === "matches") news(one("matches").innerText.trim() && `${document.querySelectorAll("#matches li").length} memories fit.`);
