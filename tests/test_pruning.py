@@ -2,7 +2,7 @@
 
 import asyncio
 import operator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import pytest
@@ -506,3 +506,10 @@ async def test_synchronous_savers_are_pruned_from_an_event_loop(saver):
     result: Any = await prune(saver, keep_turns=2)
     assert result.checkpoints > 20
     assert ends(graph) == ["10", "9", "8"]
+
+
+def test_a_checkpoint_whose_id_says_no_time_counts_as_young():
+    ids = ["a", "b", "c"]
+    tree = Tree({one: Node(one, before, "input") for one, before in zip(ids, [None, *ids], strict=False)})
+    assert kept_turns(tree, {"c"}, (), 1, None) == {"b", "c"}
+    assert kept_turns(tree, {"c"}, (), 1, datetime.now(UTC)) == {"a", "b", "c"}

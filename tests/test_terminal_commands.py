@@ -247,7 +247,7 @@ async def test_why_lists_what_the_pages_hold_and_knows_the_sheet_and_hides_names
     _, told = await answer(sitting, "/why CLASS", capsys)
     assert "A rogue, and all that." in told
     _, told = await answer(sitting, "/why abilities", capsys)
-    assert "the rules filled it" in told
+    assert "the rules worked it out" in told
     for unknown in ("/why fallen", "/why version", "/why xyzzy"):
         _, told = await answer(sitting, unknown, capsys)
         assert "is no field" in told

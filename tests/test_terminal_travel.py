@@ -262,6 +262,16 @@ def place(branch, turn, after, line="main", thread="here"):
     return PlayedTurn(branch, turn, after, line, f"Deed {turn}", f"Reply {turn} of {branch}.", "", thread, "", moment)
 
 
+def test_roads_that_part_at_one_turn_come_in_the_order_in_which_they_were_taken():
+    long, first, second = (
+        [place(road, turn, "a" if turn == 2 else road)._replace(said_at=when) for turn in range(2, 2 + length)]
+        for road, length, when in (("long", 3, "2026-01-03"), ("first", 2, "2026-01-01"), ("second", 1, "2026-01-02"))
+    )
+    [trunk] = stretches([place("a", 1, None), *long, *first, *second])
+    assert [turn.branch for turn in trunk.turns] == ["a", "long", "long", "long"]
+    assert [fork.turns[0].branch for fork in trunk.forks] == ["first", "second"]
+
+
 def test_a_hundred_branches_and_two_thousand_turns_are_a_screenful_a_person_can_read(capsys):
     # Each branch grows from the one before it: nested as deep as can be.
     places, before = [], None

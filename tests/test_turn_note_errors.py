@@ -1,5 +1,7 @@
 """What a note-taker gets wrong: every error at once with what fits, what is valid is kept, and nothing is lost."""
 
+from typing import ClassVar
+
 import pytest
 from conftest import MIRA
 from desk import Desk, TicketNotebook
@@ -273,3 +275,18 @@ async def test_all_errors_of_a_companions_call_come_at_once(companion):
     result = [m.text for m in companion.values["messages"] if isinstance(m, ToolMessage)][-1]
     for part in ("query: it is missing", "did you mean query?", "page: got 'one'", "'any' or 'all'"):
         assert part in result
+
+
+class Small(Notebook):
+    """Three lines that do not all fit."""
+
+    LIMIT: ClassVar[int] = 100
+    a: str = ""
+    b: str = ""
+    c: str = ""
+
+
+def test_on_a_full_page_a_field_that_makes_room_goes_before_one_that_needs_it():
+    page, _, problems = apply_fitting(Small(a="x" * 60), {"b": "y" * 60, "a": "short", "c": "z" * 90})
+    assert (page.a, page.b, page.c) == ("short", "y" * 60, "")
+    assert problems[-1] == "Not noted for that: c."

@@ -1,4 +1,4 @@
-"""Pruning: checkpoints that nobody goes back to are deleted, so that a thread does not grow for ever.
+"""Pruning: checkpoints that nobody goes back to are deleted, so that a thread does not grow without end.
 
 - `prune`: `prune(checkpointer, ...)` for any app, and its synchronous twin. Read this first.
 - `retention`: the turns of a thread, and which of its checkpoints are kept: plain functions on a tree.
