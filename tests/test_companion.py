@@ -49,7 +49,7 @@ async def test_heartbeat_gives_another_go_after_words_and_an_edit(companion):
     await companion.say("I'm Ann", say("One moment.", note("Name: Ann", request_heartbeat=True)), say("Done."))
     assert companion.reply == "Done."
     exchange = (await companion.store.asearch(EXCHANGES))[0].value
-    assert exchange["reply"] == "One moment.\nDone."
+    assert exchange["reply"] == "One moment.\n\nDone."
 
 
 async def test_a_failed_call_goes_back_to_the_model_and_changes_nothing(companion):

@@ -271,7 +271,7 @@ async def test_why_knows_only_what_this_line_saw(story):
 async def test_why_of_a_memory_and_of_nothing(story):
     [cause] = await why(*story.args, "buy ROPE")
     assert (cause.field, cause.turn, cause.player) == ("memory", 3, "I buy rope")
-    with pytest.raises(HistoryError, match="or a person wrote it"):
+    with pytest.raises(HistoryError, match="or a person changed it"):
         await why(*story.args, "objective")
     with pytest.raises(HistoryError, match=r"no memory of this line says it\. Fields: scene"):
         await why(*story.args, "xylophone")

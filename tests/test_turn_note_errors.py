@@ -51,7 +51,7 @@ def test_every_error_is_said_at_once_with_what_fits_and_the_rest_is_applied():
     page, _, problems = apply_fitting(PAGE, patch)
     for begin, fits in [
         ("condition.max_hp: code keeps", "leave it out"),
-        ("gold: got 'much'", "integer"),
+        ("gold: got 'much'", "whole number"),
         ("invntory: there is no such field", "did you mean inventory?"),
         ("people.Oda.rol: there is no such field", "did you mean role?"),
         ("people.Ben.age: there is no such field", "there are role, attitude, last_seen, alive, fate."),
