@@ -2,10 +2,14 @@
 
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 import time
 import zipfile
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from conftest import MIRA as CHARACTER
@@ -18,6 +22,7 @@ from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.costs import costs_of
 
 pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -43,15 +48,24 @@ def test_the_cost_of_a_campaign_outlives_the_server_and_counts_what_was_undone(t
         assert before.total.prompt > 0
         assert before.total.dollars > 0
         assert before.last.calls < before.total.calls
-        shown = f"The campaign: {before.total.calls} calls, {before.total.prompt + before.total.answers:,} tokens, $"
+        shown = f"The campaign: {before.total.calls} calls, {before.total.prompt + before.total.answers:,} tokens, $0."
         assert shown in first
         with page_server(tmp_path / "home", model="openai:gpt-4o-mini") as server, Visitor(server.url) as visitor:
             assert shown in visitor.get("panel/summary").text
             visitor.say("I wait.")
         after = costs_of(server.home, "ann", "isle")
+        assert terminal(server.home, "/prompt").count("The campaign: ") == 1
     assert after.total.calls == len(model.requests)
     assert after.since == before.since
     assert after.total.dollars == pytest.approx(before.total.dollars + after.last.dollars)
+
+
+def terminal(home, *lines):
+    """Play in the terminal; return what it said."""
+    environment = {"PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home.path), "QUESTBOOK_USER": "ann"}
+    command = [sys.executable, "-m", "questbook.graphs.terminal", "play", "--campaign", "isle"]
+    text = "".join(f"{line}\n" for line in lines)
+    return subprocess.run(command, input=text, env=os.environ | environment, capture_output=True, text=True).stdout
 
 
 def test_a_campaign_comes_by_file_into_an_empty_home_and_goes_on_whole(server, tmp_path):
@@ -213,10 +227,21 @@ def test_a_second_click_on_another_way_to_tell_it_is_refused_while_the_first_is_
                 )
                 assert again.status_code == 409, change
                 assert "still coming" in again.text
-            assert visitor.post("say", text="I wait.", ticket="w").status_code == 409
+            refused = visitor.post("say", text="I wait.", ticket="w")
+            assert refused.status_code == 409
+            assert refused.headers["hx-retarget"] == "#problem", "the message stays in its form"
             visitor.wait_for()
             assert "I look around." in visitor.get("story").text
-            visitor.say("I wait.")
+            visitor.open()
+            for _ in range(2):
+                assert visitor.post("say", text="I wait.", ticket="w").status_code in (200, 409)
+            visitor.wait_for()
+            assert visitor.post("say", text="I wait.", ticket="w").status_code == 200
+            assert 'id="live"' not in visitor.get("story").text
+            assert visitor.get("story").text.count('class="player">I wait.') == 1, "a double click plays once"
+            long = visitor.post("say", text="x" * 9000, ticket="x")
+            assert long.status_code == 409
+            assert "9,000 characters" in long.text
 
 
 def test_the_companion_has_its_core_memory_edited_and_two_tabs_see_it(server):

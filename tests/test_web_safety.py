@@ -133,6 +133,17 @@ def test_what_anybody_writes_is_text_on_every_view(server):
         assert visitor.wait_for("problem"), "the model is not called so"
 
 
+def test_no_character_turns_the_direction_of_reading_or_commands_a_terminal(server):
+    with Visitor(server.url) as visitor:
+        visitor.say(MIRA)
+        moments = visitor.say("I say \u202eabc \x1b[31mred\x1b[0m \u2066x \x07")
+        visitor.post("page", page="quest", path="location", value="the \u202equay")
+        shown = [visitor.get(view).text for view in VIEWS] + [str(moments).encode().decode("unicode_escape")]
+        assert any("abc red" in text for text in shown)
+        for text in shown:
+            assert not set(text) & set("\u202e\u2066\x1b\x07")
+
+
 def test_no_answer_of_a_whole_game_has_a_secret_or_a_token(server):
     with Visitor(server.url) as visitor:
         moments = visitor.say(MIRA) + visitor.say("I talk to Maren Holt") + visitor.say("I sneak past Maren Holt")
@@ -248,7 +259,12 @@ def test_ctrl_c_ends_it_in_two_seconds_in_the_middle_of_everything(tmp_path):
             answer.close()
     assert "Traceback" not in program.stdout.read()
     program = serving(tmp_path / "home", "--port", "0")
-    with Visitor(address_of(program)) as visitor:
+    with Visitor(address_of(program)) as again:
+        assert again.web.headers["x-questbook-token"] == visitor.web.headers["x-questbook-token"], (
+            "open pages stay good"
+        )
+        assert (tmp_path / "home" / "page-token").stat().st_mode & 0o777 == 0o600
+        visitor = again
         for _ in range(100):
             if "I look around." in visitor.get("story").text and 'id="live"' not in visitor.get("story").text:
                 break

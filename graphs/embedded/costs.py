@@ -52,6 +52,11 @@ class Cost(NamedTuple):
             (self.dollars or 0.0) + (other.dollars or 0.0) if known else None,
         )
 
+    def __str__(self) -> str:
+        """Return it as it is shown."""
+        calls = f"{self.calls:,} call{'' if self.calls == 1 else 's'}, {self.prompt + self.answers:,} tokens"
+        return calls + (f", ${self.dollars:.4f}" if self.dollars else "")
+
     @classmethod
     def of(cls, record: JSON) -> Cost:
         """Read what was kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Mapping
 from datetime import datetime
@@ -105,6 +106,7 @@ async def _prompt(sitting: Sitting, rest: str) -> Then:
         screen.table(title, ("Section", "Tokens"), rows, right="Tokens")
         if fidelity:
             screen.answer(f"Word for word: {fidelity['turns']} of {fidelity['of']} earlier turns.")
+        await _show_costs(sitting)
     elif rest != "all" and rest not in names:
         near = difflib.get_close_matches(rest, names, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)} and all."
@@ -116,6 +118,15 @@ async def _prompt(sitting: Sitting, rest: str) -> Then:
                 screen.answer(str(section["text"]))
                 screen.blank()
     return Then.PROMPT
+
+
+async def _show_costs(sitting: Sitting) -> None:
+    from questbook.graphs.embedded.costs import costs_of  # LangChain, which came with the last turn
+
+    game = sitting.game
+    costs = await asyncio.to_thread(costs_of, game.home, game.context.user or "", game.context.campaign)
+    if costs.total.calls:
+        sitting.screen.answer(f"Cost: {costs.last}. The campaign: {costs.total}, with turns undone or played again.")
 
 
 async def _campaigns(sitting: Sitting, rest: str) -> Then:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -17,7 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.web.campaigns import campaign_routes, settings_routes
 from questbook.graphs.web.chronicle import chronicle_routes
@@ -55,9 +56,10 @@ def create_app(
         log_in: Whether the other server's log-in says whose each request is. Each person then has campaigns of their
             own, and those that others share with them.
     """
-    token = new_token()
+    home = home or Home.find()
+    token = _token_of(home)
     desk = Desk(
-        context, home or Home.find(), token,
+        context, home, token,
         developer=developer, root=root, crowd=len(people or {}) > 1, log_in=log_in,
     )  # fmt: skip
 
@@ -118,3 +120,20 @@ def create_app(
     )
     app.state.desk = desk
     return app
+
+
+def _token_of(home: Home) -> str:
+    """Return the token that pages of this data directory send: the same after a restart, so that they stay good.
+
+    Raises:
+        HomeError: It cannot be read or written.
+    """
+    path = home.path / "page-token"
+    try:
+        if not path.exists() or path.stat().st_size < len(new_token()):  # a process was killed before it wrote it
+            path.unlink(missing_ok=True)
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+                file.write(new_token())
+        return path.read_text("ascii")
+    except (OSError, ValueError) as error:
+        raise HomeError(f"Cannot use {path}: {error}. Remove it, or correct its permissions.") from error

@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from questbook.graphs.embedded.game import Game
+from questbook.graphs.terminal.screen import one_line
 from questbook.graphs.web.desk import Desk
 from questbook.graphs.web.story import Told, records_of, told_of
 from questbook.graphs.web.tree import drawing, height_of, rows_of
@@ -93,4 +94,4 @@ async def chapters_of(game: Game) -> list[Chapter]:
 
 
 def _plain(text: str) -> str:
-    return "".join(f"\\{c}" if c in "\\`*_[]<>#|~" else c for c in " ".join(text.split()))
+    return "".join(f"\\{c}" if c in "\\`*_[]<>#|~" else c for c in one_line(text))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import DictLoader, Environment
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -26,6 +27,7 @@ from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.settings import Settings
+from questbook.graphs.terminal.screen import cleaned
 from questbook.graphs.web import panels
 from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.places import label_of, name_of
@@ -83,6 +85,7 @@ class Desk:
         self._templates = Environment(
             loader=DictLoader({path.name: path.read_text("utf-8") for path in _TEMPLATES.glob("*.html")}),
             autoescape=True,
+            finalize=_shown,
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -269,6 +272,11 @@ class Desk:
     def html(self, name: str, values: Mapping[str, Any], status: int = 200) -> HTMLResponse:
         """Render a template."""
         return HTMLResponse(self._templates.get_template(name).render(values), status)
+
+
+def _shown(value: object) -> object:
+    """Return what a template shows of a value: no control characters, and none that turn the direction of reading."""
+    return cleaned(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _wish(saved: SavedGame | None) -> JSON:

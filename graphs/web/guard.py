@@ -39,6 +39,9 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 
+_BELOW_THE_STORY = {"hx-retarget": "#problem", "hx-reswap": "innerHTML"}
+"""For htmx: a message that was refused stays in its form."""
+
 
 class Guard:
     """ASGI middleware: adds the headers, asks for sign-in, and refuses changes that do not come from a page of ours.
@@ -74,6 +77,8 @@ class Guard:
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
                 headers.setdefault("cache-control", "no-cache" if is_static else "no-store")
+                if message["status"] >= 400 and scope["path"].endswith("/say"):
+                    headers |= _BELOW_THE_STORY
             await send(message)
 
         try:

@@ -55,19 +55,14 @@ def playing_routes(desk: Desk) -> list[Route]:
 
     async def say(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
-        said, ticket = str(form.get("text", "")), str(form.get("ticket", ""))
+        said = str(form.get("text", ""))
         if _COMMAND.match(said):
             raise InputError(
                 f"{said.split()[0]} is a command of the terminal. Here the buttons below your message do it; "
                 "lines, memories and settings are beside the story."
             )
-        text = await desk.words_of(request, table, said)
-        if said.strip() and table.take(ticket):
-            try:
-                await table.say(text)
-            except BusyError:
-                table.give_back(ticket)  # the same message may be sent again
-                raise
+        if said.strip():
+            await table.say(await desk.words_of(request, table, said), str(form.get("ticket", "")))
         return desk.html(
             "say.html", {"ticket": uuid.uuid4().hex, "here": desk.here(table), "is_game": table.game.machine == GAME}
         )

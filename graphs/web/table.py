@@ -14,8 +14,9 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, NamedTuple
 
 from questbook.graphs.embedded.game import Game
-from questbook.graphs.errors import QuestbookError
+from questbook.graphs.errors import InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
+from questbook.graphs.terminal.screen import cleaned
 from questbook.graphs.web.story import Undone
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
@@ -115,17 +116,6 @@ class Table:
         """Load the graph while the person reads."""
         self._loading = asyncio.create_task(self.game.load())
 
-    def take(self, ticket: str) -> bool:
-        """Whether this is the first request with a ticket: a double click plays once."""
-        if ticket in self._tickets:
-            return False
-        self._tickets.append(ticket)
-        return True
-
-    def give_back(self, ticket: str) -> None:
-        """Forget a ticket whose message was refused."""
-        self._tickets.remove(ticket)
-
     async def play(self, events: AsyncGenerator[Event], player: str = "") -> None:
         """Begin to play a turn; return as soon as it runs.
 
@@ -159,14 +149,25 @@ class Table:
             self.passage = None
             yield
 
-    async def say(self, text: str) -> None:
+    async def say(self, text: str, ticket: str) -> None:
         """Begin to play a turn with a message of the player, after what is being changed.
+
+        Args:
+            text: The message.
+            ticket: Of the form; one that has played before plays nothing, so that a double click plays once.
 
         Raises:
             BusyError: A reply is coming.
+            InputError: The message is too long.
         """
+        if len(text) > (most := self.game.context.max_message_chars):
+            raise InputError(
+                f"Your message has {len(text):,} characters; at most {most:,} can be read. Say it in parts."
+            )
         async with self._changing:
-            await self.play(self.game.send(text), text)
+            if ticket not in self._tickets:
+                await self.play(self.game.send(text), text)
+                self._tickets.append(ticket)
 
     async def wait_for_reply(self, seconds: float) -> None:
         """Wait at most so many seconds for the reply that is coming."""
@@ -271,5 +272,6 @@ class Table:
     async def _tell(self, kind: str, data: JSON) -> None:
         async with self._news:
             self.number += 1
-            self._moments.append(Moment(self.number, kind, data))
+            shown = {name: cleaned(value) if isinstance(value, str) else value for name, value in data.items()}
+            self._moments.append(Moment(self.number, kind, shown))
             self._news.notify_all()
