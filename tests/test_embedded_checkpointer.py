@@ -1,6 +1,7 @@
 """The checkpointer takes back what single runs wrote; it writes each value once, loses none and keeps none too long."""
 
 import asyncio
+import copy
 import operator
 from typing import Annotated, Any, TypedDict
 
@@ -160,6 +161,16 @@ async def test_what_a_step_saves_is_one_way_to_the_databases_thread(tmp_path, mo
         monkeypatch.setattr(saver.conn, "_execute", lambda *args: ways.append(1) or execute(*args))
         await app.ainvoke({"lines": ["one"]}, AT)
         assert (len(asked), len(ways)) == (10, 7)
+
+
+async def test_a_copy_that_langgraph_makes_of_the_saver_is_answered_beside_it(tmp_path):
+    async with open_checkpointer(tmp_path / "c.db") as saver:
+        copied = copy.copy(saver)  # as `with_allowlist` does
+        config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        for one, other in ((saver, copied), (copied, saver)):
+            both = asyncio.gather(one.aget_tuple(config), other.aget_tuple(config), one.aget_tuple(config))
+            assert await asyncio.wait_for(both, 5) == [None] * 3
+            assert await asyncio.wait_for(other.aget_tuple(config), 5) is None
 
 
 async def test_what_goes_together_fails_each_for_itself(tmp_path):

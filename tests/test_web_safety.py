@@ -98,7 +98,7 @@ def test_a_thousand_streams_leave_the_page_as_quick_as_before(server):
         status, waited, answers = asyncio.run(crowd())
         assert status == 200
         assert waited < 1
-        assert 200 <= answers.count(200) <= 210
+        assert 200 <= answers.count(200) <= 300
         assert answers.count(200) + answers.count(503) == 1000
         assert visitor.say("I look around.")
 

@@ -304,7 +304,8 @@ class Checkpointer(AsyncSqliteSaver):
         connection: Any = self.conn
         async with self.lock:
             await asyncio.sleep(0)
-            together, self._waiting = self._waiting, []
+            together = self._waiting[:]
+            self._waiting.clear()  # not a new list: LangGraph copies savers, and the copy has the same list and lock
             works, results = zip(*together, strict=True)
             try:
                 outcomes = await connection._execute(partial(_outcomes, works), connection._conn)

@@ -264,10 +264,7 @@ class Desk:
     def problem(self, request: Request, text: str, status: int) -> HTMLResponse:
         """Say what went wrong: in its place on a page that htmx keeps, on a page of its own where the browser went."""
         within = "hx-request" in request.headers
-        answer = self.html("problem.html" if within else "lost.html", {"text": text}, status)
-        if within and request.url.path.endswith("/say"):  # the message stays where it was written
-            answer.headers.update({"hx-retarget": "#problem", "hx-reswap": "innerHTML"})
-        return answer
+        return self.html("problem.html" if within else "lost.html", {"text": text}, status)
 
     def html(self, name: str, values: Mapping[str, Any], status: int = 200) -> HTMLResponse:
         """Render a template."""

@@ -17,7 +17,7 @@ from questbook.graphs.errors import InputError
 from questbook.graphs.events import Event
 from questbook.graphs.web.desk import GAME, Desk
 from questbook.graphs.web.story import latest_turns, rewritten, turns_before, undone_of
-from questbook.graphs.web.table import BusyError, Moment, Table
+from questbook.graphs.web.table import Moment, Table
 
 _BEAT_SECONDS = 15.0
 _MOST_STREAMS = 200
