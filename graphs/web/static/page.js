@@ -174,7 +174,7 @@
   document.addEventListener("input", (event) => {
     if (event.target.id !== "text") return;
     event.target.style.setProperty("height", "auto");
-    event.target.style.setProperty("height", `${event.target.scrollHeight}px`);
+    event.target.style.setProperty("height", `${event.target.scrollHeight + 2}px`); // with its border
   });
   document.addEventListener("keydown", (event) => {
     if (event.target.id === "text" && event.key === "Enter" && !event.shiftKey && !event.isComposing) {
@@ -220,6 +220,7 @@
   document.addEventListener("htmx:after:swap", () => {
     if (below !== null) scrollTo(0, scroller().scrollHeight - below);
     below = null;
+    if (one("problem").childElementCount) one("problem").scrollIntoView({ block: "nearest" });
   });
 
   // A card opens when its content is there, and closes, as a form does, when the change was taken.
