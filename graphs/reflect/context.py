@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -16,6 +16,12 @@ class Context(Settings):
     reflection_importance: int = Field(
         default=150, ge=1, description="Importance of new facts, each 1 to 10, at whose sum there is a reflection."
     )
+
+
+class NotesContext(Context):
+    """Settings of notes in the background, which are on talks with an assistant."""
+
+    STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
 
 
 class MachineContext(Context):

@@ -92,8 +92,8 @@ def ends_on_failure(node: _NodeFunction) -> _NodeFunction:
             return {"failed": "another run of the thread waits, and goes on from here"}
         except Exception as error:  # noqa: BLE001 (models and stores raise errors of any kind; the turn is over)
             reason = str(error) or f"no answer within {runtime.context.update_timeout:g} seconds"
-            _log.warning("The reflection of turn %d was not finished: %s", state.turn, reason, exc_info=True)
             what = "What was said was not noted" if node.__name__ == "note" else "The reflection was not finished"
+            _log.warning("Turn %d: %s: %s", state.turn, what, reason, exc_info=True)
             text = f"{what}; nothing is lost, and it will be taken up again."
             return {"failed": reason, "notices": [notice(state.turn, "reflect", text, f"{node.__name__}: {reason}")]}
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
-from questbook.graphs.reflect.context import Context, namespaces_of
+from questbook.graphs.reflect.context import Context, NotesContext, namespaces_of
 from questbook.graphs.reflect.nodes import Update, check_start, ends_on_failure
 from questbook.graphs.reflect.state import ReflectState
 from questbook.graphs.turn.facts import learn_turns
@@ -48,7 +48,7 @@ async def note(state: ReflectState, runtime: Runtime[Context]) -> Update:
     """
     check_start(state)
     update: Update = {"machine": "reflect", "failed": "", "note_from": state.turn + 1}
-    store, context, namespaces = runtime.store, runtime.context, namespaces_of(runtime.context)
+    store, context, namespaces = runtime.store, NotesContext.of(runtime.context), namespaces_of(runtime.context)
     if store is None:
         return update | {"notices": [notice(state.turn, "note", "No store: there is nothing to note.")]}
     due = range(max(state.note_from, state.turn - _MOST, 1), state.turn + 1)
