@@ -10,8 +10,8 @@ from langgraph.store.memory import InMemoryStore
 from questbook.memory.archive.archival_memory import ArchiveQuery, entry_writes, new_entry, search_archive
 from questbook.memory.archive.conversation import ConversationQuery, search_conversation
 from questbook.memory.archive.results import Days, cut_page, find_timezone, read_days
+from questbook.memory.embeddings.embedders import HashEmbeddings
 from questbook.memory.errors import BadQueryError
-from questbook.memory.store.index_config import DEFAULT_INDEX
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import record_key
 
@@ -62,7 +62,8 @@ def test_a_timezone_has_an_iana_name():
 
 @pytest.fixture
 def store():
-    return InMemoryStore(index={**DEFAULT_INDEX, "dims": DEFAULT_INDEX["embed"].dims})
+    embedder = HashEmbeddings()
+    return InMemoryStore(index={"embed": embedder, "dims": embedder.dims})
 
 
 async def put_away(store, branch, turn, *texts, tags=(), said_at="2026-03-14T12:00:00+00:00"):

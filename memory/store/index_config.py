@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, cast
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
-from questbook.memory.embeddings.embedders import HashEmbeddings, announced_dims, load_embeddings
+from questbook.memory.embeddings.embedders import announced_dims, load_embeddings
 from questbook.memory.errors import EmbedderChangedError, StoreConfigError
 from questbook.types import JSON
 
@@ -36,7 +36,7 @@ class StoreIndex(TypedDict, total=False):
     Default: 1.0 each; an embedder may give its cosine another weight by its attribute `fusion_weight`."""
 
 
-DEFAULT_INDEX: StoreIndex = {"embed": HashEmbeddings()}
+DEFAULT_INDEX: StoreIndex = {"embed": "hash"}  # by name: an embedder would load NumPy with the module
 """`HashEmbeddings` and the words of the whole value."""
 
 
