@@ -7,6 +7,7 @@ import asyncio
 import importlib.util
 import math
 import re
+import sys
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
@@ -57,8 +58,6 @@ class HashEmbeddings(Embeddings):
     def __init__(self, dims: int = _DEFAULT_DIMS) -> None:
         if dims < 8:
             raise EmbeddingError(f"HashEmbeddings needs 8 dimensions or more, got {dims}")
-        import numpy as np  # noqa: F401 (an import may block, and a query is embedded in an event loop)
-
         self.dims = dims
 
     @property
@@ -76,13 +75,15 @@ class HashEmbeddings(Embeddings):
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed a turn's few texts at once, many in a thread."""
-        if sum(map(len, texts)) <= _AT_ONCE:
+        if "numpy" in sys.modules and sum(map(len, texts)) <= _AT_ONCE:  # its import would block the event loop
             return self.embed_documents(texts)
         return await asyncio.to_thread(self.embed_documents, texts)
 
     async def aembed_query(self, text: str) -> list[float]:
         """Embed a query at once: a thread would take longer to wake up."""
-        return self.embed_query(text)
+        if "numpy" in sys.modules:
+            return self.embed_query(text)
+        return await asyncio.to_thread(self.embed_query, text)
 
 
 @lru_cache(maxsize=16)  # a fact, or a turn, is searched with before it is stored
