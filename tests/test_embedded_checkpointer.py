@@ -160,7 +160,7 @@ async def test_what_a_step_saves_is_one_way_to_the_databases_thread(tmp_path, mo
         execute = saver.conn._execute
         monkeypatch.setattr(saver.conn, "_execute", lambda *args: ways.append(1) or execute(*args))
         await app.ainvoke({"lines": ["one"]}, AT)
-        assert (len(asked), len(ways)) == (10, 7)
+        assert len(ways) < len(asked) == 10
 
 
 async def test_a_copy_that_langgraph_makes_of_the_saver_is_answered_beside_it(tmp_path):
