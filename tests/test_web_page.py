@@ -68,6 +68,53 @@ def test_a_newcomer_plays_from_the_interview_on_and_goes_back(page):
     assert page.locator("#tree [role=treeitem]").count() >= 2
 
 
+def test_a_whole_game_from_the_interview_to_a_death_and_back(browser, tmp_path):
+    with page_server(tmp_path / "home", seed=19) as server:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(f"{server.url}/c/ford/")
+        say(page, "I'm Ida, a human wizard who studied the tides and wants her brother back.")
+        page.locator("#sheet .bar[aria-label='Hit points: 8 of 8']").wait_for()
+        for words in ("I go to Sorrow Bridge.", "I go to the Arch."):
+            say(page, words)
+        says = ["I attack the river pike.", *["I wait."] * 12]
+        while says and not page.locator("#sheet .conditions", has_text="dead").count():
+            say(page, says.pop(0))
+            page.locator("body:not(.replying):not(.noting)").wait_for()
+        page.locator("#sheet .bar[aria-label='Hit points: 0 of 8'] .low").wait_for()
+        page.locator("#tree .chip", has_text="died").wait_for()
+        turn = int(page.locator("#turn").inner_text().split()[1])
+        dead = page.locator("#story .turn").last.inner_text()
+        page.locator(".plain", has_text="Undo").click()
+        page.locator(f"#turn-{turn}").wait_for(state="detached")
+        page.locator("#sheet .conditions").wait_for(state="detached")
+        assert not page.locator("#sheet .bar[aria-label^='Hit points: 0']").count()
+        say(page, "I go to Sorrow Bridge.")
+        page.locator("#quest .place", has_text="Sorrow Bridge").wait_for()
+        fallen = page.locator("#tree [role=treeitem]", has_text="died")
+        assert fallen.get_attribute("aria-selected") == "false"
+        assert "dead" in fallen.get_attribute("aria-label")
+        assert page.locator("#tree .map .dead").count() == 1
+        fallen.click()  # to the dead line, and from it by a click to the living one
+        page.locator("#sheet .conditions", has_text="dead").wait_for()
+        assert page.locator("#story .turn").last.inner_text() == dead
+        page.locator("#tree [role=treeitem]:not(:has-text('died'))").first.click()
+        page.locator("#quest .place", has_text="Sorrow Bridge").wait_for()
+        say(page, "I look around.")
+        page.close()
+
+
+def test_the_chronicle_leads_to_each_session(browser, tmp_path):
+    with ThreadPoolExecutor() as pool:
+        pool.submit(asyncio.run, _long_campaign(tmp_path / "home", 60)).result()
+    with page_server(tmp_path / "home") as server:
+        page = browser.new_page()
+        page.goto(f"{server.url}/c/isle/chronicle")
+        page.click("a:text-is('Session 2')")
+        playwright.expect(page.locator("#h-2")).to_be_in_viewport()
+        assert page.locator("section").nth(1).locator(".player").first.inner_text() == "Deed 31."
+        page.close()
+
+
 def test_words_and_replies_are_changed_and_fields_edited_in_place(page):
     say(page, MIRA)
     page.locator("#quest .people .strong").first.wait_for()
@@ -319,7 +366,8 @@ async def _long_campaign(path, turns):
         record = (await graph.store.aget(space, f"{branch}-2-exchange-0")).value
         for turn in range(1, turns + 1):
             words = {"player": f"Deed {turn}.", "reply": f"Reply {turn}.", "text": f"Deed {turn}.\nReply {turn}."}
-            await graph.store.aput(space, f"{branch}-{turn}-exchange-0", record | words | {"turn": turn}, index=False)
+            place = {"turn": turn, "session": 1 + (2 * turn > turns)}
+            await graph.store.aput(space, f"{branch}-{turn}-exchange-0", record | words | place, index=False)
         through = dict.fromkeys(("turn", "remembered_through", "noted_through"), turns)
         await (await game.history()).write({"timeline": [[branch, turns]], **through})
 

@@ -273,7 +273,11 @@ def _settings_of(form: FormData) -> JSON:
     """Read the settings of a form: what is empty stays as it is for all campaigns."""
     settings: JSON = {name: text for name in SETTINGS if (text := str(form.get(name, "")).strip())}
     texts = {name: str(form.get(f"weights.{name}", "")).strip() for name in Weights.model_fields}
-    weights = {name: text.split(",") if "," in text else text for name, text in texts.items() if text}
+    weights = {
+        name: [part.strip() for part in text.split(",")] if "," in text else text
+        for name, text in texts.items()
+        if text
+    }
     return settings | ({"weights": weights} if weights else {})
 
 

@@ -63,7 +63,10 @@
     const text = isSameLine ? withEarlier(await answer.text()) : await answer.text();
     const follow = atEnd();
     // What a person is looking for, or is writing, stays.
-    const callbacks = { beforeNodeMorphed: (old, made) => !old.matches?.("[data-keep], details[open]") || old.id !== made.id };
+    const callbacks = {
+      beforeNodeMorphed: (old, made) => !old.matches?.("[data-keep], .change[open]") || old.id !== made.id,
+      beforeAttributeUpdated: (name, node) => name !== "open" || node.tagName !== "DETAILS",
+    };
     Idiomorph.morph(one(target), text, { morphStyle: "outerHTML", callbacks });
     htmx.process(one(target));
     const { turn } = one("story").dataset;
@@ -172,7 +175,7 @@
 
   // The message grows with its words; Enter sends, Shift-Enter makes a line.
   document.addEventListener("input", (event) => {
-    if (event.target.id !== "text") return;
+    if (event.target.id !== "text" || CSS.supports("field-sizing", "content")) return;
     event.target.style.setProperty("height", "auto");
     event.target.style.setProperty("height", `${event.target.scrollHeight + 2}px`); // with its border
   });
