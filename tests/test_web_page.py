@@ -1,7 +1,6 @@
 """The page in a real browser: a game from the interview on, every button, two tabs, and what goes wrong."""
 
 import asyncio
-import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -80,13 +79,16 @@ def test_a_whole_game_from_the_interview_to_a_death_and_back(browser, tmp_path):
         while says and not page.locator("#sheet .conditions", has_text="dead").count():
             say(page, says.pop(0))
             page.locator("body:not(.replying):not(.noting)").wait_for()
-        page.locator("#sheet .bar[aria-label='Hit points: 0 of 8'] .low").wait_for()
+        page.locator("#sheet .bar[aria-label='Hit points: 0 of 8']").wait_for()
         page.locator("#tree .chip", has_text="died").wait_for()
         turn = int(page.locator("#turn").inner_text().split()[1])
         dead = page.locator("#story .turn").last.inner_text()
         page.locator(".plain", has_text="Undo").click()
         page.locator(f"#turn-{turn}").wait_for(state="detached")
         page.locator("#sheet .conditions").wait_for(state="detached")
+        page.locator(".plain", has_text="Undo").click()  # to before the fight
+        page.locator(f"#turn-{turn - 1}").wait_for(state="detached")
+        page.locator("#sheet .bar[aria-label='Hit points: 8 of 8']").wait_for()
         assert not page.locator("#sheet .bar[aria-label^='Hit points: 0']").count()
         say(page, "I go to Sorrow Bridge.")
         page.locator("#quest .place", has_text="Sorrow Bridge").wait_for()
@@ -97,7 +99,8 @@ def test_a_whole_game_from_the_interview_to_a_death_and_back(browser, tmp_path):
         fallen.click()  # to the dead line, and from it by a click to the living one
         page.locator("#sheet .conditions", has_text="dead").wait_for()
         assert page.locator("#story .turn").last.inner_text() == dead
-        page.locator("#tree [role=treeitem]:not(:has-text('died'))").first.click()
+        page.locator("#tree [aria-selected=true]", has_text="died").wait_for()
+        page.locator("#tree [role=treeitem]", has_not_text="died").first.click()
         page.locator("#quest .place", has_text="Sorrow Bridge").wait_for()
         say(page, "I look around.")
         page.close()
@@ -113,45 +116,6 @@ def test_the_chronicle_leads_to_each_session(browser, tmp_path):
         playwright.expect(page.locator("#h-2")).to_be_in_viewport()
         assert page.locator("section").nth(1).locator(".player").first.inner_text() == "Deed 31."
         page.close()
-
-
-def test_words_and_replies_are_changed_and_fields_edited_in_place(page):
-    say(page, MIRA)
-    page.locator("#quest .people .strong").first.wait_for()
-    page.click("text=Change your words")
-    page.fill("#edit", MIRA.replace("Mira", "Ada"))
-    page.click("text=Play it again")
-    page.locator("#sheet h2", has_text="Ada").wait_for(timeout=20_000)
-    say(page, "I look around.")
-    page.click("text=Change the reply")
-    page.fill("#rewrite", "A brass bell hangs over the quay. What do you do?")
-    page.click("text=It was so")
-    page.locator(".turn:last-of-type .reply", has_text="brass bell").wait_for()
-    page.locator("#quest .inventory .field").first.click()
-    page.fill("#value", "lots")
-    page.click("#card .send")
-    page.locator("#card-problem .problem", has_text="expected a whole number").wait_for()
-    page.fill("#value", "7")
-    page.click("#card .send")
-    page.locator("#quest .inventory .field", has_text="7 gold").wait_for()
-    page.locator("#quest .people .strong").first.click()
-    page.locator("#card", has_text="Where this comes from").wait_for()
-    assert "Ada" in text_of(page, ".origin")
-
-
-def test_memories_are_found_forgotten_and_retracted(page):
-    say(page, MIRA)
-    say(page, "I tell everybody about the Velvet Anchor.")
-    page.fill("#words", "velvet anchor")
-    page.locator("#matches .field").first.click()
-    page.locator("#forget").wait_for()
-    page.fill("#forget", "Velvet Anchor")
-    page.click('#card button:has-text("Forget")')
-    page.click("text=Forget for ever")
-    page.locator("#story", has_text="[forgotten]").wait_for(timeout=20_000)
-    page.locator("#matches .field", has_text="Velvet").wait_for(state="detached")
-    page.locator("#memories .field", has_text="Velvet").wait_for(state="detached")
-    assert "Velvet" not in page.content()
 
 
 def test_turns_that_left_the_prompt_stay_on_the_page(browser, tmp_path):
@@ -232,33 +196,6 @@ def test_what_people_write_is_text(page):
     assert "<script>" in text_of(page, "#turn-2 .player")
 
 
-def test_settings_lore_rename_export_and_import(page, server, tmp_path):
-    say(page, MIRA)
-    page.goto(f"{server.url}/c/isle/settings")
-    page.fill("#s-buffer_tokens", "50")
-    page.click("text=Keep")
-    page.locator("#p-buffer_tokens .problem", has_text="200").wait_for()
-    (tmp_path / "gate.md").write_text("# The sea gate\n\nThe sea gate opens at the lowest tide.\n")
-    (tmp_path / "run.exe").write_bytes(b"MZ")
-    page.set_input_files("#files", [tmp_path / "gate.md", tmp_path / "run.exe"])
-    page.click("#lore .send")
-    page.locator("#lore", has_text="run.exe: not read").wait_for()
-    assert "gate.md" in text_of(page, "#lore .plainlist >> nth=0")
-    page.fill("#rename", "the other isle")
-    page.click('button:has-text("Rename")')
-    page.wait_for_url(re.compile("the%20other%20isle"), timeout=20_000)
-    page.locator("#sheet h2", has_text="Mira").wait_for()
-    page.goto(f"{server.url}/c/the%20other%20isle/settings")
-    with page.expect_download() as download:
-        page.click("text=Export it")
-    download.value.save_as(tmp_path / "isle.zip")
-    page.goto(server.url)
-    assert "the other isle" in text_of(page, ".books >> nth=0")
-    page.set_input_files("#file", tmp_path / "isle.zip")
-    page.click('button:has-text("Import")')
-    page.locator("#import-problem .problem", has_text="has begun already").wait_for()
-
-
 def test_secrets_never_reach_the_page_but_in_the_developers_view(browser, server, page, tmp_path):
     say(page, MIRA)
     for path in ("", "story", "panel/quest", "panel/memories", "chronicle", "chronicle.md", "fidelity"):
@@ -267,36 +204,6 @@ def test_secrets_never_reach_the_page_but_in_the_developers_view(browser, server
     assert "instructions" in page.content()
     with page_server(tmp_path / "home two") as plain:
         assert httpx.get(f"{plain.url}/c/isle/behind").status_code == 404
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_view_can_be_used_by_everybody(browser, server, page, width, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    say(page, MIRA)
-    say(page, "I sneak past Maren Holt")
-    context = browser.new_context(
-        viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce"
-    )
-    view, problems = context.new_page(), {}
-    for path in (
-        "/",
-        "/c/isle/",
-        "/c/isle/settings",
-        "/c/isle/chronicle",
-        "/c/isle/fidelity",
-        "/c/isle/behind",
-        "/a/companion/",
-    ):
-        view.goto(server.url + path)
-        view.wait_for_timeout(800)
-        found = axe.Axe().run(view)
-        if found.violations_count:
-            problems[path] = [
-                (v["id"], [node["html"][:90] for node in v["nodes"][:3]]) for v in found.response["violations"]
-            ]
-    context.close()
-    assert problems == {}
 
 
 def test_who_is_at_another_address_signs_in_and_messages_say_whose_they_are(browser, tmp_path):

@@ -149,11 +149,11 @@
     stopped: async () => { body.classList.remove("replying"); await morph("story", "story", true); },
     problem: async () => { body.classList.remove("replying"); await morph("story", "story", true); },
     pages: async ({ isSameLine }) => {
+      const [before, noted] = [one("story").dataset.turn, body.classList.contains("noting")];
       body.classList.remove("noting");
-      const before = one("story").dataset.turn;
       await morph("story", "story", isSameLine);
       const now = one("story").dataset.turn;
-      if (now !== before) news(`The story is at turn ${now}.`);
+      if (now !== before && !noted) news(`The story is at turn ${now}.`);
       panels(...own);
       if (one("words")?.value) htmx.trigger(one("words").form, "submit");
     },
