@@ -114,7 +114,7 @@ def test_a_game_is_played_without_a_mouse(page):
     keyboard.press("Enter")
     page.locator("#turn-2").wait_for(state="detached")
     page.locator(QUIET).wait_for()
-    page.locator("#tree [role=treeitem]").nth(2).wait_for()
+    page.locator("#tree [role=treeitem]").nth(1).wait_for()
     page.locator("#tree [tabindex='0']").focus()
     rows = page.locator("#tree [role=treeitem]").count()
     for key, row in (("End", rows - 1), ("Home", 0), ("ArrowUp", 0), ("ArrowRight", 1), ("ArrowLeft", 0)):

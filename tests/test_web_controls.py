@@ -114,6 +114,10 @@ def _play(page, monkeypatch):
     turns = page.locator(".turn").count()
     page.locator(".plain", has_text="Undo").click()
     page.locator(".turn").nth(turns - 1).wait_for(state="detached")
+    page.click("text=Bring it back")
+    page.locator(".turn").nth(turns - 1).wait_for()
+    page.locator(".plain", has_text="Undo").click()
+    page.locator(".turn").nth(turns - 1).wait_for(state="detached")
     tell = Table._tell
 
     async def slow(self, kind, data):

@@ -73,9 +73,8 @@ def say(page, words):
     before = page.locator(".turn:not(.live)").count()
     page.fill("#text", words)
     page.press("#text", "Enter")
-    page.wait_for_selector("#live", state="attached", timeout=20_000)
+    page.locator(".turn:not(.live)").nth(before).wait_for(timeout=30_000)
     page.wait_for_selector("#live", state="detached", timeout=30_000)
-    page.locator(".turn:not(.live)").nth(before).wait_for(timeout=10_000)
 
 
 class Visitor:
