@@ -92,55 +92,6 @@ def test_every_view_and_every_state_can_be_used_by_everybody(browser, site, page
     assert not problems, problems
 
 
-def test_a_game_is_played_without_a_mouse(page):
-    keyboard = page.keyboard
-    keyboard.type(MIRA)  # the message has the keyboard when the page opens
-    keyboard.press("Enter")
-    page.locator("#sheet h2", has_text="Mira").wait_for()
-    page.locator(QUIET).wait_for()
-    keyboard.type("I look around.")
-    keyboard.press("Shift+Enter")
-    keyboard.type("Then I wait.")
-    keyboard.press("Enter")
-    page.locator("#turn-2 .reply p").first.wait_for()
-    page.locator(QUIET).wait_for()
-    page.locator("[accesskey=w]").focus()
-    keyboard.press("Enter")
-    page.locator(".takes button").nth(1).wait_for()
-    page.locator(QUIET).wait_for()
-    keys = page.locator("[accesskey]").evaluate_all("all => all.map(e => e.accessKey)")
-    assert sorted(keys) == ["m", "r", "s", "u", "w"]
-    page.locator("[accesskey=u]").focus()
-    keyboard.press("Enter")
-    page.locator("#turn-2").wait_for(state="detached")
-    page.locator(QUIET).wait_for()
-    page.locator("#tree [role=treeitem]").nth(1).wait_for()
-    page.locator("#tree [tabindex='0']").focus()
-    rows = page.locator("#tree [role=treeitem]").count()
-    for key, row in (("End", rows - 1), ("Home", 0), ("ArrowUp", 0), ("ArrowRight", 1), ("ArrowLeft", 0)):
-        keyboard.press(key)
-        assert page.locator(":focus").evaluate("e => [...e.parentElement.children].indexOf(e)") == row, key
-    assert page.locator(":focus").evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
-    keyboard.press("End")
-    keyboard.press("Enter")
-    page.locator("#turn-2").wait_for()
-    page.locator("#quest .inventory .field").first.focus()
-    keyboard.press("Enter")
-    page.locator("#dialog[open] #value").wait_for()
-    assert page.evaluate("document.activeElement.closest('dialog') !== null")
-    keyboard.press("Escape")
-    page.locator("#dialog[open]").wait_for(state="detached")
-    assert page.evaluate("document.activeElement.matches('#quest .inventory .field')")
-    page.reload()
-    keyboard.press("Shift+Tab")
-    reached, controls = set(), "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']"
-    for _ in range(150):
-        keyboard.press("Tab")
-        reached.add(page.evaluate("document.activeElement.outerHTML"))
-    visible = "all => all.filter(e => e.checkVisibility({visibilityProperty: true})).map(e => e.outerHTML)"
-    assert not set(page.locator(controls).evaluate_all(visible)) - reached
-
-
 def test_a_reply_is_announced_once_and_nothing_jumps_while_it_comes(page, slow_words):
     say(page, MIRA)
     page.locator(QUIET).wait_for()

@@ -94,15 +94,15 @@ def test_a_whole_game_from_the_interview_to_a_death_and_back(browser, tmp_path):
         assert not page.locator("#sheet .bar[aria-label^='Hit points: 0']").count()
         say(page, "I go to Sorrow Bridge.")
         page.locator("#quest .place", has_text="Sorrow Bridge").wait_for()
-        fallen = page.locator("#tree [role=treeitem]", has_text="died")
-        page.locator("#tree [role=treeitem][aria-selected=false]", has_text="died").wait_for()
+        fallen = page.locator("#tree [role=treeitem]:has(.chip)")
+        page.locator("#tree [aria-selected=false]:has(.chip)").wait_for()
         assert "dead" in fallen.get_attribute("aria-label")
         assert page.locator("#tree .map .dead").count() == 1
         fallen.click()  # to the dead line, and from it by a click to the living one
         page.locator("#sheet .conditions", has_text="dead").wait_for()
         assert page.locator("#story .turn").last.inner_text() == dead
-        page.locator("#tree [aria-selected=true]", has_text="died").wait_for()
-        page.locator("#tree [role=treeitem]", has_not_text="died").first.click()
+        page.locator("#tree [aria-selected=true]:has(.chip)").wait_for()
+        page.locator("#tree [role=treeitem]:not(:has(.chip))").first.click()
         page.locator("#quest .place", has_text="Sorrow Bridge").wait_for()
         say(page, "I look around.")
         page.close()
