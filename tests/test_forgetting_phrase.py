@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.types import Interrupt, Send
 
-from questbook import CharacterNotebook, StateNotebook
+from questbook import CharacterNotebook, Entry, Notebook, StateNotebook
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.turn.turn import FORGOTTEN
@@ -80,6 +80,21 @@ def test_a_name_goes_with_its_entry_and_structure_stays():
     assert HERON.cut(page) == {"people": {"Bo": {"role": f"saw the {FORGOTTEN}"}}, "gold": 3}
     assert page["people"]["The Silver Heron"], "the original is left alone"
     StateNotebook.load(HERON.cut(page))
+
+
+class Room(Entry):
+    size: str = ""
+    rooms: dict[str, "Room"] = {}
+
+
+class MapNotebook(Notebook):
+    rooms: dict[str, Room] = {}
+
+
+def test_a_name_goes_from_entries_within_entries_of_their_own_kind():
+    page = {"rooms": {"hall": {"rooms": {"Silver Heron": {"size": "small"}, "well": {"size": "deep"}}}}}
+    assert Phrase("Silver Heron").cut(page) == {"rooms": {"hall": {"rooms": {"well": {"size": "deep"}}}}}
+    MapNotebook.load(page)
 
 
 def test_what_does_not_hold_it_is_the_very_same():

@@ -1,6 +1,7 @@
 """Slash commands on a real game with a scripted model."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 from conftest import MIRA
@@ -211,9 +212,9 @@ def test_the_sheet_as_rows():
     assert rows["Still missing"] == "ancestry, class, background, goal"
 
 
-def test_a_prompt_of_an_update_is_shown_only_if_there_is_no_other(capsys):
+def test_a_prompt_of_an_update_is_shown_only_if_there_is_no_other(capsys, tmp_path):
     sitting = Sitting(
-        None,
+        SimpleNamespace(home=Home(tmp_path), context=Context(user="ann", campaign="isle")),
         Screen(live=False),
         DUNGEON_MASTER,
         prompts=[PromptReport("update_state", [{"section": "s", "tokens": 1, "text": "t"}])],

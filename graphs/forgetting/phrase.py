@@ -280,16 +280,21 @@ def _escapable(character: str) -> str:
     return f"(?:{re.escape(character)}|{escaped})"
 
 
-def _collections(model: type[BaseModel]) -> set[str]:
-    """Return the fields of a page whose keys people choose."""
-    names = set[str]()
+def _collections(model: type[BaseModel], within: frozenset[type[BaseModel]] = frozenset()) -> set[str]:
+    """Return the fields of a page whose keys people choose.
+
+    Args:
+        model: The page's class, or that of an entry.
+        within: Classes that this one is an entry of, since an entry may hold others of its own kind.
+    """
+    names, within = set[str](), within | {model}
     for name, field in model.model_fields.items():
         kinds = [field.annotation, *get_args(field.annotation)]
         if any(get_origin(kind) is dict for kind in kinds):
             names.add(field.alias or name)
         for kind in kinds:
-            if isinstance(kind, type) and issubclass(kind, Entry):
-                names |= _collections(kind)
+            if isinstance(kind, type) and issubclass(kind, Entry) and kind not in within:
+                names |= _collections(kind, within)
     return names
 
 
