@@ -220,7 +220,7 @@ def test_a_truncated_archive_is_refused(tmp_path, left):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["a class", "no value", "no place", "a zlib bomb"])
+@pytest.mark.parametrize("what", ["a class", "no value", "no place", "a zlib bomb", "a far future"])
 async def test_a_file_of_a_stranger_builds_nothing_and_leaves_nothing(exported, tmp_path, what):
     """The checksums are right here: whoever writes a file writes them too."""
     path, *_ = exported
@@ -239,6 +239,8 @@ async def test_a_file_of_a_stranger_builds_nothing_and_leaves_nothing(exported, 
         parts["values.jsonl"][-1] = {"id": last["id"], "type": "msgpack+zlib", "base64": ""}
     elif what == "no value":
         parts["values.jsonl"].pop()
+    elif what == "a far future":
+        parts["checkpoints.jsonl"][-1]["checkpoint"]["id"] = "ffffffff-ffff-6fff-bfff-ffffffffffff"
     else:
         parts["records.jsonl"][-1]["place"] = [7]
     texts = {name: "".join(json.dumps(line) + "\n" for line in lines).encode() for name, lines in parts.items()}

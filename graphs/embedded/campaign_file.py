@@ -19,7 +19,7 @@ import base64
 import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +42,13 @@ from questbook.graphs.embedded.campaign_archive import (
 from questbook.graphs.embedded.checkpoint_tables import hidden
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.embedded.saved_game import last_of_threads, thread_id_of
+from questbook.graphs.turn.clock import time_of
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 from questbook.types import JSON
 
 _SEARCHED = frozenset({"exchanges", "facts", "reflections", "lore", "archive"})  # what recall looks for by meaning
+_FARTHEST_AHEAD = timedelta(days=3_660)  # of a computer whose clock was wrong
 _SERDE = JsonPlusSerializer(allowed_msgpack_modules=None)  # builds LangGraph's own classes, and no others
 
 
@@ -221,6 +223,7 @@ async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _M
                 name: move.channel(name, _decoded(values[value])) for name, value in line["values"].items()
             }
         }
+        _check_id(checkpoint["id"])
         where: JSON = {"thread_id": move.hidden(thread), "checkpoint_ns": namespace}
         parent = {"checkpoint_id": line["parent"]} if line["parent"] else {}
         before = versions.get((thread, namespace, line["parent"] or ""), {})
@@ -237,6 +240,17 @@ async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _M
             tasks.setdefault(write["task"], []).append((write["channel"], value))
         for task, writes in tasks.items():
             await saver.aput_writes(here, writes, task)
+
+
+def _check_id(checkpoint: str) -> None:
+    """Check that an id tells a time that a clock may have told: the next ids of this home are greater than it.
+
+    Raises:
+        ValueError: It does not.
+    """
+    told = time_of(checkpoint)
+    if told is None or told - datetime.now(UTC) > _FARTHEST_AHEAD:
+        raise ValueError(f"checkpoint {checkpoint!r:.60}: expected an id of LangGraph's that tells no far future")
 
 
 async def _remove(game: Game, store: BaseStore, move: _Move) -> None:
