@@ -173,6 +173,23 @@ async def test_a_copy_that_langgraph_makes_of_the_saver_is_answered_beside_it(tm
             assert await asyncio.wait_for(other.aget_tuple(config), 5) is None
 
 
+async def test_langgraphs_server_can_prune_threads(tmp_path):
+    async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
+        app = app_on(saver)
+        for word in ("one", "two", "three"):
+            await app.ainvoke({"lines": [word]}, AT)
+        state, count = await app.aget_state(AT), "SELECT count(*) FROM checkpoints"
+        [[before]] = await rows(saver, count)
+        with pytest.raises(ValueError, match="'keep_latest' or 'delete'"):
+            await saver.aprune(["t"], strategy="keep_last")
+        await saver.aprune(["t"])
+        [[after]] = await rows(saver, count)
+        assert after < before
+        assert await app.aget_state(AT) == state
+        await saver.aprune(["t"], strategy="delete")
+        assert await rows(saver, count) == [(0,)]
+
+
 async def test_what_goes_together_fails_each_for_itself(tmp_path):
     async with open_checkpointer(tmp_path / "checkpoints.db") as saver:
         await saver.setup()

@@ -204,6 +204,27 @@ class Checkpointer(AsyncSqliteSaver):
 
         await self._run(show)
 
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete the checkpoints of threads that nobody needs any more, for LangGraph's server.
+
+        Args:
+            thread_ids: The threads.
+            strategy: "delete": all. "keep_latest": all but what the last turn of each line and branch needs; see
+                `questbook.graphs.pruning`, which can keep more.
+
+        Raises:
+            ValueError: There is no such strategy.
+            PruningError: The database cannot be read or written.
+        """
+        if strategy not in ("delete", "keep_latest"):
+            raise ValueError(f"strategy: got {strategy!r:.40}, expected 'keep_latest' or 'delete'.")
+        if strategy == "delete":
+            for thread in thread_ids:
+                await self.adelete_thread(thread)
+        else:
+            pruning = await asyncio.to_thread(import_module, "questbook.graphs.pruning.prune")
+            await pruning.prune(self, threads=thread_ids, keep_turns=1, compact=False)
+
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that runs wrote, and the pending writes on them.
 
