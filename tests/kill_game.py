@@ -63,7 +63,7 @@ What did I say is the password of the smugglers?
 CONTEXT = Context.of(None, user="adventurer", seed=6, buffer_tokens=300, recall_tokens=400, reflection_importance=6)
 AIMED = [
     f"{when} {point}"
-    for point in ("recall", "run_quest", "ask in update_state", "update_state", "claim in remember", "remember")
+    for point in ("recall", "run_quest", "ask in update_state", "update_state", "claim_to_keep in remember", "remember")
     for when in ("before", "after")
 ]
 AIMED += [
@@ -112,7 +112,7 @@ def _points(reaper: Reaper) -> None:
     inside = {
         "run_quest": ("questbook.graphs.turn.window", "ask"),
         "update_state": ("questbook.graphs.turn.notes", "ask"),
-        "remember": ("questbook.memory.timeline.remember", "claim"),
+        "remember": ("questbook.memory.timeline.remember", "claim_to_keep"),
         "condense": ("questbook.graphs.turn.buffer", "ask"),
     }
     for node, (path, asked) in inside.items():

@@ -48,6 +48,6 @@ def test_a_game_of_sixty_turns_is_killed_three_hundred_times(tmp_path):
     assert kills.total() >= 300
     nodes = ("recall", "run_quest", "update_state", "remember", "reflect", "condense")
     reflecting = ("gather in reflect", "write in reflect")
-    inside = ("ask in update_state", "claim in remember", *reflecting, "ask in condense", "the store")
+    inside = ("ask in update_state", "claim_to_keep in remember", *reflecting, "ask in condense", "the store")
     assert not {f"{when} {point}" for point in (*nodes, *inside) for when in ("before", "after")} - set(kills)
     assert kills["from without"] > 0

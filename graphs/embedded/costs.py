@@ -7,12 +7,13 @@ the built-in model, and calls that failed or whose provider says nothing of toke
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langgraph.store.base import BaseStore, PutOp
@@ -102,13 +103,16 @@ def costs_of(home: Home, user: str, campaign: str) -> Costs:
     return Costs.of(read_item(home.memory, campaign_namespace(user, campaign, _KEY), _KEY))
 
 
-class UsageMeter(BaseCallbackHandler):
+class UsageMeter(AsyncCallbackHandler):
     """Counts what the models of a run used, as their providers say it. The built-in model costs nothing."""
+
+    run_inline = True  # LangChain would make a task for each piece of an answer, or take a thread
+    ignore_chain = ignore_retriever = True
 
     def __init__(self) -> None:
         self._lock, self._cost = threading.Lock(), Cost()
 
-    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:  # noqa: ARG002 (LangChain's method)
+    async def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:  # noqa: ARG002 (LangChain's method)
         """Count a call."""
         messages = [
             generation.message
@@ -118,7 +122,7 @@ class UsageMeter(BaseCallbackHandler):
         for message in messages:
             model = str(message.response_metadata.get("model_name") or "")
             if isinstance(message, AIMessage) and (usage := message.usage_metadata) and model != OFFLINE:
-                price = _price(model, usage["input_tokens"], usage["output_tokens"])
+                price = await asyncio.to_thread(_price, model, usage["input_tokens"], usage["output_tokens"])
                 with self._lock:
                     self._cost = self._cost.plus(Cost(1, usage["input_tokens"], usage["output_tokens"], price))
 
