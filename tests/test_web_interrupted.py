@@ -1,0 +1,76 @@
+"""The page in the middle of a reply: loaded again, in another tab, and when the server ends and begins again."""
+
+import asyncio
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from web_server import CHROMIUM, MIRA, page_server, say
+
+from questbook.graphs.offline.model import OfflineModel
+
+playwright = pytest.importorskip("playwright.sync_api")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")]
+
+WORDS = "#live-reply p"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def slow_answers():
+    """Let the built-in model say a few words a second."""
+    quick = OfflineModel._astream
+
+    async def stream(self, *args, **kwargs):
+        async for chunk in quick(self, *args, **kwargs):
+            yield chunk
+            await asyncio.sleep(0.15)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OfflineModel, "_astream", stream)
+        yield
+
+
+def begin_to_look(page):
+    """Send a message, and wait for the first words of the reply."""
+    page.fill("#text", "I look around.")
+    page.press("#text", "Enter")
+    page.locator(WORDS, has_text=" ").first.wait_for()
+    return page.locator(WORDS).first.inner_text()
+
+
+def test_a_page_that_is_loaded_again_goes_on_with_the_words_that_were_there(browser, tmp_path):
+    with page_server(tmp_path / "home") as server:
+        page, other = browser.new_page(), browser.new_page()
+        page.goto(f"{server.url}/c/isle/")
+        say(page, MIRA)
+        other.goto(f"{server.url}/c/isle/")
+        with slow_answers():
+            before = begin_to_look(page)
+            page.reload()
+            for tab in (page, other):
+                tab.locator(WORDS, has_text=before).first.wait_for()
+        for tab in (page, other):
+            tab.locator("#turn-2 .reply p", has_text=before).first.wait_for(timeout=60_000)
+            assert tab.locator(".turn").count() == 2
+
+
+def test_a_reply_that_the_server_s_end_cut_off_is_answered_again(browser, tmp_path):
+    with ExitStack() as slowness, page_server(tmp_path / "home") as server:
+        page = browser.new_page()
+        page.goto(f"{server.url}/c/isle/")
+        say(page, MIRA)
+        slowness.enter_context(slow_answers())
+        begin_to_look(page)
+    with page_server(tmp_path / "home") as server:
+        page = browser.new_page()
+        page.goto(f"{server.url}/c/isle/")
+        page.locator(".player", has_text="I look around.").wait_for()
+        page.locator("#turn-2 .reply p").first.wait_for(timeout=60_000)
+        assert page.locator(".turn").count() == 2
