@@ -98,7 +98,8 @@ def test_a_thousand_streams_leave_the_page_as_quick_as_before(server):
         status, waited, answers = asyncio.run(crowd())
         assert status == 200
         assert waited < 1
-        assert 200 <= answers.count(200) <= 300
+        # The visitor's own page may have one.
+        assert 198 <= answers.count(200) <= 200
         assert answers.count(200) + answers.count(503) == 1000
         assert visitor.say("I look around.")
 

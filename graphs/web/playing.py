@@ -12,6 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.events import Event
@@ -49,9 +50,7 @@ def playing_routes(desk: Desk) -> list[Route]:
                 f"{_MOST_STREAMS} pages are open, and no more can be told what happens. Close some.", 503
             )
         after = number_of(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
-        return StreamingResponse(
-            _stream(desk, table, after), media_type="text/event-stream", headers={"cache-control": "no-store"}
-        )
+        return _CountedStream(desk, _stream(table, after))
 
     async def say(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
@@ -158,10 +157,25 @@ async def _begun(events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
     return again()
 
 
-async def _stream(desk: Desk, table: Table, after: int) -> AsyncIterator[str]:
+class _CountedStream(StreamingResponse):
+    """A stream that counts from when it is let in: of many at once, none has begun when the last is let in."""
+
+    def __init__(self, desk: Desk, told: AsyncIterator[str]) -> None:
+        super().__init__(told, media_type="text/event-stream", headers={"cache-control": "no-store"})
+        self._desk = desk
+        desk.streams += 1
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, to its end or until nobody listens."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._desk.streams -= 1
+
+
+async def _stream(table: Table, after: int) -> AsyncIterator[str]:
     moments = table.moments(after)
     waiting: asyncio.Task[Moment | None] | None = None
-    desk.streams += 1
     try:
         yield "retry: 1000\n\n"
         while True:
@@ -178,7 +192,6 @@ async def _stream(desk: Desk, table: Table, after: int) -> AsyncIterator[str]:
             else:
                 yield f"id: {moment.number}\nevent: {moment.kind}\ndata: {json.dumps(moment.data)}\n\n"
     finally:
-        desk.streams -= 1
         if waiting is not None:
             waiting.cancel()
 
