@@ -4,22 +4,14 @@ import asyncio
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from web_server import CHROMIUM, MIRA, page_server, say
+from web_server import MIRA, page_server, say
 
 from questbook.graphs.offline.model import OfflineModel
 
-playwright = pytest.importorskip("playwright.sync_api")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")]
+pytest_plugins = ["web_browser"]
+pytestmark = pytest.mark.slow
 
 WORDS = "#live-reply p"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @contextmanager

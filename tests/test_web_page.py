@@ -6,41 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from web_server import CHROMIUM, MIRA, PageServer, page_server, say
+from web_server import MIRA, PageServer, page_server, say
 
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.web.table import Table
 
-playwright = pytest.importorskip("playwright.sync_api")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, which .ci/run installs")]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def server(tmp_path):
-    with page_server(tmp_path / "home", developer=True) as server:
-        yield server
-
-
-@pytest.fixture
-def page(browser, server):
-    """A page of the campaign; whatever it asks of another host is refused and fails the test, as do script errors."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page, strangers, problems = context.new_page(), [], []
-    page.on("request", lambda request: None if request.url.startswith(server.url) else strangers.append(request.url))
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto(f"{server.url}/c/isle/")
-    yield page
-    context.close()
-    assert strangers == []
-    assert problems == []
+pytest_plugins = ["web_browser"]
+pytestmark = pytest.mark.slow
 
 
 def text_of(page, selector):
@@ -109,13 +81,15 @@ def test_a_whole_game_from_the_interview_to_a_death_and_back(browser, tmp_path):
 
 
 def test_the_chronicle_leads_to_each_session(browser, tmp_path):
+    from playwright.sync_api import expect
+
     with ThreadPoolExecutor() as pool:
         pool.submit(asyncio.run, _long_campaign(tmp_path / "home", 60)).result()
     with page_server(tmp_path / "home") as server:
         page = browser.new_page()
         page.goto(f"{server.url}/c/isle/chronicle")
         page.click("a:text-is('Session 2')")
-        playwright.expect(page.locator("#h-2")).to_be_in_viewport()
+        expect(page.locator("#h-2")).to_be_in_viewport()
         assert page.locator("section").nth(1).locator(".player").first.inner_text() == "Deed 31."
         page.close()
 
@@ -157,9 +131,9 @@ def test_the_tree_is_walked_by_keys_and_by_mouse(page):
     page.locator("#card h2").wait_for()
 
 
-def test_two_tabs_see_each_other_and_a_double_click_plays_once(browser, server, page):
+def test_two_tabs_see_each_other_and_a_double_click_plays_once(browser, site, page):
     other = browser.new_page()
-    other.goto(f"{server.url}/c/isle/")
+    other.goto(f"{site.url}/c/isle/")
     page.fill("#text", MIRA)
     page.locator(".send").dblclick()
     other.locator("#turn-1 .reply").wait_for(timeout=20_000)
@@ -177,11 +151,11 @@ def test_what_people_write_is_text(page):
     assert "<script>" in text_of(page, "#turn-2 .player")
 
 
-def test_secrets_never_reach_the_page_but_in_the_developers_view(browser, server, page, tmp_path):
+def test_secrets_never_reach_the_page_but_in_the_developers_view(browser, site, page, tmp_path):
     say(page, MIRA)
     for path in ("", "story", "panel/quest", "panel/memories", "chronicle", "chronicle.md", "fidelity"):
-        assert "secret" not in httpx.get(f"{server.url}/c/isle/{path}").text.casefold(), path
-    page.goto(f"{server.url}/c/isle/behind")
+        assert "secret" not in httpx.get(f"{site.url}/c/isle/{path}").text.casefold(), path
+    page.goto(f"{site.url}/c/isle/behind")
     assert "instructions" in page.content()
     with page_server(tmp_path / "home two") as plain:
         assert httpx.get(f"{plain.url}/c/isle/behind").status_code == 404
@@ -207,14 +181,14 @@ def test_who_is_at_another_address_signs_in_and_messages_say_whose_they_are(brow
         pages[1].locator("#turn-1 .player", has_text="ann: I'm Mira").wait_for()
 
 
-def test_changes_come_from_a_page_of_ours_alone(server):
-    change, token = f"{server.url}/c/isle/say", "x"
+def test_changes_come_from_a_page_of_ours_alone(site):
+    change, token = f"{site.url}/c/isle/say", "x"
     assert httpx.post(change, data={"text": "hi"}).status_code == 403
     assert httpx.post(change, data={"text": "hi"}, headers={"x-questbook-token": token}).status_code == 403
     evil = {"sec-fetch-site": "cross-site", "origin": "https://evil.example"}
     assert httpx.post(change, data={"text": "hi"}, headers=evil).status_code == 403
-    assert httpx.get(server.url, headers={"host": "evil.example"}).status_code == 400
-    policy = httpx.get(server.url).headers["content-security-policy"]
+    assert httpx.get(site.url, headers={"host": "evil.example"}).status_code == 400
+    policy = httpx.get(site.url).headers["content-security-policy"]
     assert "'unsafe" not in policy
     assert "default-src 'none'" in policy
 
@@ -260,7 +234,7 @@ async def _long_campaign(path, turns):
         await (await game.history()).write({"timeline": [[branch, turns]], **through})
 
 
-def test_the_first_words_are_on_the_page_as_soon_as_the_graph_has_them(server, page, monkeypatch):
+def test_the_first_words_are_on_the_page_as_soon_as_the_graph_has_them(site, page, monkeypatch):
     say(page, MIRA)
     sent, tell = [], Table._tell
 
