@@ -177,3 +177,43 @@ def test_lore_files_are_dropped_and_what_cannot_be_read_is_said(page, site):
     page.keyboard.press("Enter")
     report.locator(".done", has_text="gate.md: replaced").wait_for()
     assert page.locator("#lore b").all_inner_texts() == ["gate.md"]
+
+
+def reach(page, selector, words=""):
+    """Press Tab until what has the focus is an element with these words."""
+    for _ in range(150):
+        page.keyboard.press("Tab")
+        if page.evaluate(
+            "([selector, words]) => document.activeElement.matches(selector)"
+            " && document.activeElement.textContent.includes(words)",
+            [selector, words],
+        ):
+            return
+    raise AssertionError(f"Tab does not lead to {selector} {words!r}")
+
+
+def test_a_turn_is_played_edited_and_taken_back_without_a_mouse(page):
+    reach(page, "#text")
+    page.keyboard.type(MIRA)
+    page.keyboard.press("Enter")
+    page.locator("#turn-1 .reply").wait_for(timeout=20_000)
+    page.locator(QUIET).wait_for()
+    reach(page, "#sheet .field", "thief")
+    page.keyboard.press("Enter")
+    page.locator("#value").wait_for()
+    if not page.evaluate("document.activeElement.id === 'value'"):
+        reach(page, "#value")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("spy")
+    reach(page, "#card .send")
+    page.keyboard.press("Enter")
+    page.locator("#sheet .field", has_text="spy").wait_for()
+    page.keyboard.press("Escape")
+    reach(page, "#text")
+    page.keyboard.type("I look around.")
+    page.keyboard.press("Enter")
+    page.locator("#turn-2 .reply").wait_for(timeout=20_000)
+    page.locator(QUIET).wait_for()
+    reach(page, "button", "Undo")
+    page.keyboard.press("Enter")
+    page.locator("#turn-2").wait_for(state="detached")
