@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
 OFFLINE = "offline"
 """Name of the built-in models, which need neither provider nor key."""
 USER_VARIABLE = "QUESTBOOK_USER"
-"""Names the user where the caller names none (`questbook.graphs.turn.whose`)."""
+"""Names the user where the caller names none (`questbook.graphs.turn.scope`)."""
 ONLY_USER = "adventurer"
 """The user of a program that one person uses, such as the terminal, unless they give another name."""
 

@@ -15,7 +15,7 @@ from questbook.graphs.embedded.run import Run
 from questbook.graphs.embedded.saved_game import SavedGame, last_of_threads, read_saved_game, thread_id_of
 from questbook.graphs.errors import UnreadableError
 from questbook.graphs.events import STREAM_MODES, Event, Notice, events_of_prompt, read_stream
-from questbook.graphs.turn.whose import whose
+from questbook.graphs.turn.scope import with_user
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
 
@@ -287,7 +287,7 @@ async def open_game(
         HomeError: The data cannot be read or written.
         SettingsError: Neither the settings nor the environment name the user.
     """
-    context = whose(context)
+    context = with_user(context)
     home = home if home is not None else await asyncio.to_thread(Home.find)
     async with AsyncExitStack() as resources:
         await asyncio.to_thread(create_database, home.memory)  # a damaged file is reported before the first turn

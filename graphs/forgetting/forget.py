@@ -27,7 +27,7 @@ from questbook.graphs.forgetting.matches import Matches, Removal, by_turn, says
 from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.forgetting.postgres import PostgresErasure, is_a
 from questbook.graphs.forgetting.running import find_playing, own_thread, wait_for_end
-from questbook.graphs.turn.scopes import HEADS
+from questbook.graphs.turn.scope import HEADS
 from questbook.graphs.turn.sessions import PASTS
 from questbook.graphs.turn.turn import FORGOTTEN
 from questbook.memory.facts.sources import SOURCES, Dependents, find_dependents

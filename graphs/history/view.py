@@ -23,8 +23,8 @@ from questbook.graphs.history.checkpoints import (
 from questbook.graphs.history.tree import PlayedTurn, last_of_lines
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import upkeep_nodes
+from questbook.graphs.turn.scope import with_user
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.whose import whose
 from questbook.memory.store.any_store import items_under
 from questbook.memory.sync import with_async_methods
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -71,7 +71,7 @@ class HistoryView:
     """What was played in a campaign, seen from one of its threads. See `History` for the arguments."""
 
     def __init__(self, graph: Graph, config: RunnableConfig, context: Settings) -> None:
-        self.graph, self.config, self.context = graph, config, whose(context, config.get("configurable"))
+        self.graph, self.config, self.context = graph, config, with_user(context, config.get("configurable"))
         self._upkeep = upkeep_nodes(graph)
 
     async def current_state(self) -> StateSnapshot:

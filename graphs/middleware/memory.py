@@ -36,10 +36,10 @@ from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.exchanges import Recall
 from questbook.graphs.turn.facts import FactState
 from questbook.graphs.turn.retriever import recall_or_notice
+from questbook.graphs.turn.scope import user_of
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.turn import notice, open_turn
-from questbook.graphs.turn.whose import user_of
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.sync import SyncStore, run_sync, with_async_methods
 from questbook.notebooks import DeclarationError, Notebook

@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 from questbook.graphs.agent.context import Context
 from questbook.graphs.middleware.recollection import facts_namespace
 from questbook.graphs.turn.exchanges import origin_of
-from questbook.graphs.turn.scopes import sight
+from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.facts.marks import turn_position, write_judgements
 from questbook.memory.facts.writing import note_facts
@@ -64,7 +64,7 @@ async def write_staged(state: TurnState, staged: Sequence[JSON], runtime: Runtim
         runtime: The run's, with a store.
     """
     assert runtime.store is not None  # noqa: S101 (the turn has been remembered)
-    facts, view = facts_namespace(runtime.context), sight(state, runtime)
+    facts, view = facts_namespace(runtime.context), visible_timeline(state, runtime)
     for turn in sorted({change["turn"] for change in staged}):
         changes = read_staged([change for change in staged if change["turn"] == turn])
         branch, origin = branch_of(state.timeline, turn), origin_of(runtime)

@@ -20,7 +20,7 @@ from questbook.graphs.middleware.recollection import facts_namespace, search
 from questbook.graphs.middleware.staging import Action, read_staged
 from questbook.graphs.turn.exchanges import Recall, memory_line
 from questbook.graphs.turn.reply import Call, edit_page
-from questbook.graphs.turn.scopes import sight
+from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.memory.facts.fact import MAX_TEXT
 from questbook.memory.sync import run_sync
@@ -113,7 +113,7 @@ async def _problem(state: AgentState, run: Runtime[Context], values: Any, action
     if about in read_staged([change for change in values.get("staged", []) if change["turn"] == state.turn]).texts:
         return ""
     item = await run.store.aget(facts_namespace(run.context), about) if run.store is not None and about else None
-    view = sight(state, run)
+    view = visible_timeline(state, run)
     if item is not None and run.store is not None:
         await read_heads(run.store, view, [item.value])
     if item is None or not is_visible(view, item.value, before=state.turn):

@@ -12,7 +12,7 @@ from questbook.graphs.reflect.context import Context, NotesContext, namespaces_o
 from questbook.graphs.reflect.nodes import Update, check_start, ends_on_failure
 from questbook.graphs.reflect.state import ReflectState
 from questbook.graphs.turn.facts import learn_turns
-from questbook.graphs.turn.scopes import view_of_user
+from questbook.graphs.turn.scope import user_timeline
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import Stamp
@@ -67,7 +67,7 @@ async def note(state: ReflectState, runtime: Runtime[Context]) -> Update:
         messages = [id_ for turn in range(first, last + 1) for id_ in records.get(turn, {}).get("messages", [])]
         return {name: records[last].get(name) for name in ("thread", "checkpoint", "said_at")} | {"messages": messages}
 
-    view = view_of_user(state.timeline, context, state.thread) if state.of_user else state.timeline
+    view = user_timeline(state.timeline, context, state.thread) if state.of_user else state.timeline
     learned = await learn_turns(
         turns,
         store,

@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore, PutOp
 from questbook.graphs.errors import PastUnknownError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.clock import said_at
-from questbook.graphs.turn.scopes import sight
+from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import head_ops
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, stored_words
@@ -125,7 +125,7 @@ async def remember(
             campaign_namespace(*campaign, "exchanges"),
             [_record(turn, state) | state.record_fields(turn["turn"]) for turn in turns],
             turn=turns[0]["turn"] if turns else state.turn,
-            timeline=sight(state, runtime),
+            timeline=visible_timeline(state, runtime),
             claims=campaign_namespace(*campaign, "claims"),
             provenance=origin,
             also=more,
@@ -203,7 +203,7 @@ async def recall_exchanges(
         options: How much.
         facts: Namespace of the conversation's facts, if any are noted.
     """
-    context, store, view = runtime.context, runtime.store, sight(state, runtime)
+    context, store, view = runtime.context, runtime.store, visible_timeline(state, runtime)
     written = min(state.turn - 1, state.remembered_through)
     since = state.turn - count_verbatim_turns(shown)
     before = written + 1 if facts else min(since, written + 1)

@@ -22,7 +22,7 @@ from questbook.graphs.turn.channels import Last
 from questbook.graphs.turn.exchanges import origin_of, transcript_through
 from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_notes
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
-from questbook.graphs.turn.scopes import sight
+from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import move_head
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, public_turns
@@ -125,7 +125,7 @@ async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
         return {"facts_through": state.turn}
     if state.remembered_through < state.turn:  # a turn without a place yet may have the number of another future's
         return {}
-    view, origin = sight(state, runtime), origin_of(runtime)
+    view, origin = visible_timeline(state, runtime), origin_of(runtime)
     try:
         due = public_turns(await transcript_through(state, runtime, state.facts_through + 1))
         if not due:

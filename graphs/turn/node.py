@@ -11,8 +11,8 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime, get_runtime
 
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.scope import with_user
 from questbook.graphs.turn.upkeep import unbroken
-from questbook.graphs.turn.whose import whose
 from questbook.memory.sync import run_sync, with_async_methods
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
 
     LangGraph lets an async function run only in async calls. The runtime's context is completed on the way: None means
     the defaults, a parent graph's context of another class is read by its attributes. Its user is named
-    (`questbook.graphs.turn.whose`), or the node is refused with a SettingsError.
+    (`questbook.graphs.turn.scope`), or the node is refused with a SettingsError.
 
     Args:
         function: The step.
@@ -59,7 +59,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         runtime: Runtime[Any] = get_runtime()
         # What a person is waiting for, or need not wait for.
         runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
-        context = whose(self.context(runtime.context), get_config().get("configurable"))
+        context = with_user(self.context(runtime.context), get_config().get("configurable"))
         store = with_async_methods(runtime.store)
         with unbroken() if self.upkeep else nullcontext():
             return await self.function(input, runtime.override(context=context, store=store))
@@ -117,7 +117,7 @@ def settings_of_run(settings: type[ContextT]) -> ContextT | None:
         SettingsError: Nobody is named as the user, or two that differ are.
     """
     runtime: Runtime[Any] | None = get_runtime()
-    return whose(settings.of(runtime.context), get_config().get("configurable")) if runtime else None
+    return with_user(settings.of(runtime.context), get_config().get("configurable")) if runtime else None
 
 
 def upkeep_nodes(graph: CompiledStateGraph[Any, Any, Any, Any]) -> frozenset[str]:

@@ -4,7 +4,7 @@ The head is what the last finished turn left: pages, summary, timeline. It is on
 moves it. A new thread takes it over as its past. Two threads that go on from one head part at their first turn, because
 the turn claims its place (`questbook.memory.timeline`).
 
-Of a machine whose memories are not a campaign's (`questbook.graphs.turn.scopes`), a new thread takes over the pages of
+Of a machine whose memories are not a campaign's (`questbook.graphs.turn.scope`), a new thread takes over the pages of
 scope campaign alone.
 """
 
@@ -19,7 +19,7 @@ from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scopes import HEAD
+from questbook.graphs.turn.scope import HEAD
 from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import ASIDE

@@ -22,7 +22,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp, SearchOp
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scopes import thread_of, view_of_user
+from questbook.graphs.turn.scope import run_thread, user_timeline
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice
 from questbook.memory.facts.marks import ALL_MARKS, RecordId, lasting_position, position_of
@@ -77,7 +77,7 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     try:
         # A turn that is not remembered has no place yet: where it would be may lie what another future has noted.
         past = as_of(state.timeline, state.remembered_through)
-        view = view_of_user(past, runtime.context, thread_of(runtime, state.timeline))
+        view = user_timeline(past, runtime.context, run_thread(runtime, state.timeline))
         for channel, kind in pages.items():
             shared = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
             page: Notebook = getattr(state, channel)
@@ -103,9 +103,9 @@ async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     pages = state.pages_of("user")
     if not pages or runtime.store is None or state.remembered_through < state.turn:
         return {}
-    agreed, branch, thread = _agreed(state), branch_of(state.timeline, state.turn), thread_of(runtime, state.timeline)
+    agreed, branch, thread = _agreed(state), branch_of(state.timeline, state.turn), run_thread(runtime, state.timeline)
     stamp = Stamp(branch, state.turn, thread=thread).to_json()
-    ops = [view_of_user(state.timeline, runtime.context, thread).head_op()] if state.SCOPE != "user" else []
+    ops = [user_timeline(state.timeline, runtime.context, thread).head_op()] if state.SCOPE != "user" else []
     for channel, kind in pages.items():
         page: Notebook = getattr(state, channel)
         if patch := page.patch_from(kind.load(agreed.get(channel))):
@@ -131,7 +131,7 @@ async def move_ops(state: TurnState, store: BaseStore, settings: Settings, threa
     pages = state.pages_of("user")
     if state.SCOPE != "user" and not pages:
         return []
-    view = view_of_user(state.timeline, settings, thread)
+    view = user_timeline(state.timeline, settings, thread)
     head = _segments(await get_values(store, [(view.heads, thread)]), (view.heads, thread))
     places = [_place(settings, channel) for channel in pages] if _goes_aside(head, view) else []
     return [view.head_op(), *map(_epoch_op, places)]

@@ -128,7 +128,7 @@ class TurnState(BaseModel):
     PAGES: ClassVar[dict[str, type[Notebook]]] = {}
     """Channels that hold pages."""
     SCOPE: ClassVar[Scope] = "campaign"
-    """Whose the exchanges and facts are (`questbook.graphs.turn.scopes`); a page says its own."""
+    """Whose the exchanges and facts are (`questbook.graphs.turn.scope`); a page says its own."""
     MACHINE: ClassVar[str] = ""
     """Name of the machine, in the channel `machine`, which its state declares with `Own`."""
     CARRIED: ClassVar[tuple[str, ...]] = ("line", "summary")

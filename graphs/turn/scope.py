@@ -1,22 +1,38 @@
-"""Whose memory a run reads and writes. That is never guessed: a run that names nobody is refused.
+"""Whose memory a run reads and writes, and with which timeline it looks into the store.
+
+The user is never guessed: a run that names nobody is refused. The machine's scope decides the timeline. "campaign": a
+new thread goes on from the campaign's head (`questbook.graphs.turn.sessions`). "thread": a new thread begins with
+nothing. "user": a new thread begins with no past of its own, and sees what the user's other threads know
+(`questbook.memory.timeline.timeline.UserTimeline`).
 
 Loads neither LangGraph nor LangChain, so that a command that asks no model starts quickly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import USER_VARIABLE, Settings
+from questbook.memory.timeline.namespaces import campaign_namespace
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
+
+    from questbook.graphs.turn.state import TurnState
+    from questbook.memory.timeline.timeline import Segment, UserTimeline
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
+HEADS = "heads"
+"""Last label of the namespace of the heads of a user's threads."""
+HEAD = "head"
+"""Last label of the namespace of the campaign's head, and its key."""
 _LONGEST = 200
 
 
-def whose(settings: SettingsT, configurable: Mapping[str, Any] | None = None) -> SettingsT:
+def with_user(settings: SettingsT, configurable: Mapping[str, Any] | None = None) -> SettingsT:
     """Return the settings with their user named.
 
     Args:
@@ -71,6 +87,27 @@ def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise:
             f"{USER_VARIABLE}. On LangGraph Server with authentication it is who logged in."
         )
     return user
+
+
+def run_thread(runtime: Runtime[Any], timeline: Sequence[Segment]) -> str:
+    """Return the id of the run's thread; without a checkpointer, where each run is one, the branch that it began on."""
+    thread = runtime.execution_info.thread_id if runtime.execution_info else None
+    return thread or (timeline[0][0] if timeline else "")
+
+
+def visible_timeline(state: TurnState, runtime: Runtime[Any]) -> Sequence[Segment]:
+    """Return the timeline with which a run reads and writes the store: of scope "user", with the other threads."""
+    if state.SCOPE != "user":
+        return state.timeline
+    return user_timeline(state.timeline, runtime.context, run_thread(runtime, state.timeline))
+
+
+def user_timeline(timeline: Sequence[Segment], settings: Settings, thread: str) -> UserTimeline:
+    """Return a thread's timeline that sees the user's other threads; those of before heads by the campaign's head."""
+    from questbook.memory.timeline.timeline import UserTimeline
+
+    heads, head = (campaign_namespace(settings.user, settings.campaign, name) for name in (HEADS, HEAD))
+    return UserTimeline(timeline, thread=thread, heads=heads, fallback=(head, HEAD))
 
 
 def _authenticated(configurable: Mapping[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph as build_dungeon_master
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.errors import InputError, SettingsError
-from questbook.graphs.turn.whose import user_of, whose
+from questbook.graphs.turn.scope import user_of, with_user
 
 HELLO = {"messages": [("user", "Hello.")]}
 BUILDERS = {
@@ -141,10 +141,10 @@ async def test_a_graph_inside_another_has_the_same_user(nobody):
 async def test_settings_of_another_graph_name_the_user_only_if_the_caller_did(monkeypatch):
     monkeypatch.setenv("QUESTBOOK_USER", "adventurer")
     agent = build_agent([TicketNotebook]).context_schema
-    assert whose(agent.of(Context()), {"user": "ann"}).user == "ann"
+    assert with_user(agent.of(Context()), {"user": "ann"}).user == "ann"
     with pytest.raises(SettingsError, match="Two users"):
-        whose(agent.of(Context(user="bob")), {"user": "ann"})
-    assert whose(Context()).user == "adventurer"
+        with_user(agent.of(Context(user="bob")), {"user": "ann"})
+    assert with_user(Context()).user == "adventurer"
 
 
 async def test_history_and_an_embedded_game_name_the_user_or_refuse(nobody, game):
