@@ -13,6 +13,7 @@ from questbook.graphs.embedded.doctor import problem_of
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.terminal.doctor import doctor
+from questbook.memory.store.glance import list_keys
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 WORDS = (MIRA, "look around", "I promise Maren Holt to bring back the silver key", "talk to Maren")
@@ -63,7 +64,7 @@ async def test_a_sound_home_says_nothing(home, capsys):
     assert capsys.readouterr().out == "Checkpoints and memories agree (1 campaign of adventurer).\n"
 
 
-async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys):
+async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys, monkeypatch):
     await play(home, *WORDS)
     async with open_game(CONTEXT, home) as game:  # an abandoned future has memories too
         await (await game.history()).undo(2)
@@ -74,7 +75,10 @@ async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys):
     assert "it knows no turn of the 4 of this campaign" in await problem(home)
     assert not await doctor(CONTEXT, mend=False)
     assert "--mend" in capsys.readouterr().out
+    listed = []
+    monkeypatch.setattr("questbook.graphs.embedded.doctor.list_keys", lambda *a: listed.append(a) or list_keys(*a))
     assert await doctor(CONTEXT, mend=True)
+    assert len(listed) == 16, "memory is read four times in all, not for each turn"
     told = capsys.readouterr().out
     assert "Turns written to memory again: 6" in told
     assert "lore" in told

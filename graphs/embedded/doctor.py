@@ -53,7 +53,7 @@ async def problem_of(game: Game) -> str:
             "--mend` lets it go on from there, with pages and memories, but nobody can go back before that. Put back "
             "checkpoints.db if you have a copy. Without either, it begins again."
         )
-    missing = await asyncio.to_thread(_missing_turns, game, saved.values)
+    missing = _missing_turns(await asyncio.to_thread(_known_turns, game), saved.values)
     if missing:
         turns = _remembered(saved.values)
         known = "knows no turn" if len(missing) == turns else f"does not know turns {_ranges(missing)}"
@@ -107,7 +107,7 @@ async def rebuild(game: Game) -> Rebuilt:
     graph = await game.load()
     schema: Any = graph.builder.state_schema
     node: Any = graph.builder.nodes["remember"].runnable
-    count, context = 0, game.context
+    count, context, known = 0, game.context, await asyncio.to_thread(_known_turns, game)
     threads = {saved.thread_id async for saved in last_of_threads(game.checkpointer, context.user, context.campaign)}
     configs: list[Any] = [{"configurable": {"thread_id": thread}} for thread in sorted(threads | {game.thread_id})]
     states = [state for config in configs async for state in graph.aget_state_history(config)]
@@ -117,17 +117,18 @@ async def rebuild(game: Game) -> Rebuilt:
         done = after.get(_id(state.config))
         if done is None or not any(task.name == "remember" for task in state.tasks):
             continue
-        values = {**state.values, "timeline": done.values.get("timeline", [])}  # with the places that it found
-        if not await asyncio.to_thread(_missing_turns, game, done.values, _remembered(state.values)):
+        if not _missing_turns(known, done.values, _remembered(state.values)):
             continue
+        values = {**state.values, "timeline": done.values.get("timeline", [])}  # with the places that the turns claimed
         info = ExecutionInfo(_id(state.config), "", "", str(state.config["configurable"]["thread_id"]))
         runtime: Any = Runtime(context=game.context, store=graph.store, execution_info=info)
         update = await node.function(schema(**values), runtime)
+        known.update(_keys(values | update, _remembered(state.values)).values())
         count += update.get("remembered_through", 0) - _remembered(state.values)
     current = await (await game.history()).finished_state()
     if graph.store is not None and (count or await asyncio.to_thread(_head_of, game) is None):
         await move_head(schema(**current.values), graph.store, game.context, game.thread_id)
-    return Rebuilt(count, await asyncio.to_thread(_missing_turns, game, current.values))
+    return Rebuilt(count, _missing_turns(await asyncio.to_thread(_known_turns, game), current.values))
 
 
 # The labels are those of `questbook.graphs.turn.sessions`, which would load LangChain before the first prompt.
@@ -140,28 +141,31 @@ def _head_of(game: Game) -> JSON | None:
     return read_item(game.home.memory, campaign_namespace(context.user, context.campaign, "head"), "head")
 
 
-def _missing_turns(game: Game, values: JSON, through: int = 0) -> list[int]:
-    """Return the remembered turns of a state after turn `through` that memory never knew.
+def _known_turns(game: Game) -> set[str]:
+    """Return the keys of the exchanges that memory knows or once knew.
 
     It knew a turn of which there is an exchange, or one that was forgotten or retracted, or the turn's claim: then
     somebody deleted its exchange.
     """
     context = game.context
-    timeline: Sequence[Any] = [tuple(segment) for segment in values.get("timeline") or []]
-    stored = set[tuple[str, str]]()
+    known = set[str]()
     for kind in ("exchanges", "gaps", "retracted", "claims"):
-        stored.update(
-            (kind, key) if kind != "claims" else (space[-1].rpartition("-")[0], key.partition("-")[0])
-            for space, key in list_keys(game.home.memory, campaign_namespace(context.user, context.campaign, kind))
-        )
-    missing = []
-    for turn in range(through + 1, _remembered(values) + 1):
-        branch = branch_of(timeline, turn)
-        key = record_key(branch, turn, "exchange")
-        kept = [(kind, key) for kind in ("exchanges", "gaps", "retracted")]
-        if stored.isdisjoint([*kept, (branch, str(turn))]):
-            missing.append(turn)
-    return missing
+        for space, key in list_keys(game.home.memory, campaign_namespace(context.user, context.campaign, kind)):
+            branch, turn = space[-1].rpartition("-")[0], key.partition("-")[0]
+            known.add(record_key(branch, int(turn), "exchange") if kind == "claims" else key)
+    return known
+
+
+def _missing_turns(known: set[str], values: JSON, after: int = 0) -> list[int]:
+    """Return the remembered turns of a state after turn `after` whose keys are not known."""
+    return [turn for turn, key in _keys(values, after).items() if key not in known]
+
+
+def _keys(values: JSON, after: int) -> dict[int, str]:
+    """Return the keys of the exchanges of a state's remembered turns after turn `after`."""
+    timeline: Sequence[Any] = [tuple(segment) for segment in values.get("timeline") or []]
+    turns = range(after + 1, _remembered(values) + 1)
+    return {turn: record_key(branch_of(timeline, turn), turn, "exchange") for turn in turns}
 
 
 def _ranges(turns: Sequence[int]) -> str:
