@@ -10,7 +10,7 @@ import pytest
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded import campaign_file
-from questbook.graphs.embedded.campaign_archive import CampaignFileError, contents_of
+from questbook.graphs.embedded.campaign_archive import CampaignFileError, contents_of, read_archive
 from questbook.graphs.embedded.campaign_file import export_campaign, import_campaign
 from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.embedded.game import open_game
@@ -207,7 +207,7 @@ def link():
 )
 def test_an_archive_that_is_none_is_refused_with_what_is_wrong(tmp_path, others, changes, reason):
     with pytest.raises(CampaignFileError, match=reason) as refused:
-        contents_of(archive(tmp_path / "bad.zip", *others, **changes))
+        read_archive(archive(tmp_path / "bad.zip", *others, **changes))
     assert len(str(refused.value)) < 500
 
 
@@ -216,7 +216,7 @@ def test_a_truncated_archive_is_refused(tmp_path, left):
     path = archive(tmp_path / "bad.zip")
     path.write_bytes(path.read_bytes()[:left])
     with pytest.raises(CampaignFileError, match="Nothing was changed"):
-        contents_of(path)
+        read_archive(path)
 
 
 @pytest.mark.slow
