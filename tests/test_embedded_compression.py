@@ -10,7 +10,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from stored_bytes import contents
 
-from questbook.graphs.embedded.compression import compressing_serializer, uncompressed
+from questbook.graphs.embedded.compression import compressing_serializer, decompress
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.saved_game import read_saved_game
 from questbook.graphs.errors import ForgettingError, UnreadableError
@@ -39,7 +39,7 @@ def test_values_come_back_and_take_a_fraction():
     plain = JsonPlusSerializer().dumps_typed(SAID)
     assert len(data) < len(plain[1]) / 5
     assert serde.loads_typed(plain) == SAID, "as older versions wrote it"
-    assert uncompressed(kind, data) == uncompressed(*plain) == plain[1]
+    assert decompress(kind, data) == decompress(*plain) == plain[1]
 
 
 async def test_checkpoints_of_older_versions_are_read_and_cut_beside_new_ones(tmp_path):
@@ -100,6 +100,6 @@ async def test_what_another_cipher_wrote_needs_its_own_serializer(tmp_path):
             return bytes((byte - 13) % 256 for byte in ciphertext)
 
     kind, data = EncryptedSerializer(Rot13()).dumps_typed(SAID)
-    assert uncompressed(kind, data) is None
+    assert decompress(kind, data) is None
     with pytest.raises(ValueError, match="'rot', which needs the serializer that wrote it"):
         compressing_serializer().loads_typed((kind, data))

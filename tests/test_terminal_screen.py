@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from questbook.graphs.events import DiceRoll, NodeEnd, NodeStart, Notice, ReplyPiece
-from questbook.graphs.terminal.screen import Screen, cleaned, dice_line, one_line, quoted, split_paragraphs
+from questbook.graphs.terminal.screen import Screen, clean, dice_line, one_line, quote, split_paragraphs
 
 ROLL = {
     "expression": "1d20+3",
@@ -39,16 +39,16 @@ ROLL = {
         ("naïve 日本 👩‍🚀", "naïve 日本 👩‍🚀"),
     ],
 )
-def test_cleaned(text, expected):
-    assert cleaned(text) == expected
+def test_clean(text, expected):
+    assert clean(text) == expected
 
 
 @given(st.text(st.characters(codec=None)))
 def test_cleaned_text_can_be_written_and_holds_no_control_characters(text):
-    clean = cleaned(text)
-    clean.encode("utf-8")
-    assert not any(c not in "\n\t" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0) for c in clean)
-    assert cleaned(clean) == clean
+    shown = clean(text)
+    shown.encode("utf-8")
+    assert not any(c not in "\n\t" and (ord(c) < 32 or 0x7F <= ord(c) < 0xA0) for c in shown)
+    assert clean(shown) == shown
 
 
 def test_one_line():
@@ -186,5 +186,5 @@ def test_a_roll_without_text_is_still_told():
 
 
 def test_quotation_marks_within_a_quotation_become_single_ones():
-    assert quoted('“Halt!” cries\nthe guard, and "you"\x1b[31m stop.') == "“‘Halt!’ cries the guard, and 'you' stop.”"
-    assert quoted("one two three", 8) == "“one two…”"
+    assert quote('“Halt!” cries\nthe guard, and "you"\x1b[31m stop.') == "“‘Halt!’ cries the guard, and 'you' stop.”"
+    assert quote("one two three", 8) == "“one two…”"

@@ -19,7 +19,7 @@ from questbook.graphs.errors import FatalModelError, ModelError, PromptTooLongEr
 from questbook.graphs.models.providers import explain
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import Prompt, Section
-from questbook.graphs.turn.window import shortened
+from questbook.graphs.turn.window import shorten
 
 REQUEST = httpx.Request("POST", "http://127.0.0.1/v1")
 WORDINGS = [
@@ -278,14 +278,14 @@ def test_a_shorter_prompt_keeps_its_sections_and_its_last_turn():
         m for n in range(3) for m in (HumanMessage(f"I ask {n}."), AIMessage(f"Goran says {n} < 3. He nods. He goes."))
     ]
     prompt = Prompt([Section("instructions", "Tell."), Section("summary", "Old.")], [*turns, HumanMessage("Now?")], [])
-    shorter = shortened(prompt, 0, Settings())
+    shorter = shorten(prompt, 0, Settings())
     assert [m.text for m in shorter.conversation] == ["Now?"]
     assert shorter.sections[1].text == (
         "Old. Goran says 0 &lt; 3. He nods. Goran says 1 &lt; 3. He nods. Goran says 2 &lt; 3. He nods."
     )
-    assert shortened(prompt, 10_000, Settings()) == prompt
+    assert shorten(prompt, 10_000, Settings()) == prompt
     private = [HumanMessage("Don't remember this: I ask."), AIMessage("Hush."), HumanMessage("Now?")]
-    assert "Hush" not in str(shortened(Prompt(prompt.sections, private, []), 0, Settings()).sections)
+    assert "Hush" not in str(shorten(Prompt(prompt.sections, private, []), 0, Settings()).sections)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from questbook.graphs.forgetting.phrase import Phrase
 from questbook.graphs.models.providers import redact
 from questbook.graphs.offline.assistant import OfflineAssistant
 from questbook.graphs.offline.storyteller.model import OfflineStoryteller
-from questbook.graphs.terminal.screen import cleaned, one_line, split_paragraphs
+from questbook.graphs.terminal.screen import clean, one_line, split_paragraphs
 from questbook.memory.buffer.summary import clip_summary, extend_summary
 from questbook.memory.facts.reading import read_facts, split_aside
 from questbook.memory.facts.reflection import read_questions
@@ -59,7 +59,7 @@ READERS = {
     "questions": lambda text: read_questions([], text),
     "label": escape_label,
     "speaker": lambda text: (strip_speaker(text, "Mira"), memory_key(text, text, text)),
-    "screen": lambda text: (cleaned(text), one_line(text, 80), split_paragraphs(text)),
+    "screen": lambda text: (clean(text), one_line(text, 80), split_paragraphs(text)),
     "key": redact,
     "page": lambda text: (parse_fields(text), render_fields({"a": text})),
     "character": lambda text: CharacterNotebook().apply({"name": text, "class": text}),

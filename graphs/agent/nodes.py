@@ -161,7 +161,7 @@ async def update_pages(
     except PastUnknownError as error:
         text = f"The pages ({', '.join(due)}) were not updated; the next turn will catch up. {error}"
         return {"notices": [notice(state.turn, "update_pages", text)]}
-    budget = state.fitting(runtime.context.buffer_tokens, runtime.context.model) if most is None else most
+    budget = state.fit_tokens(runtime.context.buffer_tokens, runtime.context.model) if most is None else most
     turns = [in_short(turn) if short else turn for turn in oldest_within(public, budget)]
     last = state.turn if len(turns) == len(public) else turns[-1]["turn"]  # private turns need no notes
     due = [name for name in due if state.noted.get(name, 0) < last]

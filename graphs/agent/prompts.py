@@ -14,7 +14,7 @@ from questbook.graphs.turn.exchanges import memory_line
 from questbook.graphs.turn.prompt import (
     Prompt,
     Section,
-    escaped,
+    escape,
     opening_sections,
     page_sections,
     prompt_about_turns,
@@ -77,7 +77,7 @@ def reply_prompt(state: AgentState, settings: Settings, mode: Mode) -> Prompt:
     rules = "\n".join([RULES, *writes])
     sections = [
         *opening_sections(_paragraphs(agent.instructions, mode.instructions, rules), state),
-        Section("summary", escaped(state.summary)),
+        Section("summary", escape(state.summary)),
     ]
     memories = Section("memories", "\n".join(memory_line(memory) for memory in state.recalled or []))
     return stack(sections, conversation(state, settings), settings, [*page_sections(state, "last"), memories])
@@ -88,7 +88,7 @@ def interview_prompt(state: AgentState, settings: Settings, mode: Mode, page: No
     interview = INTERVIEW.format(page=page.channel(), tool=type(page).__name__)
     sections = [
         *opening_sections(_paragraphs(state.AGENT.instructions, mode.instructions, interview, RULES), state),
-        Section("summary", escaped(state.summary)),
+        Section("summary", escape(state.summary)),
     ]
     last = [*page_sections(state, "last"), Section("missing", ", ".join(page.missing))]
     return stack(sections, conversation(state, settings), settings, last)

@@ -23,7 +23,7 @@ from questbook.graphs.companion.prompts import MEMORY
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.buffer import summarizer_of
-from questbook.graphs.turn.prompt import Prompt, Section, escaped
+from questbook.graphs.turn.prompt import Prompt, Section, escape
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.archive.results import find_timezone
@@ -136,7 +136,7 @@ def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, c
 
 def _quotable(text: str) -> str:
     """Escape text for a template that puts it between double quotation marks."""
-    return " ".join(escaped(text).replace('"', "&quot;").split())
+    return " ".join(escape(text).replace('"', "&quot;").split())
 
 
 def memory_ops(

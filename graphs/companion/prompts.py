@@ -10,7 +10,7 @@ from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.exchanges import memory_line
-from questbook.graphs.turn.prompt import INSTRUCTIONS, Prompt, Section, escaped, stack
+from questbook.graphs.turn.prompt import INSTRUCTIONS, Prompt, Section, escape, stack
 from questbook.graphs.turn.turn import is_private
 from questbook.memory.archive.results import find_timezone
 from questbook.notebooks import render_fields
@@ -50,7 +50,7 @@ def assist_prompt(state: CompanionState, context: Context) -> Prompt:
     sections = [
         Section(INSTRUCTIONS, ASSIST),
         Section("core_memory", state.core.render()),
-        Section("summary", escaped(state.summary)),
+        Section("summary", escape(state.summary)),
     ]
     last = [
         Section(
@@ -72,7 +72,7 @@ def _about(state: CompanionState, context: Context) -> JSON:
     used = (f"{label} {section.used:,} of {section.limit:,}" for label, section in state.core.sections.items())
     about["core_memory_characters"] = ", ".join(used)
     tokens = count_tokens_approximately(conversation(state, context))
-    room = state.fitting(context.buffer_tokens, context.model)
+    room = state.fit_tokens(context.buffer_tokens, context.model)
     of = f" of {room:,}, then older turns go into <summary>" if context.buffer == "tokens" else ""
     about["conversation_tokens"] = f"{tokens:,}{of}"
     if is_private(state):

@@ -13,7 +13,7 @@ from questbook.graphs.turn.prompt import (
     INSTRUCTIONS,
     Prompt,
     Section,
-    escaped,
+    escape,
     opening_sections,
     page_sections,
     prompt_about_turns,
@@ -113,9 +113,9 @@ def interview_prompt(state: DungeonState, settings: Settings) -> Prompt:
 
 def quest_prompt(state: DungeonState, settings: Settings) -> Prompt:
     """Make the prompt of a quest turn: character, summary, conversation, and last quest and memories."""
-    sections = [*opening_sections(QUEST, state), Section("summary", escaped(state.summary))]
+    sections = [*opening_sections(QUEST, state), Section("summary", escape(state.summary))]
     memories = Section("memories", "\n".join(memory_line(memory) for memory in state.recalled or []))
-    last = [*page_sections(state, "last"), memories, Section("wish", escaped(state.wish))]
+    last = [*page_sections(state, "last"), memories, Section("wish", escape(state.wish))]
     return stack(sections, conversation(state, settings), settings, last)
 
 

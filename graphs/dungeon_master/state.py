@@ -60,7 +60,7 @@ class DungeonState(TurnState):
         return str(self.note.get("text", "")) if isinstance(through, int) and self.turn <= through else ""
 
     @property
-    def begun(self) -> bool:
+    def has_past(self) -> bool:
         """Whether there is a past to take over: before the character is complete, a new thread starts from nothing."""
         return self.character.complete
 

@@ -204,9 +204,9 @@ async def _checkpoints(game: Game, threads: list[str], values: dict[str, JSON]) 
                 "parent": (saved.parent_config or {"configurable": {}})["configurable"].get("checkpoint_id"),
                 "checkpoint": checkpoint,
                 "metadata": dict(saved.metadata),
-                "values": {name: _kept(values, _encoded(value)) for name, value in channels.items()},
+                "values": {name: _keep(values, _encode(value)) for name, value in channels.items()},
                 "writes": [
-                    {"task": task, "channel": channel, "value": _kept(values, _encoded(value))}
+                    {"task": task, "channel": channel, "value": _keep(values, _encode(value))}
                     for task, channel, value in saved.pending_writes or []
                 ],
             }
@@ -220,7 +220,7 @@ async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _M
         thread, namespace = move.thread(line["thread"]), line["namespace"]
         checkpoint: Any = line["checkpoint"] | {
             "channel_values": {
-                name: move.channel(name, _decoded(values[value])) for name, value in line["values"].items()
+                name: move.channel(name, _decode(values[value])) for name, value in line["values"].items()
             }
         }
         _check_id(checkpoint["id"])
@@ -236,7 +236,7 @@ async def _put_checkpoints(game: Game, parts: Mapping[str, list[JSON]], move: _M
         here: RunnableConfig = {"configurable": where | {"checkpoint_id": checkpoint["id"]}}
         tasks: dict[str, list[tuple[str, Any]]] = {}  # writes of a task are counted, so they come in together
         for write in line["writes"]:
-            value = move.channel(write["channel"], _decoded(values[write["value"]]))
+            value = move.channel(write["channel"], _decode(values[write["value"]]))
             tasks.setdefault(write["task"], []).append((write["channel"], value))
         for task, writes in tasks.items():
             await saver.aput_writes(here, writes, task)
@@ -248,8 +248,8 @@ def _check_id(checkpoint: str) -> None:
     Raises:
         ValueError: It does not.
     """
-    told = time_of(checkpoint)
-    if told is None or told - datetime.now(UTC) > _FARTHEST_AHEAD:
+    time = time_of(checkpoint)
+    if time is None or time - datetime.now(UTC) > _FARTHEST_AHEAD:
         raise ValueError(f"checkpoint {checkpoint!r:.60}: expected an id of LangGraph's that tells no far future")
 
 
@@ -261,7 +261,7 @@ async def _remove(game: Game, store: BaseStore, move: _Move) -> None:
         await game.checkpointer.adelete_thread(move.hidden(thread))
 
 
-def _kept(values: dict[str, JSON], encoded: JSON) -> str:
+def _keep(values: dict[str, JSON], encoded: JSON) -> str:
     """Keep a value once; return its id."""
     text = json.dumps(encoded, ensure_ascii=False, sort_keys=True)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
@@ -269,7 +269,7 @@ def _kept(values: dict[str, JSON], encoded: JSON) -> str:
     return digest
 
 
-def _encoded(value: Any) -> JSON:
+def _encode(value: Any) -> JSON:
     if isinstance(value, list) and value and all(isinstance(part, BaseMessage) for part in value):
         encoded: JSON = {"messages": messages_to_dict(value)}
         if _is_json(encoded) and messages_from_dict(encoded["messages"]) == value:
@@ -280,7 +280,7 @@ def _encoded(value: Any) -> JSON:
     return {"type": kind, "base64": base64.b64encode(data).decode("ascii")}
 
 
-def _decoded(line: Mapping[str, Any]) -> Any:
+def _decode(line: Mapping[str, Any]) -> Any:
     if "messages" in line:
         return messages_from_dict(line["messages"])
     if "json" in line:

@@ -19,7 +19,7 @@ def compressing_serializer() -> SerializerProtocol:
     return EncryptedSerializer(_Zlib())
 
 
-def uncompressed(kind: str | None, value: bytes) -> bytes | None:
+def decompress(kind: str | None, value: bytes) -> bytes | None:
     """Return a saved value as bytes that can be searched for text; None if only its own serializer can open it.
 
     Args:

@@ -40,7 +40,7 @@ async def open_checkpointer(path: str | Path | None = None) -> AsyncIterator[Che
     """
     file = Path(path) if path else (await asyncio.to_thread(Home.find)).checkpoints
     await asyncio.to_thread(create_database, file)
-    with _explained(file):
+    with _explain_errors(file):
         async with aiosqlite.connect(file, timeout=_LOCK_SECONDS) as connection:
             saver = Checkpointer(connection, serde=compressing_serializer())
             await saver.setup()  # turns on WAL, so that Studio can read while the terminal plays
@@ -115,7 +115,7 @@ def _index_config(embeddings: str | None, known: Mapping[str, list[float]] | Non
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:  # locked, full, read-only: the file itself is sound

@@ -55,7 +55,7 @@ async def problem_of(game: Game) -> str:
         )
     missing = _missing_turns(await asyncio.to_thread(_known_turns, game), saved.values)
     if missing:
-        turns = _remembered(saved.values)
+        turns = _last_remembered(saved.values)
         known = "knows no turn" if len(missing) == turns else f"does not know turns {_ranges(missing)}"
         return (
             f"memory.db is missing or from another day: it {known} of the {turns} of this campaign. `questbook doctor "
@@ -117,14 +117,14 @@ async def rebuild(game: Game) -> Rebuilt:
         done = after.get(_id(state.config))
         if done is None or not any(task.name == "remember" for task in state.tasks):
             continue
-        if not _missing_turns(known, done.values, _remembered(state.values)):
+        if not _missing_turns(known, done.values, _last_remembered(state.values)):
             continue
         values = {**state.values, "timeline": done.values.get("timeline", [])}  # with the places that the turns claimed
         info = ExecutionInfo(_id(state.config), "", "", str(state.config["configurable"]["thread_id"]))
         runtime: Any = Runtime(context=game.context, store=graph.store, execution_info=info)
         update = await node.function(schema(**values), runtime)
-        known.update(_keys(values | update, _remembered(state.values)).values())
-        count += update.get("remembered_through", 0) - _remembered(state.values)
+        known.update(_keys(values | update, _last_remembered(state.values)).values())
+        count += update.get("remembered_through", 0) - _last_remembered(state.values)
     current = await (await game.history()).finished_state()
     if graph.store is not None and (count or await asyncio.to_thread(_head_of, game) is None):
         await move_head(schema(**current.values), graph.store, game.context, game.thread_id)
@@ -164,7 +164,7 @@ def _missing_turns(known: set[str], values: JSON, after: int = 0) -> list[int]:
 def _keys(values: JSON, after: int) -> dict[int, str]:
     """Return the keys of the exchanges of a state's remembered turns after turn `after`."""
     timeline: Sequence[Any] = [tuple(segment) for segment in values.get("timeline") or []]
-    turns = range(after + 1, _remembered(values) + 1)
+    turns = range(after + 1, _last_remembered(values) + 1)
     return {turn: record_key(branch_of(timeline, turn), turn, "exchange") for turn in turns}
 
 
@@ -178,7 +178,7 @@ def _ranges(turns: Sequence[int]) -> str:
     )
 
 
-def _remembered(values: JSON) -> int:
+def _last_remembered(values: JSON) -> int:
     return int(values.get("remembered_through", 0))
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from questbook.graphs.embedded.checkpointer import Checkpointer
-from questbook.graphs.embedded.compression import kind_in_parts, kind_of_rest, uncompressed
+from questbook.graphs.embedded.compression import decompress, kind_in_parts, kind_of_rest
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
 
@@ -143,13 +143,13 @@ class Erasure(Cutting):
     async def threads_of(self, user: str) -> dict[str, str]:
         """Return the threads that were run for a user, each with its campaign, as the checkpoints' metadata say."""
         await self._saver.setup()
-        async with self._saver.lock, self._explained(), self._saver.conn.execute(_OF_USER, (user,)) as cursor:
+        async with self._saver.lock, self._explain_errors(), self._saver.conn.execute(_OF_USER, (user,)) as cursor:
             return {str(thread): str(campaign or "") for thread, campaign in await cursor.fetchall()}
 
     async def is_empty(self) -> bool:
         """Whether there is no checkpoint at all."""
         await self._saver.setup()
-        async with self._saver.lock, self._explained():
+        async with self._saver.lock, self._explain_errors():
             return not list(await self._saver.conn.execute_fetchall("SELECT 1 FROM checkpoints LIMIT 1"))
 
     async def leave_for_runs(
@@ -171,7 +171,7 @@ class Erasure(Cutting):
 
     async def left_for(self, thread: str) -> list[tuple[str, str, str]]:
         """Return what was left to be forgotten when a thread's turn ends: user, campaign and words of each."""
-        async with self._saver.lock, self._explained():
+        async with self._saver.lock, self._explain_errors():
             rows = await self._saver.conn.execute_fetchall(_LEFT, (thread,))
             return [(str(user), str(campaign), str(words)) for user, campaign, words in rows]
 
@@ -183,7 +183,7 @@ class Erasure(Cutting):
         """
         connection = self._saver.conn
         await self._saver.setup()
-        async with self._saver.lock, self._explained():
+        async with self._saver.lock, self._explain_errors():
             if list(await connection.execute_fetchall(_HAS_BLOBS)):
                 await connection.execute_fetchall(_DELETE_UNLISTED)  # an older version has deleted the thread
             await connection.commit()
@@ -202,22 +202,22 @@ class Erasure(Cutting):
         await self._saver.setup()
         count = 0
         thread_list = json.dumps(sorted(set(threads)))
-        async with self._saver.lock, self._explained():
+        async with self._saver.lock, self._explain_errors():
             tables = _TABLES if list(await self._saver.conn.execute_fetchall(_HAS_BLOBS)) else _TABLES[:-1]
         for table in tables:
-            async with self._saver.lock, self._explained():
+            async with self._saver.lock, self._explain_errors():
                 ids = [row[0] for row in await self._saver.conn.execute_fetchall(_ROWS[table], (thread_list,))]
             for start in range(0, len(ids), _ROWS_AT_ONCE):
                 chosen = json.dumps(ids[start : start + _ROWS_AT_ONCE])
-                async with self._saver.lock, self._transaction() if write else self._explained():
+                async with self._saver.lock, self._transaction() if write else self._explain_errors():
                     rows = [Row(*row) for row in await self._saver.conn.execute_fetchall(_READ[table], (chosen,))]
-                    changed = await asyncio.to_thread(self._changed, rows, phrase)
+                    changed = await asyncio.to_thread(self._changed_rows, rows, phrase)
                     count += len(changed)
                     if write and changed:
                         await self._saver.conn.executemany(_WRITE[table], changed)
         return count
 
-    def _changed(self, rows: Sequence[Row], phrase: Phrase) -> list[tuple[Any, ...]]:
+    def _changed_rows(self, rows: Sequence[Row], phrase: Phrase) -> list[tuple[Any, ...]]:
         """Return the new columns of the rows that hold the phrase."""
         changed: list[tuple[Any, ...]] = []
         for row in rows:
@@ -241,7 +241,7 @@ class Erasure(Cutting):
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[None]:
         connection = self._saver.conn
-        async with self._explained():
+        async with self._explain_errors():
             await connection.execute_fetchall("BEGIN IMMEDIATE")
             try:
                 yield
@@ -251,7 +251,7 @@ class Erasure(Cutting):
                 raise
 
     @asynccontextmanager
-    async def _explained(self) -> AsyncIterator[None]:
+    async def _explain_errors(self) -> AsyncIterator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -344,7 +344,7 @@ def _in_checkpoints(path: Path, phrase: Phrase) -> bool:
 def holds(kind: str, value: bytes, look: Callable[[bytes], bool]) -> bool:
     """Whether a saved value, unpacked, holds what is looked for; True if only its serializer can open it."""
     try:
-        texts = uncompressed(kind, value)
+        texts = decompress(kind, value)
     except ValueError as error:
         problem = f"A checkpoint cannot be read: {error} What was forgotten so far is gone."
         raise ForgettingError(problem) from error

@@ -298,7 +298,7 @@ class Forgetting:
     async def _is_of_another(self, thread: str) -> bool:
         """Whether a thread is another user's, though a record names it: users may write their own namespaces."""
         if thread not in self._others:
-            saved = await self._saved(thread)
+            saved = await self._read_checkpoint(thread)
             campaign = saved.checkpoint["channel_values"].get("campaign") if saved else None
             owner = campaign[0] if isinstance(campaign, list) and campaign else None
             owners = {owner, saved.metadata.get("user") if saved else None} - {None, ""}
@@ -365,10 +365,10 @@ class Forgetting:
 
     async def _values(self, thread: str) -> JSON:
         """Return the channels of a thread's last state."""
-        saved = await self._saved(thread)
+        saved = await self._read_checkpoint(thread)
         return {} if saved is None else saved.checkpoint["channel_values"]
 
-    async def _saved(self, thread: str) -> CheckpointTuple | None:
+    async def _read_checkpoint(self, thread: str) -> CheckpointTuple | None:
         if self.checkpointer is None:
             return None
         return await self.checkpointer.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})

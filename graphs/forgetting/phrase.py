@@ -185,7 +185,7 @@ class Phrase:
             self.check_own(f"{type(value).__module__}.{type(value).__name__}")
             own = _OWN | {"name"} if isinstance(value, BaseMessage) else frozenset[str]()
             fields = {**vars(value), **(value.model_extra or {})}
-            changed = self._changed(fields, own, named=False, tight=tight or isinstance(value, CharacterNotebook))
+            changed = self._change_fields(fields, own, named=False, tight=tight or isinstance(value, CharacterNotebook))
             return value.model_copy(update=changed) if changed else value
         if isinstance(value, Send):
             self.check_own(value.node)
@@ -193,7 +193,7 @@ class Phrase:
             return value if argument is value.arg else Send(value.node, argument)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-            changed = self._changed(fields, frozenset({"id"}), named=False, tight=tight)
+            changed = self._change_fields(fields, frozenset({"id"}), named=False, tight=tight)
             return dataclasses.replace(value, **changed) if changed else value
         if self.may_be_in(value) if isinstance(value, bytes) else self.is_in(repr(value)):
             raise ForgettingError(
@@ -204,7 +204,7 @@ class Phrase:
     def _cut_dict(self, value: dict[Any, Any], key: str, *, tight: bool) -> dict[Any, Any]:
         named = key in self._collections
         own = frozenset[str]() if named else _OWN.union(*(keys for mark, keys in _OWN_WITH.items() if mark in value))
-        if not (changed := self._changed(value, own, named=named, tight=tight)):
+        if not (changed := self._change_fields(value, own, named=named, tight=tight)):
             return value
         result: dict[Any, Any] = {}
         for k, part in value.items():
@@ -218,18 +218,20 @@ class Phrase:
                 result[k] = new
         return result
 
-    def _renamed(self, name: str, entry: Any, *, tight: bool) -> Any:
+    def _rename(self, name: str, entry: Any, *, tight: bool) -> Any:
         """Return an entry under its name without the phrase; `_GONE` if the name says nothing without it."""
         rest = " ".join(self._pattern.sub(" ", name).split())
         if not content_stems(f"{_A_WORD} {rest}") - {_A_WORD}:
             return _GONE
         return _Renamed(self.cut_text(name, tight=tight), self._cut(entry, "", tight=tight))
 
-    def _changed(self, fields: Mapping[Any, Any], own: frozenset[str], *, named: bool, tight: bool) -> dict[Any, Any]:
+    def _change_fields(
+        self, fields: Mapping[Any, Any], own: frozenset[str], *, named: bool, tight: bool
+    ) -> dict[Any, Any]:
         changed: dict[Any, Any] = {}
         for key, part in fields.items():
             if named and self.is_in(str(key)):
-                changed[key] = self._renamed(str(key), part, tight=tight)
+                changed[key] = self._rename(str(key), part, tight=tight)
                 continue
             self.check_own(key)
             if key in own:

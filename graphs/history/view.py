@@ -37,7 +37,7 @@ _TURNS = ("exchanges", "gaps", "retracted")  # a turn that was forgotten or retr
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
-class Changed(NamedTuple):
+class ChangedEntry(NamedTuple):
     """One entry of a page that differs between two states.
 
     Attributes:
@@ -62,7 +62,7 @@ class Difference(NamedTuple):
         only_after: Turns that only the second state remembers.
     """
 
-    pages: list[Changed]
+    pages: list[ChangedEntry]
     only_before: list[PlayedTurn]
     only_after: list[PlayedTurn]
 
@@ -292,11 +292,13 @@ def _nearest(number: int, kept: Sequence[int]) -> str:
     return f" The nearest on the way to here: turn {' and turn '.join(map(str, nearest))}." if nearest else ""
 
 
-def _changes(page: str, kind: type[Notebook], before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Changed]:
+def _changes(
+    page: str, kind: type[Notebook], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Iterator[ChangedEntry]:
     # The player's view: secrets are left out before anything is compared.
     was, now = kind.load(before.get(page)).player_view(), kind.load(after.get(page)).player_view()
     for path, old, new in _entries(was, now):
-        yield Changed(page, path, old, new)
+        yield ChangedEntry(page, path, old, new)
 
 
 def _entries(was: JSON, now: JSON, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any, Any]]:

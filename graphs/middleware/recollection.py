@@ -12,7 +12,7 @@ from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.turn.exchanges import Recall, memory_line, recall_exchanges
 from questbook.graphs.turn.facts import FACTS
-from questbook.graphs.turn.prompt import Section, escaped, page_sections, tagged
+from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.types import JSON
 
@@ -56,8 +56,8 @@ def with_memory(system: SystemMessage | None, state: AgentState, memories: Seque
     Pages come before memories, since a provider charges less for a beginning that stays the same.
     """
     lines = Section("memories", "\n".join(map(memory_line, memories)))
-    sections = [*page_sections(state), Section("summary", escaped(state.summary)), lines]
-    filled = [tagged(section) for section in sections if section.text]
+    sections = [*page_sections(state), Section("summary", escape(state.summary)), lines]
+    filled = [tag(section) for section in sections if section.text]
     if not filled:
         return system
     text = "\n\n".join([RULES, *filled])

@@ -199,7 +199,7 @@ def _clauses(sentence: str) -> Iterator[str]:
     who = ""
     sentence = _USED_TO_BE.sub(r"\1 is ", sentence)
     sentence = _CALLED.sub(r"\1 is called ", _LEADING.sub("", sentence))
-    sentence = _SMALL_NAME.sub(lambda found: f"{found[1]} {found[2].title()}", sentence)
+    sentence = _SMALL_NAME.sub(lambda match: f"{match[1]} {match[2].title()}", sentence)
     for part in _CLAUSE.split(sentence):
         clause = _LEADING.sub("", part.strip()).rstrip(" .!;,…")
         while (shorter := _TRAILING.sub("", clause)) != clause:
@@ -268,9 +268,9 @@ def _subject_of(match: re.Match[str], last: str) -> str | None:
 def _read_thing(owner: str, noun: str, rest: str) -> Iterator[Statement]:
     """Read "my favourite fruit is mango", of something that is nobody: an attribute of its owner."""
     attribute = "name" if noun in ("name", "full name") else noun.replace("favorite", "favourite")
-    if found := re.match(rf"^{_BE} (?P<no>not |no longer )?(?P<value>.{{1,120}}?)(?P<more>{_MORE})$", rest):
-        ended = Truth.ENDED if found["more"] or found["no"] == "no longer " else Truth.NO
-        yield Statement(owner, attribute, found["value"], ended if found["no"] or found["more"] else Truth.YES)
+    if match := re.match(rf"^{_BE} (?P<no>not |no longer )?(?P<value>.{{1,120}}?)(?P<more>{_MORE})$", rest):
+        ended = Truth.ENDED if match["more"] or match["no"] == "no longer " else Truth.NO
+        yield Statement(owner, attribute, match["value"], ended if match["no"] or match["more"] else Truth.YES)
 
 
 _MANY = "many"
@@ -322,13 +322,13 @@ def _read_predicate(subject: str, rest: str) -> Iterator[Statement]:
         yield Statement(subject, RELATION, of, truth)
         return
     for pattern, attribute in _PREDICATES:
-        if found := pattern.match(rest):
-            yield from _statements(subject, attribute, found)
+        if match := pattern.match(rest):
+            yield from _statements(subject, attribute, match)
             return
 
 
-def _statements(subject: str, attribute: str, found: re.Match[str]) -> Iterator[Statement]:
-    parts = found.groupdict()
+def _statements(subject: str, attribute: str, match: re.Match[str]) -> Iterator[Statement]:
+    parts = match.groupdict()
     no = str(parts.get("no") or "")
     ended = parts.get("more") or no.startswith(("no longer", "moved", "left"))
     truth = Truth.YES if not no else Truth.ENDED if ended else Truth.NO

@@ -106,7 +106,7 @@ async def prune(
     """
     connection = Connection(checkpointer)
     work = _work(checkpointer, connection, threads, keep_turns, older_than, idle, dry_run=dry_run, compact=compact)
-    with _explained():
+    with _explain_errors():
         if connection.is_async or isinstance(checkpointer, InMemorySaver):  # whose dictionaries belong to the loop
             return await work
         return await asyncio.to_thread(run_at_once, work)
@@ -131,7 +131,7 @@ def prune_sync(
     if connection.is_async:
         raise PruningError(f"{type(checkpointer).__name__} is asynchronous: use `await prune(...)`.")
     work = _work(checkpointer, connection, threads, keep_turns, older_than, idle, dry_run=dry_run, compact=compact)
-    with _explained():
+    with _explain_errors():
         return run_at_once(work)
 
 
@@ -313,7 +313,7 @@ class _SkippedError(Exception):
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explain_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:

@@ -54,8 +54,8 @@ async def note(state: ReflectState, runtime: Runtime[Context]) -> Update:
     due = range(max(state.note_from, state.turn - _MOST, 1), state.turn + 1)
     done = await noted_through(store, namespaces.noted, state.timeline, due)
     keys = [record_key(branch_of(state.timeline, turn), turn, "exchange") for turn in due if turn > done]
-    found = await asyncio.gather(*(store.aget(namespaces.exchanges, key, refresh_ttl=False) for key in keys))
-    records: dict[int, JSON] = {record.value["turn"]: record.value for record in found if record is not None}
+    items = await asyncio.gather(*(store.aget(namespaces.exchanges, key, refresh_ttl=False) for key in keys))
+    records: dict[int, JSON] = {record.value["turn"]: record.value for record in items if record is not None}
     turns = public_turns(
         {"turn": turn, **{part: str(record.get(part, "")) for part in ("player", "reply")}}
         for turn, record in sorted(records.items())

@@ -13,7 +13,7 @@ from questbook.graphs.embedded.doctor import problem_of
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import last_of_threads
-from questbook.graphs.terminal.screen import counted, one_line
+from questbook.graphs.terminal.screen import number_of, one_line
 from questbook.memory.store.glance import list_paths, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 
@@ -42,29 +42,29 @@ async def doctor(context: Settings, *, mend: bool) -> bool:
     for file in (home.checkpoints, home.memory):
         if not await asyncio.to_thread(file.exists):
             print(f"{file} is missing.")  # noqa: T201
-    campaigns, well = await _contexts(context, home), True
+    campaigns, is_sound = await _contexts(context, home), True
     for machine, settings in campaigns:
-        well &= await _examine(settings, home, machine, mend=mend)
-    if well:
-        count = counted(len(campaigns), "campaign")
+        is_sound &= await _examine(settings, home, machine, mend=mend)
+    if is_sound:
+        count = number_of(len(campaigns), "campaign")
         print(f"Checkpoints and memories agree ({count} of {one_line(context.user, 60)}).")  # noqa: T201
-    return well
+    return is_sound
 
 
 async def _contexts(context: Settings, home: Home) -> list[tuple[str, Settings]]:
     """Return graph and settings of each campaign and companion, as checkpoints and memories know them."""
-    found: set[tuple[str, str]] = set()
+    campaigns: set[tuple[str, str]] = set()
     async with open_checkpointer(home.checkpoints) as checkpointer:
         async for saved in last_of_threads(checkpointer, context.user):
             if saved.machine and saved.campaign and saved.on_own_thread:
-                found.add((saved.machine, saved.campaign))
+                campaigns.add((saved.machine, saved.campaign))
     for path in await asyncio.to_thread(list_paths, home.memory, campaign_namespace(context.user, "")[0], "head"):
         head = await asyncio.to_thread(read_item, home.memory, path, "head") or {}
         machine = next((name for name, page in _PAGES.items() if page in head), "")
         if machine and len(path) == _HEAD_LABELS:
-            found.add((machine, unescape_label(path[1])))
+            campaigns.add((machine, unescape_label(path[1])))
     contexts = []
-    for machine, campaign in sorted(found):
+    for machine, campaign in sorted(campaigns):
         module = await asyncio.to_thread(import_module, f"questbook.graphs.{machine}.context")
         contexts.append((machine, module.Context.of(None, user=context.user, campaign=campaign)))
     return contexts

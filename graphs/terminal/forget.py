@@ -18,7 +18,7 @@ from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.terminal.input import count_typed, remove_typed
-from questbook.graphs.terminal.screen import counted, one_line, quoted
+from questbook.graphs.terminal.screen import number_of, one_line, quote
 from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Sitting, Then
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ async def forget_words(game: Game, words: str, confirm: Confirm, confirm_removal
     if matches or typed:
         result = f"Forgotten: {_counts(done, typed)}."
         if matches.emptied:
-            count = counted(len(matches.emptied), "memory", "memories")
+            count = number_of(len(matches.emptied), "memory", "memories")
             result += f" Removed as a whole: {count}." if remove else f" Kept without the words: {count}."
     files = await asyncio.to_thread(files_with, game.home.path, phrase)
     if done.playing:
@@ -191,7 +191,7 @@ async def retract_turn(game: Game, number: str) -> str:
     if not number.strip().isdecimal():
         raise HistoryError("Which turn? /retract 7 undoes what was noted, remembered and summarised of turn 7.")
     done = await retract(await game.load(), game.config, game.context, int(number))
-    lines = [f"Turn {done.turn} is retracted: {quoted(done.player, 80)}"]
+    lines = [f"Turn {done.turn} is retracted: {quote(done.player, 80)}"]
     restored, kept = shown_fields(done.fields), shown_fields(done.kept)
     if both := set(restored) & set(kept):  # a player sees no names of secrets: some were restored, some were not
         restored, kept = ([f"some {name}" if name in both else name for name in names] for names in (restored, kept))
@@ -253,7 +253,7 @@ def _campaign_name(campaign: str) -> str:
 def _preview(matches: Matches, typed: int, campaign: str) -> list[str]:
     from questbook.graphs.turn.player_view import shown_fields
 
-    lines = [f"{quoted(matches.words, 80)} in {campaign}, on every branch:"]
+    lines = [f"{quote(matches.words, 80)} in {campaign}, on every branch:"]
     lines += [f"  {_record_line(record)}" for record in matches.records[:_SHOWN]]
     if len(matches.records) > _SHOWN:
         lines.append(f"  … and {len(matches.records) - _SHOWN} more memories")
@@ -295,7 +295,7 @@ def _counts(matches: Matches, typed: int) -> str:
         (matches.checkpoints, "checkpoint or write", "checkpoints and writes"),
         (typed, "typed line", "typed lines"),
     ]
-    return ", ".join(counted(*part) for part in parts if part[0])
+    return ", ".join(number_of(*part) for part in parts if part[0])
 
 
 def _removed(removal: Removal, typed: int, what: str) -> str:

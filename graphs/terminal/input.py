@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from questbook.graphs.embedded.home import Home, HomeError
-from questbook.graphs.terminal.screen import cleaned
+from questbook.graphs.terminal.screen import clean
 from questbook.memory.timeline.privacy import off_record
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Pipe:
         raw = sys.stdin.buffer.readline()
         if not raw:
             raise EOFError
-        return cleaned(raw.decode("utf-8", "ignore")).rstrip("\n")
+        return clean(raw.decode("utf-8", "ignore")).rstrip("\n")
 
     def silenced(self) -> AbstractContextManager[None]:
         """Do nothing."""
@@ -75,7 +75,7 @@ class Keyboard:
     async def line(self, words: str = "") -> str:
         """Ask for a line."""
         # At the prompt Ctrl-C is a key. As a signal it stops a reply (`play`).
-        return cleaned(await self._session.prompt_async("> ", default=words, handle_sigint=False))
+        return clean(await self._session.prompt_async("> ", default=words, handle_sigint=False))
 
     @contextmanager
     def silenced(self) -> Iterator[None]:
@@ -115,7 +115,7 @@ class Keyboard:
         class TypedHistory(FileHistory):
             def store_string(self, string: str) -> None:
                 if not off_record(string):  # the arrow keys still have it until the program ends
-                    super().store_string(cleaned(string))  # a lone surrogate cannot be written
+                    super().store_string(clean(string))  # a lone surrogate cannot be written
 
         path = home.prompt_history
         try:

@@ -13,7 +13,7 @@ from questbook.graphs.embedded.campaigns import hold
 from questbook.graphs.embedded.databases import open_store
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
-from questbook.graphs.terminal.screen import counted, one_line
+from questbook.graphs.terminal.screen import number_of, one_line
 from questbook.memory.errors import UnknownLoreError, UnreadableDocumentError
 from questbook.memory.lore.collection import AddResult, LoreFile, add_lore, list_lore, printable, remove_lore
 from questbook.memory.lore.documents import find_documents
@@ -107,7 +107,7 @@ def _lock(home: Home, context: Context) -> AbstractContextManager[None]:
 
 
 def _pieces(file: LoreFile) -> str:
-    return counted(file.pieces, "piece")
+    return number_of(file.pieces, "piece")
 
 
 def _path(done: AddResult) -> str:

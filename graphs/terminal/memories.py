@@ -18,7 +18,7 @@ from questbook.graphs.embedded.home import Home, HomeError
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.forget import HIDDEN, ask
-from questbook.graphs.terminal.screen import counted, one_line
+from questbook.graphs.terminal.screen import number_of, one_line
 from questbook.memory.archive.archival_memory import add_entry
 from questbook.memory.facts.by_hand import add_fact
 from questbook.memory.facts.fact import Fact, is_secret_record
@@ -83,10 +83,10 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
         if flags.action == "list":
             archive = await curation.list_memories(store, namespace)
             groups = [await group_facts(store, place, await _timeline(store, context.user, own)) for place in facts]
-            told = [group for group in groups if any(group)]
-            if archive or not told:
+            filled = [group for group in groups if any(group)]
+            if archive or not filled:
                 _show(archive)
-            for group in told:
+            for group in filled:
                 _show_facts(group)
             return True
         if flags.action == "search":
@@ -243,7 +243,7 @@ def _show_characters(counts: dict[str, int]) -> bool:
     if not counts:
         _say("No character remembers anything yet. questbook import ltm DIR, or memories add TEXT --character NAME.")
     for name, count in counts.items():
-        _say(f"{name!r}: {counted(count, 'memory', 'memories')}")
+        _say(f"{name!r}: {number_of(count, 'memory', 'memories')}")
     return True
 
 

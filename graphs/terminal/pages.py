@@ -10,7 +10,7 @@ from questbook.graphs.terminal.screen import one_line
 from questbook.graphs.turn.player_view import PlayerView
 
 if TYPE_CHECKING:
-    from questbook.graphs.history.view import Changed
+    from questbook.graphs.history.view import ChangedEntry
 
 Rows = list[tuple[str, str]]
 _ENTRY_WIDTH = 80
@@ -57,7 +57,7 @@ def entry_rows(view: PlayerView) -> Rows:
     return [(name, one_line(text, _ENTRY_WIDTH)) for name, text in rows]
 
 
-def difference_rows(changes: Iterable[Changed]) -> Rows:
+def difference_rows(changes: Iterable[ChangedEntry]) -> Rows:
     """Return what differs between two turns: before → after."""
     return [
         (": ".join((_label(change.path[0]), *change.path[1:])), f"{_either(change.before)} → {_either(change.after)}")

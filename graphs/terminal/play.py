@@ -19,7 +19,7 @@ from questbook.graphs.settings import OFFLINE, Settings
 from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN, REST, run_command
 from questbook.graphs.terminal.forget import FORGET, PROVENANCE
 from questbook.graphs.terminal.input import Input, Keyboard, Pipe
-from questbook.graphs.terminal.screen import Screen, one_line, quoted
+from questbook.graphs.terminal.screen import Screen, one_line, quote
 from questbook.graphs.terminal.sitting import Ask, Outcome, Partner, Play, Sitting, Then
 from questbook.graphs.terminal.travel import RECAP, TRAVEL
 
@@ -79,7 +79,7 @@ class GameLoop:
             if entered and "/recap" in self._partner.commands:
                 await self._follow(await run_command(self._sitting, "/recap"))
             if saved and saved.unanswered is not None:
-                self._screen.say(f"Your last message has no reply yet: {quoted(saved.unanswered, 80)}")
+                self._screen.say(f"Your last message has no reply yet: {quote(saved.unanswered, 80)}")
                 await self._turn(self._game.resume())
             interrupted = False
             while True:

@@ -15,7 +15,7 @@ from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.terminal.forget import ask
-from questbook.graphs.terminal.screen import counted, one_line
+from questbook.graphs.terminal.screen import number_of, one_line
 
 if TYPE_CHECKING:
     from questbook.graphs.pruning.prune import Pruned
@@ -60,7 +60,7 @@ async def prune(context: Settings, flags: argparse.Namespace) -> bool:
             done = await prune(saver, dry_run=True, **limits)
             would = f"{_amount(done)} would go. Kept: {done.kept:,}."
             if not done.checkpoints:
-                print(f"Nothing to prune. Kept: {counted(done.kept, 'checkpoint')}.")  # noqa: T201
+                print(f"Nothing to prune. Kept: {number_of(done.kept, 'checkpoint')}.")  # noqa: T201
             elif flags.dry_run:
                 print(would)  # noqa: T201
             else:
@@ -103,8 +103,9 @@ def _hold(locks: ExitStack, home: Home, threads: list[str]) -> tuple[list[str], 
 
 def _amount(pruned: Pruned) -> str:
     return (
-        f"{counted(pruned.checkpoints, 'checkpoint')} of {counted(pruned.threads, 'thread')}, with "
-        f"{counted(pruned.writes, 'write')} and {counted(pruned.blobs, 'value')} ({pruned.bytes / _MEGABYTE:,.1f} MB),"
+        f"{number_of(pruned.checkpoints, 'checkpoint')} of {number_of(pruned.threads, 'thread')}, with "
+        f"{number_of(pruned.writes, 'write')} and {number_of(pruned.blobs, 'value')} "
+        f"({pruned.bytes / _MEGABYTE:,.1f} MB),"
     )
 
 

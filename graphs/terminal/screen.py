@@ -1,6 +1,6 @@
 """Everything that the terminal shows: in colour for a person, plain for a program.
 
-Text of a person or a model is made harmless for the terminal here (`cleaned`, `one_line`, `quoted`).
+Text of a person or a model is made harmless for the terminal here (`clean`, `one_line`, `quote`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WORK = {
 """What a person is waiting for, by the node that runs."""
 
 
-def cleaned(text: str) -> str:
+def clean(text: str) -> str:
     """Drop terminal control sequences, control characters and lone surrogates; line ends become line feeds."""
     if text.isascii() and text.isprintable():
         return text
@@ -59,16 +59,16 @@ def cleaned(text: str) -> str:
 
 def one_line(text: str, width: int = 0) -> str:
     """Return the text on one line, cleaned, and cut with "…" where it passes `width` characters (0: not cut)."""
-    line = " ".join(cleaned(text).split())
+    line = " ".join(clean(text).split())
     return line if not width or len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-def quoted(text: str, width: int = 0) -> str:
+def quote(text: str, width: int = 0) -> str:
     """Return the text as `one_line` does, between quotation marks; those within it become single ones."""
     return f"“{one_line(text, width).translate(_WITHIN)}”"
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def number_of(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun: "1 turn", "2,000 turns"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
@@ -118,30 +118,30 @@ class Screen:
     def heading(self, text: str) -> None:
         """Show a greeting."""
         if self.live:
-            self.console.print(cleaned(text), style="bold")
+            self.console.print(clean(text), style="bold")
         else:
-            self._aside(text)
+            self._write_error_line(text)
 
     def say(self, text: str) -> None:
         """Show a note about the game."""
         if self.live:
-            self.console.print(cleaned(text), style="dim")
+            self.console.print(clean(text), style="dim")
         else:
-            self._aside(text)
+            self._write_error_line(text)
 
     def complain(self, text: str) -> None:
         """Show what went wrong, on one line."""
         if self.live:
             self.console.print(one_line(text), style="red")
         else:
-            self._aside(text)
+            self._write_error_line(text)
 
     def answer(self, text: str, style: str = "") -> None:
         """Show what a command answers."""
         if self.live:
-            self.console.print(cleaned(text), style=style)
+            self.console.print(clean(text), style=style)
         else:
-            _write(cleaned(text) + "\n")
+            _write(clean(text) + "\n")
 
     def blank(self) -> None:
         """Leave a line free for a person."""
@@ -178,7 +178,7 @@ class Screen:
                 overflow="fold",  # a thread id that is cut opens nothing
             )
         for row in rows:
-            table.add_row(*(Text(cleaned(cell)) for cell in row))
+            table.add_row(*(Text(clean(cell)) for cell in row))
         self.answer(one_line(title), style="bold")
         self.draw(table)
 
@@ -204,7 +204,7 @@ class Screen:
             LiveReply(self.console, self.name) if self.live and not self.console.is_dumb_terminal else PlainReply(self)
         )
 
-    def _aside(self, text: str) -> None:
+    def _write_error_line(self, text: str) -> None:
         sys.stdout.flush()
         sys.stderr.write(one_line(text) + "\n")
         sys.stderr.flush()
@@ -226,7 +226,7 @@ class PlainReply:
                 self._end_line()
                 _write("\n")
             self._message = event.message
-            text = cleaned(event.text) if self._open else cleaned(event.text).lstrip("\n")
+            text = clean(event.text) if self._open else clean(event.text).lstrip("\n")
             if text:
                 _write(text)
                 self._open, self._has_text = not text.endswith("\n"), True
@@ -333,7 +333,7 @@ def markdown(text: str) -> RenderableType:
     """Render what a model wrote. Links show their address, and nothing in the text can control the terminal."""
     from rich.markdown import Markdown
 
-    return Markdown(cleaned(text).strip(), hyperlinks=False)
+    return Markdown(clean(text).strip(), hyperlinks=False)
 
 
 def split_paragraphs(text: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.terminal.screen import Screen, counted, one_line, quoted
+from questbook.graphs.terminal.screen import Screen, number_of, one_line, quote
 from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Play, Sitting, Then
 
 # The history and the tree come with the graph, which the first prompt does not wait for: imported where they are used.
@@ -116,7 +116,7 @@ async def _branches(sitting: Sitting, rest: str) -> Outcome:  # noqa: ARG001
         sitting.screen.answer("No branches yet: they begin with the first turn that is remembered.")
         return Then.PROMPT
     branches = len({turn.branch for turn in turns})
-    count = f"{counted(len(turns), 'turn')} on {counted(branches, 'branch', 'branches')}"
+    count = f"{number_of(len(turns), 'turn')} on {number_of(branches, 'branch', 'branches')}"
     name = one_line(assistant_name(sitting.game.context.campaign), 60)
     title = f"{name}: {count} (/go NAME goes to a line, a branch or a turn)"
     current, names = await history.current_turn(), await history.line_names()
@@ -149,7 +149,7 @@ async def _diff(sitting: Sitting, rest: str) -> Outcome:
     for label, turns in zip(labels, (difference.only_before, difference.only_after), strict=True):
         if turns:
             where = "here" if label == "here" else f"at {label}"
-            _show_turns(screen, f"Remembered only {where}: {counted(len(turns), 'turn')}", turns)
+            _show_turns(screen, f"Remembered only {where}: {number_of(len(turns), 'turn')}", turns)
     return Then.PROMPT
 
 
@@ -173,8 +173,8 @@ def _show_position(screen: Screen, state: StateSnapshot) -> None:
     from questbook.graphs.history.checkpoints import position_of
 
     position = position_of(state)
-    line = "" if position.line == "main" else f" on the line {quoted(position.line)}"
-    screen.answer(f"Back at the end of turn {position.turn}{line}. {quoted(position.player, _TEXT_WIDTH)}")
+    line = "" if position.line == "main" else f" on the line {quote(position.line)}"
+    screen.answer(f"Back at the end of turn {position.turn}{line}. {quote(position.player, _TEXT_WIDTH)}")
     screen.answer("")
     screen.tell(position.reply)
 
@@ -211,7 +211,7 @@ async def _one_or_two_names(history: History, text: str) -> tuple[str, str] | No
 
 
 def _label_of(name: str) -> str:
-    return f"turn {name}" if name.isdecimal() else quoted(name, 60)
+    return f"turn {name}" if name.isdecimal() else quote(name, 60)
 
 
 def draw_tree(
@@ -256,10 +256,10 @@ def _stretch_text(stretch: Stretch, current: Segment | None, unplayed: Mapping[S
         text.append(f" · ● you are here{turn}", style="bold green")
     for at, name in unplayed.items():
         if at in keys:
-            text.append(f" · {quoted(name, _NAME_WIDTH)} begins after turn {at[1]}")
+            text.append(f" · {quote(name, _NAME_WIDTH)} begins after turn {at[1]}")
     if last.thread != thread:
         text.append(f" · on thread {one_line(last.thread, _NAME_WIDTH)}")
-    text.append(f" · {quoted(last.reply, _TREE_TEXT_WIDTH)}", style="dim")
+    text.append(f" · {quote(last.reply, _TREE_TEXT_WIDTH)}", style="dim")
     return text
 
 

@@ -17,7 +17,7 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, escaped, prompt_about_turns
+from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, escape, prompt_about_turns
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
@@ -71,7 +71,7 @@ class ModelSummarizer(NamedTuple):
 def summary_prompt(summary: str, turns: Sequence[JSON], tokens: int, instructions: str) -> list[BaseMessage]:
     """Make the prompt that folds turns into the summary of at most so many tokens."""
     words = max(40, tokens * 6 // 10)  # three tokens for two words, and a margin
-    sections = [Section(INSTRUCTIONS, instructions.format(words=words)), Section("summary", escaped(summary))]
+    sections = [Section(INSTRUCTIONS, instructions.format(words=words)), Section("summary", escape(summary))]
     return prompt_about_turns(sections, turns)
 
 
@@ -99,7 +99,7 @@ def policy_of(settings: Settings, instructions: str = "") -> BufferPolicy:
 def conversation(state: TurnState, settings: Settings) -> list[AnyMessage]:
     """Return the turns that are in the prompt word for word, as the buffer policy says."""
     selected = _policy(state, settings).select(Buffer(state.messages, state.turn, state.summarised_through))
-    most = state.fitting(sys.maxsize, settings.model)
+    most = state.fit_tokens(sys.maxsize, settings.model)
     return selected if most == sys.maxsize else latest_messages(selected, most)
 
 
@@ -112,7 +112,7 @@ def eviction(state: TurnState, settings: Settings) -> Eviction:
 def _policy(state: TurnState, settings: Settings, instructions: str = "") -> BufferPolicy:
     policy = state.BUFFER or policy_of(settings, instructions)
     if isinstance(policy, TokenBudget):
-        return replace(policy, tokens=state.fitting(policy.tokens, settings.model))
+        return replace(policy, tokens=state.fit_tokens(policy.tokens, settings.model))
     return policy
 
 

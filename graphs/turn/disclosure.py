@@ -106,7 +106,7 @@ class SecretCheck:
 
     def __call__(self, text: str, start: int, *, ended: bool) -> Verdict:
         """Judge a text that grows, as `Check` says."""
-        words = [(word, found.start()) for found in _WORD.finditer(text, start) for word in _plain(found[0])]
+        words = [(word, match.start()) for match in _WORD.finditer(text, start) for word in _plain(match[0])]
         run = tuple(word for word, _ in words)
         for at in range(len(run) - RUN + 1):
             if self._is_secret(run[at : at + RUN]):
@@ -139,9 +139,9 @@ def _plain(word: str) -> list[str]:
 
 def check_tags(text: str, start: int, *, ended: bool, tag: re.Pattern[str]) -> Verdict:
     """End a reply before a tag; hold back what may become one."""
-    found = tag.search(text, start)
-    if found and (ended or found.end() < len(text)):
-        return Verdict(found.start(), MARKUP)
+    match = tag.search(text, start)
+    if match and (ended or match.end() < len(text)):
+        return Verdict(match.start(), MARKUP)
     bracket = text.rfind("<", max(start, len(text) - _LONGEST_TAG))
     unclear = bracket >= 0 and all(c.isalnum() or c.isspace() or c in "</_" for c in text[bracket:])
     return Verdict(bracket if unclear and not ended else len(text))

@@ -223,7 +223,7 @@ async def recall_exchanges(
     def cost(record: Recalled) -> int:
         return count_tokens(memory_line(to_memory(record)))
 
-    tokens = state.fitting(options.tokens, context.model)
+    tokens = state.fit_tokens(options.tokens, context.model)
     always = await _profile(store, facts, timeline, cost, tokens // _SHARE) if facts else []
     present = {record.key for record in always}
 

@@ -98,7 +98,7 @@ class NotedFacts(NamedTuple):
     remarks: list[tuple[str, str]]
 
 
-class Learned(NamedTuple):
+class TaughtTurns(NamedTuple):
     """What came of teaching turns.
 
     Attributes:
@@ -136,14 +136,14 @@ async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
             context,
             timeline=view,
             before=state.turn + 1,
-            budget=state.fitting(context.buffer_tokens, context.model),
+            budget=state.fit_tokens(context.buffer_tokens, context.model),
             origin=lambda first, last: origin | {"messages": messages_of(state, first, last)["messages"]},
             wait=lambda work: give_way(work, runtime),
         )
     except GaveWay:
         return {}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
-        return {"notices": [_not_noted(state, error)]}
+        return {"notices": [_failure_notice(state, error)]}
     update: JSON = {
         "facts_through": state.turn if learned.through == due[-1]["turn"] else learned.through,
         "unreflected": state.unreflected + learned.importance,
@@ -167,7 +167,7 @@ async def learn_turns(
     budget: int,
     origin: Callable[[int, int], JSON],
     wait: Callable[[Coroutine[Any, Any, NotedFacts]], Awaitable[NotedFacts]],
-) -> Learned:
+) -> TaughtTurns:
     """Ask the model, once, what the oldest of these turns taught, and write it; the others are left for later.
 
     Args:
@@ -201,7 +201,7 @@ async def learn_turns(
     changes = await note_facts(store, namespace, noted.facts, timeline=timeline, turn=last, provenance=provenance)
     new = await read_records(store, namespace, changes.new)
     remarks = [*([(IN_SHORT, "")] if short else []), *noted.remarks]
-    return Learned(last, sum(map(importance_of, new.values())), remarks)
+    return TaughtTurns(last, sum(map(importance_of, new.values())), remarks)
 
 
 async def ask_facts(
@@ -289,7 +289,7 @@ def messages_of(state: TurnState, first: int, last: int) -> JSON:
     return {"messages": [message.id for message in messages], "said": said}
 
 
-def _not_noted(state: TurnState, error: Exception) -> JSON:
+def _failure_notice(state: TurnState, error: Exception) -> JSON:
     _log.warning("Facts of turn %d were not noted: %s", state.turn, error)
     text = f"What this turn taught was not noted; the next turn will catch up. {error}"
     return notice(state.turn, "learn", text)

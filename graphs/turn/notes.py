@@ -149,8 +149,8 @@ def in_short(turn: JSON) -> JSON:
     Without this, notes would get no farther than such a turn.
     """
 
-    def clipped(value: object) -> object:
+    def clip(value: object) -> object:
         is_long = isinstance(value, str) and len(value) > 2 * _SIDE
         return f"{value[:_SIDE]} … {value[-_SIDE:]}" if is_long and isinstance(value, str) else value
 
-    return {name: clipped(value) for name, value in turn.items()}
+    return {name: clip(value) for name, value in turn.items()}

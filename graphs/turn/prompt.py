@@ -52,7 +52,7 @@ class Prompt(NamedTuple):
     @property
     def messages(self) -> list[BaseMessage]:
         """The messages to send."""
-        messages = [_with_words_escaped(message) for message in self.conversation]
+        messages = [_escape_words(message) for message in self.conversation]
         if self.behind:
             newest = next(
                 (n for n, m in reversed([*enumerate(messages)]) if isinstance(m, HumanMessage)), len(messages)
@@ -137,51 +137,51 @@ def prompt_about_turns(
         last: Sections that change from call to call, before the turns.
     """
     lines = Section("turns", "\n".join(render_value(turn) for turn in turns))
-    return [system_message(sections), HumanMessage(_joined([*last, lines]))]
+    return [system_message(sections), HumanMessage(_join([*last, lines]))]
 
 
 def system_message(sections: Iterable[Section]) -> SystemMessage:
     """Join sections; each but the instructions is between tags of its name."""
-    return SystemMessage(_joined(sections))
+    return SystemMessage(_join(sections))
 
 
-def tagged(section: Section) -> str:
+def tag(section: Section) -> str:
     """Put a section between tags of its name."""
     return f"<{section.name}>\n{section.text}\n</{section.name}>"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Escape text that a model or a person wrote, so that it cannot form a tag."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _joined(sections: Iterable[Section]) -> str:
-    return "\n\n".join(s.text if s.name == INSTRUCTIONS else tagged(s) for s in sections if s.text)
+def _join(sections: Iterable[Section]) -> str:
+    return "\n\n".join(s.text if s.name == INSTRUCTIONS else tag(s) for s in sections if s.text)
 
 
-def _with_words_escaped(message: BaseMessage) -> BaseMessage:
+def _escape_words(message: BaseMessage) -> BaseMessage:
     """Escape a person's words, in every turn alike, so that an old message stays what it was."""
     if not isinstance(message, HumanMessage):
         return message
     if isinstance(message.content, str):
-        return message.model_copy(update={"content": escaped(message.content)})
-    return message.model_copy(update={"content": [_block_escaped(block) for block in message.content]})
+        return message.model_copy(update={"content": escape(message.content)})
+    return message.model_copy(update={"content": [_escape_block(block) for block in message.content]})
 
 
-def _block_escaped(block: str | JSON) -> str | JSON:
+def _escape_block(block: str | JSON) -> str | JSON:
     if isinstance(block, str):
-        return escaped(block)
-    return block | {"text": escaped(block["text"])} if isinstance(block.get("text"), str) else block
+        return escape(block)
+    return block | {"text": escape(block["text"])} if isinstance(block.get("text"), str) else block
 
 
 def _beside(sections: Sequence[Section], messages: Sequence[BaseMessage]) -> BaseMessage:
     """Put sections before a person's words; without a message (none: the model speaks first), they stand alone."""
-    text = _joined(sections)
+    text = _join(sections)
     if not messages:
         return HumanMessage(text)
     [message] = messages
     if isinstance(message.content, str):
-        return message.model_copy(update={"content": f"{text}\n\n{tagged(Section(WORDS, message.content))}"})
+        return message.model_copy(update={"content": f"{text}\n\n{tag(Section(WORDS, message.content))}"})
     before, after = {"type": "text", "text": f"{text}\n\n<{WORDS}>"}, {"type": "text", "text": f"</{WORDS}>"}
     return message.model_copy(update={"content": [before, *message.content, after]})
 

@@ -45,7 +45,7 @@ def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, 
         "thread": thread,
         "turn": state.turn,
         "timeline": [list(segment) for segment in timeline],
-        **state.carried(),
+        **state.head_fields(),
     }
     return [PutOp(campaign_namespace(settings.user, settings.campaign, HEAD), _key(state), value, index=False)]
 
@@ -69,7 +69,7 @@ async def move_head(state: TurnState, store: BaseStore, settings: Settings, thre
     """
     if thread:
         await put_all(store, await move_ops(state, store, settings, thread))
-    if state.begun:
+    if state.has_past:
         await put_all(store, head_ops(state, state.timeline, settings, thread))
     elif _has_head(state):
         await store.adelete(campaign_namespace(settings.user, settings.campaign, HEAD), _key(state))

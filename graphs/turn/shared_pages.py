@@ -73,7 +73,7 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     pages = state.pages_of("user")
     if not pages or runtime.store is None:
         return {}
-    update, agreed, moved = dict[str, Any](), dict(_agreed(state)), set(_moved(state))
+    update, agreed, moved = dict[str, Any](), dict(_agreed_pages(state)), set(_moved_channels(state))
     try:
         # A turn that is not remembered has no place yet: where it would be may lie what another future has noted.
         past = as_of(state.timeline, state.remembered_through)
@@ -82,7 +82,7 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
             shared = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
             page: Notebook = getattr(state, channel)
             edited = page.patch_from(kind.load(agreed.get(channel)))
-            new = _applied(shared.page, [edited]) if edited else shared.page
+            new = _apply(shared.page, [edited]) if edited else shared.page
             update |= {channel: new.patch_from(page)}
             agreed[channel] = shared.page.as_json()
             moved |= {channel} if shared.moved else set()
@@ -103,7 +103,8 @@ async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     pages = state.pages_of("user")
     if not pages or runtime.store is None or state.remembered_through < state.turn:
         return {}
-    agreed, branch, thread = _agreed(state), branch_of(state.timeline, state.turn), run_thread(runtime, state.timeline)
+    branch, thread = branch_of(state.timeline, state.turn), run_thread(runtime, state.timeline)
+    agreed = _agreed_pages(state)
     stamp = Stamp(branch, state.turn, thread=thread).to_json()
     ops = [user_timeline(state.timeline, runtime.context, thread).head_op()] if state.SCOPE != "user" else []
     for channel, kind in pages.items():
@@ -114,7 +115,7 @@ async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
             ops.append(PutOp((*_place(runtime.context, channel), _LOG), key, value, index=False))
             agreed[channel] = page.as_json()
     # Last: a reader between two writes then sees too much once, where a snapshot could be wrong for long.
-    ops += [_epoch_op(_place(runtime.context, channel)) for channel in _moved(state)]
+    ops += [_epoch_op(_place(runtime.context, channel)) for channel in _moved_channels(state)]
     try:
         await put_all(runtime.store, ops)
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
@@ -163,11 +164,11 @@ async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebo
     visible.sort(key=lambda value: (position_of(value), value["branch"]))
     settled_at = lasting_position(time.time() - _SETTLED)
     settled = [value for value in visible if position_of(value) <= settled_at]
-    base = _applied(kind.load(snapshot.get("page")), _patches(settled))
+    base = _apply(kind.load(snapshot.get("page")), _patches(settled))
     if len(settled) >= _UNSUMMED and head == list(view):  # as the heads see it, and not only this thread
         new = {"page": base.as_json(), "at": position_of(settled[-1]), "epoch": epoch.get("id")}
         await put_all(store, [PutOp(place, _SNAPSHOT, new, index=False)])
-    return SharedPage(_applied(base, _patches(visible[len(settled) :])), moved)
+    return SharedPage(_apply(base, _patches(visible[len(settled) :])), moved)
 
 
 def _segments(values: Mapping[RecordId, Mapping[str, Any]], head: RecordId) -> list[Segment]:
@@ -180,7 +181,7 @@ def _goes_aside(head: Sequence[Segment], timeline: Sequence[Segment]) -> bool:
     return as_of(list(timeline), head[-1][1] if head else 0) != list(head)
 
 
-def _applied(page: Notebook, patches: Iterable[Any]) -> Notebook:
+def _apply(page: Notebook, patches: Iterable[Any]) -> Notebook:
     """Apply patches in order; one that fits no more, because what it rests on was taken back, is left out."""
     for patch in patches:
         try:
@@ -202,9 +203,9 @@ def _epoch_op(place: tuple[str, ...]) -> PutOp:
     return PutOp(place, _EPOCH, {"id": uuid.uuid4().hex}, index=False)
 
 
-def _agreed(state: TurnState) -> JSON:
+def _agreed_pages(state: TurnState) -> JSON:
     return dict(getattr(state, "agreed", {}).get("pages", {}))
 
 
-def _moved(state: TurnState) -> list[str]:
+def _moved_channels(state: TurnState) -> list[str]:
     return list(getattr(state, "agreed", {}).get("moved", []))

@@ -165,7 +165,7 @@ class TurnState(BaseModel):
         return list(self._refusals)
 
     @property
-    def begun(self) -> bool:
+    def has_past(self) -> bool:
         """Whether there is a past that a new thread can take over."""
         return self.turn > 0
 
@@ -174,12 +174,12 @@ class TurnState(BaseModel):
         """Last turn that nothing has to be done about, so that it may leave the buffer."""
         return self.remembered_through
 
-    def fitting(self, tokens: int, model: str) -> int:
+    def fit_tokens(self, tokens: int, model: str) -> int:
         """Return so many tokens, or fewer where the model's window was too small."""
         most = self.window.get("tokens")
         return min(tokens, most) if self.window.get("model") == model and isinstance(most, int) else tokens
 
-    def carried(self) -> JSON:
+    def head_fields(self) -> JSON:
         """Return what a new thread takes over, as JSON: pages of scope campaign and the channels of `CARRIED`."""
         pages = {name: getattr(self, name).as_json() for name in self.pages_of("campaign")}
         return pages | {name: getattr(self, name) for name in self.CARRIED}

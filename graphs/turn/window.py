@@ -23,7 +23,7 @@ from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.models.guard import Guard
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.prompt import Prompt, Section, escaped
+from questbook.graphs.turn.prompt import Prompt, Section, escape
 from questbook.graphs.turn.turn import notice
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.buffer.turns import latest_messages, split_turns, turn_text
@@ -114,7 +114,7 @@ async def ask_fitted(
 
     most, window = _tokens_that_fit(prompt, getattr(loaded, "profile", None), tools, settings), {}
     if most is not None:
-        prompt, window = shortened(prompt, most, settings), {"model": settings.model, "tokens": most}
+        prompt, window = shorten(prompt, most, settings), {"model": settings.model, "tokens": most}
     notices: list[JSON] = []
     for attempt in range(2):
         runtime.stream_writer(prompt.report(node, turn))
@@ -123,7 +123,7 @@ async def ask_fitted(
             message = await (around(put, loaded, messages, tools) if around else put(loaded, messages, tools))
             break
         except PromptTooLongError as error:
-            shorter = _without_memories(shortened(prompt, 0, settings))
+            shorter = _without_memories(shorten(prompt, 0, settings))
             if attempt or shorter == prompt:
                 raise
             _log.warning("Turn %d: the prompt was too long, so older turns are left out: %s", turn, error)
@@ -133,7 +133,7 @@ async def ask_fitted(
     return FittedAnswer(message, window, notices)
 
 
-def shortened(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
+def shorten(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
     """Return a prompt with the latest turns that fit in so many tokens, at least the last; the rest in short.
 
     Of each turn that leaves, the summary gets the first sentences of the reply; the oldest are dropped if they are too
@@ -145,7 +145,7 @@ def shortened(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
     if not gone:
         return prompt
     public = [text._asdict() for text in gone if not off_record(text.player)]
-    said = [escaped(sentence) for text in public for sentence in extract(text, quote=False)]
+    said = [escape(sentence) for text in public for sentence in extract(text, quote=False)]
     parts = [*prompt.sections, *prompt.behind]
     before = next((section.text for section in parts if section.name == "summary"), "")
     summary = Section("summary", extend_summary(before, said, settings.summary_tokens))

@@ -27,7 +27,7 @@ from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.settings import Settings
-from questbook.graphs.terminal.screen import cleaned
+from questbook.graphs.terminal.screen import clean
 from questbook.graphs.web import panels
 from questbook.graphs.web.guard import PERSON
 from questbook.graphs.web.places import label_of, name_of
@@ -273,7 +273,7 @@ class Desk:
 
 def _shown(value: object) -> object:
     """Return what a template shows of a value: no control characters, and none that turn the direction of reading."""
-    return cleaned(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _wish(saved: SavedGame | None) -> JSON:

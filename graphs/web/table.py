@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
-from questbook.graphs.terminal.screen import cleaned
+from questbook.graphs.terminal.screen import clean
 from questbook.graphs.web.story import Undone
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
@@ -272,6 +272,6 @@ class Table:
     async def _tell(self, kind: str, data: JSON) -> None:
         async with self._news:
             self.number += 1
-            shown = {name: cleaned(value) if isinstance(value, str) else value for name, value in data.items()}
+            shown = {name: clean(value) if isinstance(value, str) else value for name, value in data.items()}
             self._moments.append(Moment(self.number, kind, shown))
             self._news.notify_all()

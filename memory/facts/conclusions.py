@@ -55,10 +55,10 @@ async def add_insights(
     filters += [only | {"by": BY_HAND} for only in _filters([(since, None)], timeline)]
     records = await _valid(store, facts, filters, timeline)
     insights = [item for item in records if item.value.get("kind") == INSIGHT]
-    unsaid = [item for item in records if int(item.value.get("turn") or 0) >= since]
-    texts = [str(item.value.get("text", "")) for item in unsaid]
+    in_prompt = [item for item in records if int(item.value.get("turn") or 0) >= since]
+    texts = [str(item.value.get("text", "")) for item in in_prompt]
     fitting = await asyncio.to_thread(fits, question, texts) if texts else []
-    first = [item for item, fit in zip(unsaid, fitting, strict=True) if fit][-_UNSAID:]
+    first = [item for item, fit in zip(in_prompt, fitting, strict=True) if fit][-_UNSAID:]
     because = "fits, and nobody has said it in the conversation"
     added = {(tuple(item.namespace), item.key): _as_recalled(item, because) for item in first}
     for number, record in enumerate(recalled):

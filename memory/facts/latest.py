@@ -39,11 +39,11 @@ async def latest_facts(
     span, limit, since = 0.0, _FEW, dict[str, JSON]()
     while True:
         results = await search_all(store, [SearchOp(namespace, filter=one | since, limit=limit) for one in filters])
-        items = [item for found in results for item in found]
+        items = [item for result in results for item in result]
         await read_heads(store, timeline, (item.value for item in items))
         visible = [item for item in items if is_visible(timeline, item.value)]
         # Of a search that is full nobody knows which facts it has left out.
-        complete = limit == _MOST or all(len(found) < limit for found in results)
+        complete = limit == _MOST or all(len(result) < limit for result in results)
         if complete and (not since or len(visible) >= count):
             visible.sort(key=lambda item: (position_of(item.value), item.key))
             return visible[-count:]

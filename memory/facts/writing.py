@@ -120,7 +120,7 @@ async def note_facts(
     Raises:
         ValueError: A fact is not valid, or the timeline does not reach the turn. Nothing was written.
     """
-    checked = [_checked(fact) for fact in facts]
+    checked = [_to_fact(fact) for fact in facts]
     common: JSON = {"cites": []} | dict(provenance or {})
     now = noted_at or datetime.now(UTC)
     if timeline is None:
@@ -161,7 +161,7 @@ async def write_facts(
     return changes
 
 
-def _checked(fact: Fact | Mapping[str, Any] | str) -> Fact:
+def _to_fact(fact: Fact | Mapping[str, Any] | str) -> Fact:
     if isinstance(fact, Fact):
         return fact
     return Fact.model_validate({"text": fact} if isinstance(fact, str) else dict(fact))

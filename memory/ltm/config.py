@@ -167,5 +167,5 @@ def _problem(problem: Any) -> str:
         return f"there is no {'.'.join(place)}; there are {', '.join(home.model_fields if home else ())}"
     if not place:
         return f"got {problem['input']!r:.60}; expected an object with {', '.join(_SECTIONS)}"
-    told = problem["msg"].removeprefix("Value error, ")
-    return f"{'.'.join(place)} is {problem['input']!r:.80}: {told[0].lower()}{told[1:]}"
+    text = problem["msg"].removeprefix("Value error, ")
+    return f"{'.'.join(place)} is {problem['input']!r:.80}: {text[0].lower()}{text[1:]}"

@@ -206,7 +206,7 @@ def read_vectors(array: Path) -> NDArray[np.float32]:
         if not chunk.is_file():
             continue
         try:
-            data = _decoded(chunk, rows * columns * kind.itemsize, compressed=header.get("compressor") is not None)
+            data = _decode(chunk, rows * columns * kind.itemsize, compressed=header.get("compressor") is not None)
             whole = np.frombuffer(data, kind).reshape(rows, columns)
         except (OSError, ValueError, RuntimeError) as error:
             raise ImportFailedError(f"{chunk} cannot be read: {error}.") from error
@@ -259,7 +259,7 @@ def _header(array: Path) -> JSON:
     return header
 
 
-def _decoded(chunk: Path, size: int, *, compressed: bool) -> bytes:
+def _decode(chunk: Path, size: int, *, compressed: bool) -> bytes:
     """Read a chunk of so many bytes.
 
     Raises:

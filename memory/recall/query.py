@@ -70,7 +70,7 @@ class Reason(NamedTuple):
     def __str__(self) -> str:
         if self.because:
             return self.because
-        told = [
+        parts = [
             f"relevance {self.relevance:.2f}",
             f"words #{self.by_words}" if self.by_words else "",
             f"meaning #{self.by_meaning}" if self.by_meaning else "",
@@ -80,7 +80,7 @@ class Reason(NamedTuple):
             f"importance {self.importance:.1f}" if self.importance else "",
             f"recency {self.recency:.2f}" if self.recency else "",
         ]
-        return ", ".join(part for part in told if part)
+        return ", ".join(part for part in parts if part)
 
 
 class Recalled(NamedTuple):

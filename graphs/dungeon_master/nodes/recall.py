@@ -82,7 +82,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
     # As of now, not as of the buffer's beginning; but the current turn has no place yet, and a record under its number
     # may be of a future that was taken back.
     written = as_of(state.timeline, min(state.turn - 1, state.remembered_through))
-    tokens = state.fitting(context.recall_tokens, context.model)
+    tokens = state.fit_tokens(context.recall_tokens, context.model)
     player, share = player_namespace(context.user, "facts"), tokens // _SHARE
     reads = JointReads.of(store)
     present, wishes, secrets, latest = await asyncio.gather(

@@ -15,7 +15,7 @@ from questbook.graphs.dungeon_master.rules.dice import Advantage, DiceError, Rol
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.disclosure import tells_secret
 from questbook.graphs.turn.own_tools import run_tools
-from questbook.graphs.turn.prompt import escaped
+from questbook.graphs.turn.prompt import escape
 from questbook.graphs.turn.reply import MOST_CALLS, Call, answer, calls_of
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks.tool_schema import argument_problems
@@ -78,7 +78,7 @@ async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> Any:
     for call in calls:
         if call.id in answers:
             result = answers[call.id]
-            results.append(result.model_copy(update={"content": escaped(result.text)}))
+            results.append(result.model_copy(update={"content": escape(result.text)}))
             continue
         try:
             if len(results) >= MOST_CALLS:

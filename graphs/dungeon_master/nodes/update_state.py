@@ -58,7 +58,7 @@ async def _note(
         due = public_turns(await transcript_through(state, runtime, state.noted_through + 1))
     except PastUnknownError as error:
         return {"notices": [_notice(state, f"{_NOT_UPDATED} {error}")]} | _noted(state, state.quest, {})
-    budget = state.fitting(runtime.context.buffer_tokens, runtime.context.model) if most is None else most
+    budget = state.fit_tokens(runtime.context.buffer_tokens, runtime.context.model) if most is None else most
     turns = [in_short(turn) if short else turn for turn in oldest_within(due, budget)]
     if not turns:
         return {"noted_through": state.turn} | _noted(state, state.quest, {})
