@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, Va
 
 from questbook.graphs.errors import SettingsError
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
+from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks.problems import expected
 
 if TYPE_CHECKING:  # a command that asks no model must not wait for LangChain
@@ -160,6 +161,10 @@ class Settings(BaseModel):
         if isinstance(values, Settings) and "user" not in values.model_fields_set:
             fields = {**fields, "user": None}  # nobody named it: it is the environment's
         return cls.model_validate({**fields, **{name: value for name, value in flags.items() if value is not None}})
+
+    def campaign_namespace(self, *rest: str) -> tuple[str, ...]:
+        """Return the store's namespace of the campaign, or one below it, such as "facts"."""
+        return campaign_namespace(self.user, self.campaign, *rest)
 
     @classmethod
     def _error(cls, error: ValidationError) -> SettingsError:

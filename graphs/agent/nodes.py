@@ -38,7 +38,6 @@ from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import publish_pages, read_pages
 from questbook.graphs.turn.turn import check_owner, is_private, notice, open_turn, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks import Notebook
 from questbook.types import JSON
 
@@ -212,5 +211,5 @@ async def memories_for(state: AgentState, runtime: Runtime[Context]) -> list[JSO
     options = state.AGENT.recall or Recall.of(runtime.context)
     shown = conversation(state, runtime.context)
     context = runtime.context
-    namespace = campaign_namespace(context.user, context.campaign, FACTS) if state.AGENT.facts else None
+    namespace = context.campaign_namespace(FACTS) if state.AGENT.facts else None
     return await recall_exchanges(state, runtime, shown, datetime.now(UTC).astimezone(), options, namespace)

@@ -33,7 +33,6 @@ from questbook.memory.archive.archival_memory import entry_writes
 from questbook.memory.archive.results import find_timezone
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.recall.age import phrase_age
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.remember import PAUSE
 from questbook.memory.timeline.timeline import Segment
 from questbook.notebooks import CoreNotebook, sections_of
@@ -102,7 +101,7 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
             stored when the thread is run again.
     """
     ltm = await ltm_of(runtime.context, runtime.server_info)
-    archive = campaign_namespace(runtime.context.user, runtime.context.campaign, "archive")
+    archive = runtime.context.campaign_namespace("archive")
     made = await make_memories(state, runtime, ltm) if ltm and runtime.store is not None else Memories({}, [])
 
     def writes(turns: list[JSON], timeline: list[Segment], origin: JSON) -> list[PutOp]:
@@ -131,7 +130,7 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
         return await character_memories(state, runtime, ltm, message, [message.text for message in shown])
     now = datetime.now(find_timezone(context.timezone))
     options = replace(exchanges.Recall.of(context), rerank=context.OWN.rerank)
-    facts = campaign_namespace(context.user, context.campaign, FACTS) if context.notes_facts else None
+    facts = context.campaign_namespace(FACTS) if context.notes_facts else None
     return await exchanges.recall_exchanges(state, runtime, shown, now, options, facts)
 
 

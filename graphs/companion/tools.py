@@ -21,7 +21,6 @@ from questbook.memory.archive.conversation import ROLES, ConversationQuery, sear
 from questbook.memory.archive.results import Days, Page, find_timezone, read_days
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.age import phrase_age
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core, render_value
 from questbook.notebooks.tool_schema import argument_problems, tool_schema
 from questbook.types import JSON
@@ -208,7 +207,7 @@ async def _edit_section(call: Call, state: CompanionState, runtime: Runtime[Cont
 async def _search_archive(arguments: _Search, state: CompanionState, runtime: Runtime[Context]) -> str:
     results = await search_archive(
         runtime.store,
-        campaign_namespace(runtime.context.user, runtime.context.campaign, "archive"),
+        runtime.context.campaign_namespace("archive"),
         ArchiveQuery(
             arguments.query,
             tags=arguments.tags,
@@ -243,7 +242,7 @@ async def _turns(query: ConversationQuery, state: CompanionState, runtime: Runti
         raise BadQueryError("There is no store here: only the turns of the conversation above are known.")
     results = await search_conversation(
         runtime.store,
-        campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges"),
+        runtime.context.campaign_namespace("exchanges"),
         query,
         timeline=state.timeline,
         before=min(state.turn, state.remembered_through + 1),

@@ -29,7 +29,7 @@ from questbook.memory.facts.validity import keep_valid
 from questbook.memory.facts.writing import FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.text.wording import normalize
-from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
+from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import Segment, branch_of, record_key, visible_filters
 from questbook.notebooks import render_value
@@ -77,7 +77,7 @@ async def known_attributes(
     people = [own, *sorted(subjects_in(text, state.quest.people))]
     slots = await find_slots(
         runtime.store,
-        campaign_namespace(context.user, context.campaign, FACTS),
+        context.campaign_namespace(FACTS),
         text,
         subjects=list(filter(None, people))[:_KNOWN_PEOPLE],
         keys=keys,
@@ -175,7 +175,7 @@ async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int
     """
     if runtime.store is None:
         return {}
-    namespace = campaign_namespace(runtime.context.user, runtime.context.campaign, FACTS)
+    namespace = runtime.context.campaign_namespace(FACTS)
     since = f"{first:08}"
     filters = [
         {**segment, "order": {**segment["order"], "$gte": since}}
@@ -208,7 +208,7 @@ async def _write_story(
         drafts.append(FactDraft(record_key(branch, turn, "fact", ordinal), value, entry["echoes"]))
     if not drafts:
         return 0
-    namespace = campaign_namespace(context.user, context.campaign, FACTS)
+    namespace = context.campaign_namespace(FACTS)
     changes = await write_facts(store, namespace, drafts, timeline=timeline)
     # What repeats nothing was new, in this attempt or in one that was killed after it had written.
     return sum(draft.value["importance"] for draft in drafts if draft.key not in changes.repetitions)

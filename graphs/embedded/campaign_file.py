@@ -105,7 +105,7 @@ async def import_campaign(game: Game, path: Path) -> Contents:
     move = _Move(game, about)
     if await game.checkpointer.aget_tuple({"configurable": {"thread_id": move.hidden(game.thread_id)}}) is not None:
         await _remove(game, store, move)  # a process that imported was killed
-    space = campaign_namespace(game.context.user or "", game.context.campaign)
+    space = game.context.campaign_namespace()
     if (
         await game.saved_game() is not None
         or await _threads(game) != [game.thread_id]
@@ -170,7 +170,7 @@ async def _threads(game: Game) -> list[str]:
 
 
 async def _records(game: Game, store: BaseStore) -> AsyncIterator[JSON]:
-    space = campaign_namespace(game.context.user or "", game.context.campaign)
+    space = game.context.campaign_namespace()
     async for item in items_under(store, space, refresh_ttl=False):
         place = [unescape_label(label) for label in item.namespace[len(space) :]]
         yield {"place": place, "key": item.key, "value": item.value, "index": bool(_SEARCHED & set(place))}
@@ -254,7 +254,7 @@ def _check_id(checkpoint: str) -> None:
 
 
 async def _remove(game: Game, store: BaseStore, move: _Move) -> None:
-    space = campaign_namespace(game.context.user or "", game.context.campaign)
+    space = game.context.campaign_namespace()
     items = [item async for item in items_under(store, space, refresh_ttl=False)]
     await put_all(store, [PutOp(item.namespace, item.key, None) for item in items])
     for thread in move.threads:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from questbook.graphs.embedded.saved_game import last_of_threads
 from questbook.memory.store.glance import list_keys, read_item
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import branch_of, record_key
 from questbook.types import JSON
 
@@ -133,12 +132,12 @@ async def rebuild(game: Game) -> Rebuilt:
 
 # The labels are those of `questbook.graphs.turn.sessions`, which would load LangChain before the first prompt.
 def _pasts(game: Game) -> tuple[str, ...]:
-    return campaign_namespace(game.context.user, game.context.campaign, "pasts")
+    return game.context.campaign_namespace("pasts")
 
 
 def _head_of(game: Game) -> JSON | None:
     context = game.context
-    return read_item(game.home.memory, campaign_namespace(context.user, context.campaign, "head"), "head")
+    return read_item(game.home.memory, context.campaign_namespace("head"), "head")
 
 
 def _known_turns(game: Game) -> set[str]:
@@ -150,7 +149,7 @@ def _known_turns(game: Game) -> set[str]:
     context = game.context
     known = set[str]()
     for kind in ("exchanges", "gaps", "retracted", "claims"):
-        for space, key in list_keys(game.home.memory, campaign_namespace(context.user, context.campaign, kind)):
+        for space, key in list_keys(game.home.memory, context.campaign_namespace(kind)):
             branch, turn = space[-1].rpartition("-")[0], key.partition("-")[0]
             known.add(record_key(branch, int(turn), "exchange") if kind == "claims" else key)
     return known

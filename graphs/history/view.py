@@ -27,7 +27,6 @@ from questbook.graphs.turn.scope import with_user
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.store.any_store import items_under
 from questbook.memory.sync import with_async_methods
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment, sees
 from questbook.notebooks import Notebook, diff_patch
 from questbook.types import JSON
@@ -281,7 +280,7 @@ class HistoryView:
         return with_async_methods(self.graph.store)
 
     def _namespace(self, name: str) -> tuple[str, ...]:
-        return campaign_namespace(self.context.user, self.context.campaign, name)
+        return self.context.campaign_namespace(name)
 
 
 def _nearest(number: int, kept: Sequence[int]) -> str:

@@ -13,7 +13,6 @@ from questbook.graphs.agent.state import AgentState
 from questbook.graphs.turn.exchanges import Recall, memory_line, recall_exchanges
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.types import JSON
 
 RULES = """\
@@ -25,7 +24,7 @@ you do not know it."""
 
 def facts_namespace(settings: Context) -> tuple[str, ...]:
     """Return where facts are kept, and what `manage_memory` writes."""
-    return campaign_namespace(settings.user, settings.campaign, FACTS)
+    return settings.campaign_namespace(FACTS)
 
 
 async def memories_for(

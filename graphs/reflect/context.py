@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from questbook.graphs.settings import Settings
-from questbook.memory.timeline.namespaces import campaign_namespace
 
 
 class Context(Settings):
@@ -54,4 +53,4 @@ class Namespaces(NamedTuple):
 
 def namespaces_of(context: Settings) -> Namespaces:
     """Return the namespaces of the campaign that the settings name."""
-    return Namespaces(*(campaign_namespace(context.user, context.campaign, name) for name in Namespaces._fields))
+    return Namespaces(*(context.campaign_namespace(name) for name in Namespaces._fields))

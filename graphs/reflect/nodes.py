@@ -31,6 +31,7 @@ from questbook.graphs.reflect.prompts import (
 )
 from questbook.graphs.reflect.state import ReflectState
 from questbook.graphs.turn.reply import calls_of
+from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.facts.marks import turn_position, write_judgements
@@ -220,8 +221,7 @@ async def write(state: ReflectState, runtime: Runtime[Context]) -> Update:
     if runtime.store is None or state.questions is None or (state.questions and state.concluded is None):
         raise ModelError("It was interrupted before anything was written.")
     namespaces, turn, through = namespaces_of(runtime.context), state.turn, state.through or state.turn
-    own = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
-    thread = state.thread or own  # the user's threads look for it
+    thread = state.thread or run_thread(runtime) or ""  # the user's threads look for it
     stamp = Stamp(branch_of(state.timeline, turn), turn, thread=thread).to_json()
     stamp |= {"at": turn_position(turn, _AFTER_FACTS), "turns": [turn, turn]}
     drafts = _insight_drafts(state, stamp, runtime)

@@ -21,6 +21,7 @@ from questbook.graphs.reflect.context import Context, MachineContext, NotingCont
 from questbook.graphs.reflect.graph import build_graph
 from questbook.graphs.reflect.notes import noted_through
 from questbook.graphs.turn.facts import FactState, learn
+from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.upkeep import GaveWay
 from questbook.memory.facts.reflection import find_backlog
@@ -132,7 +133,7 @@ async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSO
 def _start(state: Reflecting, runtime: Runtime[Any], **given: Any) -> JSON:
     """Return the input of a run: all of it, since a thread in the background keeps what it was given before."""
     fields: JSON = {"through": 0, "note_from": 0, "notes_only": False}
-    thread = (runtime.execution_info.thread_id if runtime.execution_info else None) or ""
+    thread = run_thread(runtime) or ""
     of_user = getattr(state, "SCOPE", "campaign") == "user"
     return fields | {"timeline": state.timeline, "turn": state.turn, "thread": thread, "of_user": of_user} | given
 

@@ -176,7 +176,6 @@ async def _why(sitting: Sitting, rest: str) -> Outcome:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
     from questbook.memory.facts.groups import group_facts
     from questbook.memory.text.wording import content_stems
-    from questbook.memory.timeline.namespaces import campaign_namespace
     from questbook.memory.timeline.timeline import record_key
 
     screen, game = sitting.screen, sitting.game
@@ -185,9 +184,7 @@ async def _why(sitting: Sitting, rest: str) -> Outcome:
     if not timeline or store is None:
         screen.answer("Nothing is noted yet; /why shows what was learnt, and what you said that taught it.")
         return Then.PROMPT
-    facts, exchanges = (
-        campaign_namespace(game.context.user, game.context.campaign, kind) for kind in ("facts", "exchanges")
-    )
+    facts, exchanges = (game.context.campaign_namespace(kind) for kind in ("facts", "exchanges"))
     groups, wanted = await group_facts(store, facts, timeline), content_stems(rest) if rest else frozenset[str]()
     rows = []
     for item in sorted([*groups.facts, *groups.insights, *groups.ended], key=lambda item: str(item.value.get("at"))):

@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore, PutOp
 from questbook.graphs.errors import PastUnknownError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.clock import said_at
-from questbook.graphs.turn.scope import visible_timeline
+from questbook.graphs.turn.scope import run_thread, visible_timeline
 from questbook.graphs.turn.sessions import head_ops
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, stored_words
@@ -34,7 +34,6 @@ from questbook.memory.recall.query import Present, Query, Reason, Recalled, Rera
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from questbook.memory.text.words import count_tokens
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.privacy import WITHHELD
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember as remember_records
@@ -106,7 +105,6 @@ async def remember(
             _log.warning("No store: nothing is remembered. Give the graph one where it is made: store=…")
             first = [notice(state.turn, "remember", "No store: nothing is remembered.")]
         return {"remembered_through": state.turn, "notices": first}
-    campaign = (runtime.context.user, runtime.context.campaign)
     turns, origin = state.transcript(state.remembered_through + 1, state.turn), origin_of(runtime)
     try:
         accesses = await _last_accesses(state, runtime.store, runtime.context)
@@ -116,17 +114,17 @@ async def remember(
             ops += head_ops(state, timeline, runtime.context, origin["thread"])
             if accesses is not None:
                 used = [memory["key"] for memory in state.recalled or []]
-                namespace = campaign_namespace(*campaign, "accesses")
+                namespace = runtime.context.campaign_namespace("accesses")
                 ops.append(access_op(namespace, timeline, state.turn, accesses, used, origin["said_at"]))
             return ops
 
         timeline = await remember_records(
             runtime.store,
-            campaign_namespace(*campaign, "exchanges"),
+            runtime.context.campaign_namespace("exchanges"),
             [_record(turn, state) | state.record_fields(turn["turn"]) for turn in turns],
             turn=turns[0]["turn"] if turns else state.turn,
             timeline=visible_timeline(state, runtime),
-            claims=campaign_namespace(*campaign, "claims"),
+            claims=runtime.context.campaign_namespace("claims"),
             provenance=origin,
             also=more,
         )
@@ -150,7 +148,7 @@ async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], firs
     earlier = range(max(1, first, state.turn - _MOST_EARLIER), turns[0]["turn"] if turns else state.turn)
     if runtime.store is None or not earlier or not state.timeline:
         return turns
-    namespace = campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")
+    namespace = runtime.context.campaign_namespace("exchanges")
     keys = (record_key(branch_of(state.timeline, turn), turn, "exchange") for turn in earlier)
     try:
         records = await asyncio.gather(*(runtime.store.aget(namespace, key, refresh_ttl=False) for key in keys))
@@ -235,7 +233,7 @@ async def recall_exchanges(
         held = await add_insights(store, held, facts, question=message, timeline=timeline, since=since)
         return [record for record in held if record.key not in present]
 
-    exchanges = campaign_namespace(context.user, context.campaign, "exchanges")
+    exchanges = context.campaign_namespace("exchanges")
     best = await recall_records(
         store,
         [exchanges, facts] if facts else exchanges,
@@ -252,7 +250,7 @@ async def recall_exchanges(
             max_cosine_distance=options.max_cosine_distance,
             refine=hold,
             rerank=options.rerank,
-            accesses=campaign_namespace(context.user, context.campaign, "accesses"),
+            accesses=context.campaign_namespace("accesses"),
         ),
     )
     return sorted(
@@ -345,10 +343,9 @@ async def present_of(
     """
     last, past = min(state.turn - 1, state.remembered_through), None
     if last >= 1 and (store := store or runtime.store) is not None:
-        exchanges = campaign_namespace(runtime.context.user, runtime.context.campaign, "exchanges")
+        exchanges = runtime.context.campaign_namespace("exchanges")
         past = await store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))
-    info = runtime.execution_info
-    here = Stamp(thread=(info.thread_id if info else None) or "", said_at=now.isoformat())
+    here = Stamp(thread=run_thread(runtime) or "", said_at=now.isoformat())
     return Present(now, day, session_number(Stamp.from_json(past.value) if past else None, here))
 
 
@@ -370,5 +367,5 @@ async def _last_accesses(state: TurnState, store: BaseStore, settings: Settings)
     """Return when each record was last used before this turn; None if nothing was, or scoring does not go by it."""
     if settings.weights.scoring != "generative_agents" or not state.recalled:
         return None
-    accesses = campaign_namespace(settings.user, settings.campaign, "accesses")
+    accesses = settings.campaign_namespace("accesses")
     return await last_accesses(store, accesses, state.timeline, state.turn)

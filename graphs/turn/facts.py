@@ -35,7 +35,6 @@ from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.slots import Slot, find_slots, subjects_in
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.text.words import count_tokens
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment
 from questbook.notebooks import Notebook, render_fields, render_value
 from questbook.types import JSON
@@ -183,7 +182,7 @@ async def learn_turns(
     Raises:
         QuestbookError: The model failed, as `ask_facts` says; nothing was written.
     """
-    namespace = campaign_namespace(settings.user, settings.campaign, FACTS)
+    namespace = settings.campaign_namespace(FACTS)
     portion = oldest_within(due, budget)
     # Where that is too long for the model: the oldest alone, then the oldest in short.
     tries = [(portion, False), *([(portion[:1], False)] if len(portion) > 1 else []), (portion[:1], True)]

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.settings import USER_VARIABLE, Settings
-from questbook.memory.timeline.namespaces import campaign_namespace
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -89,24 +88,28 @@ def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise:
     return user
 
 
-def run_thread(runtime: Runtime[Any], timeline: Sequence[Segment]) -> str:
+def run_thread(runtime: Runtime[Any]) -> str | None:
+    """Return the id of the run's thread; None without a checkpointer."""
+    return runtime.execution_info.thread_id if runtime.execution_info else None
+
+
+def thread_or_branch(runtime: Runtime[Any], timeline: Sequence[Segment]) -> str:
     """Return the id of the run's thread; without a checkpointer, where each run is one, the branch that it began on."""
-    thread = runtime.execution_info.thread_id if runtime.execution_info else None
-    return thread or (timeline[0][0] if timeline else "")
+    return run_thread(runtime) or (timeline[0][0] if timeline else "")
 
 
 def visible_timeline(state: TurnState, runtime: Runtime[Any]) -> Sequence[Segment]:
     """Return the timeline with which a run reads and writes the store: of scope "user", with the other threads."""
     if state.SCOPE != "user":
         return state.timeline
-    return user_timeline(state.timeline, runtime.context, run_thread(runtime, state.timeline))
+    return user_timeline(state.timeline, runtime.context, thread_or_branch(runtime, state.timeline))
 
 
 def user_timeline(timeline: Sequence[Segment], settings: Settings, thread: str) -> UserTimeline:
     """Return a thread's timeline that sees the user's other threads; those of before heads by the campaign's head."""
     from questbook.memory.timeline.timeline import UserTimeline
 
-    heads, head = (campaign_namespace(settings.user, settings.campaign, name) for name in (HEADS, HEAD))
+    heads, head = (settings.campaign_namespace(name) for name in (HEADS, HEAD))
     return UserTimeline(timeline, thread=thread, heads=heads, fallback=(head, HEAD))
 
 

@@ -19,12 +19,11 @@ from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scope import HEAD
+from questbook.graphs.turn.scope import HEAD, run_thread
 from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import ASIDE
 from questbook.memory.store.any_store import put_all
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import Segment
 from questbook.types import JSON
 
@@ -47,7 +46,7 @@ def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, 
         "timeline": [list(segment) for segment in timeline],
         **state.head_fields(),
     }
-    return [PutOp(campaign_namespace(settings.user, settings.campaign, HEAD), _key(state), value, index=False)]
+    return [PutOp(settings.campaign_namespace(HEAD), _key(state), value, index=False)]
 
 
 async def head_of(store: BaseStore, settings: Settings) -> JSON | None:
@@ -57,7 +56,7 @@ async def head_of(store: BaseStore, settings: Settings) -> JSON | None:
 
 async def past_of(store: BaseStore, settings: Settings, thread: str) -> JSON | None:
     """Return the head that a thread took over when it began; None if it took over none."""
-    past = await store.aget(campaign_namespace(settings.user, settings.campaign, PASTS), thread)
+    past = await store.aget(settings.campaign_namespace(PASTS), thread)
     head: JSON | None = past.value["head"] if past else None
     return head
 
@@ -72,7 +71,7 @@ async def move_head(state: TurnState, store: BaseStore, settings: Settings, thre
     if state.has_past:
         await put_all(store, head_ops(state, state.timeline, settings, thread))
     elif _has_head(state):
-        await store.adelete(campaign_namespace(settings.user, settings.campaign, HEAD), _key(state))
+        await store.adelete(settings.campaign_namespace(HEAD), _key(state))
 
 
 async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[JSON], str] | None = None) -> JSON:
@@ -127,14 +126,14 @@ def _key(state: TurnState) -> str:
 
 
 async def _read_head(store: BaseStore, settings: Settings, key: str) -> JSON | None:
-    head = await store.aget(campaign_namespace(settings.user, settings.campaign, HEAD), key)
+    head = await store.aget(settings.campaign_namespace(HEAD), key)
     return head.value if head else None
 
 
 async def _past(state: TurnState, store: BaseStore, runtime: Runtime[SettingsT]) -> JSON | None:
     """Return the head that this thread goes on from, and keep it for when its first message is run again."""
-    pasts = campaign_namespace(runtime.context.user, runtime.context.campaign, PASTS)
-    thread = runtime.execution_info.thread_id if runtime.execution_info else None
+    pasts = runtime.context.campaign_namespace(PASTS)
+    thread = run_thread(runtime)
     if thread and (kept := await store.aget(pasts, thread)):
         past: JSON | None = kept.value["head"]
         return past

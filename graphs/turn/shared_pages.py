@@ -22,12 +22,11 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp, SearchOp
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scope import run_thread, user_timeline
+from questbook.graphs.turn.scope import thread_or_branch, user_timeline
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice
 from questbook.memory.facts.marks import ALL_MARKS, RecordId, lasting_position, position_of
 from questbook.memory.store.any_store import get_values, put_all, search_all
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import (
     Segment,
@@ -77,7 +76,7 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     try:
         # A turn that is not remembered has no place yet: where it would be may lie what another future has noted.
         past = as_of(state.timeline, state.remembered_through)
-        view = user_timeline(past, runtime.context, run_thread(runtime, state.timeline))
+        view = user_timeline(past, runtime.context, thread_or_branch(runtime, state.timeline))
         for channel, kind in pages.items():
             shared = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
             page: Notebook = getattr(state, channel)
@@ -103,7 +102,7 @@ async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     pages = state.pages_of("user")
     if not pages or runtime.store is None or state.remembered_through < state.turn:
         return {}
-    branch, thread = branch_of(state.timeline, state.turn), run_thread(runtime, state.timeline)
+    branch, thread = branch_of(state.timeline, state.turn), thread_or_branch(runtime, state.timeline)
     agreed = _agreed_pages(state)
     stamp = Stamp(branch, state.turn, thread=thread).to_json()
     ops = [user_timeline(state.timeline, runtime.context, thread).head_op()] if state.SCOPE != "user" else []
@@ -196,7 +195,7 @@ def _patches(values: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def _place(settings: Settings, channel: str) -> tuple[str, ...]:
-    return campaign_namespace(settings.user, settings.campaign, PAGES, channel)
+    return settings.campaign_namespace(PAGES, channel)
 
 
 def _epoch_op(place: tuple[str, ...]) -> PutOp:

@@ -17,6 +17,7 @@ from questbook.graphs.errors import InputError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.clock import clock_problem
 from questbook.graphs.turn.node import Edge, settings_of_run
+from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.timeline.privacy import WITHHELD, off_record
@@ -152,5 +153,4 @@ def public_turns(turns: Iterable[JSON]) -> list[JSON]:
 
 def _first_branch(runtime: Runtime[SettingsT]) -> str:
     """Name the branch on which a thread begins: the same one if the first turn is run again."""
-    thread = runtime.execution_info.thread_id if runtime.execution_info else None
-    return branch_name(thread or uuid.uuid4().hex)
+    return branch_name(run_thread(runtime) or uuid.uuid4().hex)

@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
+from questbook.graphs.turn.scope import run_thread
+
 ResultT = TypeVar("ResultT")
 
 PATIENCE = 1.5
@@ -110,7 +112,7 @@ async def give_way(work: Coroutine[Any, Any, ResultT], runtime: Runtime[Any]) ->
 
 async def _message_waits(next_message: asyncio.Event | None, runtime: Runtime[Any]) -> None:
     """Return when the person's next message has waited long enough."""
-    thread = runtime.execution_info.thread_id if runtime.execution_info else None
+    thread = run_thread(runtime)
     if next_message is None and runtime.server_info is not None and thread:
         try:
             await _run_waits(thread)

@@ -10,7 +10,6 @@ from questbook.graphs.embedded.game import Game
 from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.tree import PlayedTurn
-from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.timeline import branch_of, list_visible, record_key
 from questbook.types import JSON
 
@@ -61,7 +60,7 @@ async def turns_before(game: Game, turn: int, most: int = SHOWN_AT_FIRST) -> lis
     timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
     turn = min(turn, saved.turn + 1)
     numbers = range(max(1, turn - most), turn)
-    space = campaign_namespace(game.context.user or "", game.context.campaign, "exchanges")
+    space = game.context.campaign_namespace("exchanges")
     records = [
         await store.aget(space, record_key(branch_of(timeline, number), number, "exchange"), refresh_ttl=False)
         for number in numbers
@@ -75,7 +74,7 @@ async def records_of(game: Game) -> list[JSON]:
     if saved is None or store is None:
         return []
     timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
-    space = campaign_namespace(game.context.user or "", game.context.campaign, "exchanges")
+    space = game.context.campaign_namespace("exchanges")
     return [item.value for item in await list_visible(store, space, timeline)]
 
 
@@ -132,7 +131,7 @@ async def takes_of(game: Game) -> list[Take]:
         return []
     store = (await game.load()).store
     timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
-    space = campaign_namespace(game.context.user or "", game.context.campaign, "exchanges")
+    space = game.context.campaign_namespace("exchanges")
     items = await store.asearch(space, filter={"turn": saved.turn}, limit=_MOST_TAKES) if store is not None else []
     turns = [PlayedTurn.of(item.value) for item in items]
     here = (branch_of(timeline, saved.turn), saved.turn)

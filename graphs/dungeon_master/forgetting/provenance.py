@@ -24,7 +24,7 @@ from questbook.memory.facts.fact import is_secret_record
 from questbook.memory.facts.sources import find_sources
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import items_under
-from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
+from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key, sees
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
@@ -130,7 +130,7 @@ async def _fact_causes(
     texts = {record_key(record["branch"], record["turn"], "exchange"): str(record.get("text")) for record in records}
     texts |= {item.key: str(item.value.get("text")) for item in facts}
     insights = [item for item in matches if item.value.get("cites")]
-    namespace = campaign_namespace(context.user, context.campaign, FACTS)
+    namespace = context.campaign_namespace(FACTS)
     grounds = await find_sources(store, namespace, insights, timeline=timeline)
     valid = {item.key for item in await keep_valid(store, matches, timeline=timeline)}
     causes = []
@@ -146,7 +146,7 @@ async def _fact_causes(
 
 async def facts_of(store: BaseStore, context: Settings) -> list[SearchItem]:
     """Return all facts of the campaign, of every branch, and all of the player."""
-    namespaces = campaign_namespace(context.user, context.campaign, FACTS), player_namespace(context.user, FACTS)
+    namespaces = context.campaign_namespace(FACTS), player_namespace(context.user, FACTS)
     return [item for namespace in namespaces async for item in items_under(store, namespace)]
 
 
@@ -158,7 +158,7 @@ async def visible_records(graph: Graph, context: Settings, timeline: Sequence[Se
     """
     if not isinstance(graph.store, BaseStore):
         raise HistoryError("The graph was compiled without a store, so the origin of memories is not known.")
-    namespace = campaign_namespace(context.user, context.campaign, "exchanges")
+    namespace = context.campaign_namespace("exchanges")
     values = [item.value async for item in items_under(graph.store, namespace)]
     return sorted((v for v in values if sees(timeline, v["branch"], v["turn"])), key=lambda value: value["turn"])
 

@@ -31,7 +31,7 @@ from questbook.memory.facts.marks import JUDGEMENTS, MARKS
 from questbook.memory.facts.sources import SOURCES, find_dependents
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.text.words import count_tokens
-from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
+from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.timeline import Segment, is_visible, record_key
 from questbook.notebooks import StateNotebook, diff_patch, merge_patch, render_value
 from questbook.types import JSON
@@ -200,9 +200,7 @@ async def _archive_record(graph: Graph, context: Settings, record: JSON, now: St
     """Move the record to where nothing is recalled from; correct the campaign's head if the thread is at it."""
     store: Any = graph.store
     key = record_key(record["branch"], record["turn"], "exchange")
-    exchanges, retracted, head = (
-        campaign_namespace(context.user, context.campaign, n) for n in ("exchanges", "retracted", "head")
-    )
+    exchanges, retracted, head = (context.campaign_namespace(n) for n in ("exchanges", "retracted", "head"))
     writes = [PutOp(retracted, key, record, index=False), PutOp(exchanges, key, None)]
     if (item := await store.aget(head, "head")) is not None:
         value = item.value
@@ -217,10 +215,10 @@ async def _archive_record(graph: Graph, context: Settings, record: JSON, now: St
 async def _remove_facts(graph: Graph, context: Settings, record: JSON, timeline: Sequence[Segment]) -> int:
     """Remove the facts that came from a turn, with its marks, so that what held before holds again; return how many."""
     store: Any = graph.store
-    archive = campaign_namespace(context.user, context.campaign, "unlearned")
+    archive = context.campaign_namespace("unlearned")
     items: list[Item] = list(await facts_of(store, context))
     facts = [item for item in items if _comes_from(item.value, record, timeline)]
-    namespace, sources = (campaign_namespace(context.user, context.campaign, name) for name in (FACTS, SOURCES))
+    namespace, sources = (context.campaign_namespace(name) for name in (FACTS, SOURCES))
     items += [item async for item in items_under(store, sources)]
     exchange = record_key(record["branch"], record["turn"], "exchange")
     dependents = find_dependents(namespace, {exchange, *(item.key for item in facts)}, items)
@@ -228,11 +226,11 @@ async def _remove_facts(graph: Graph, context: Settings, record: JSON, timeline:
     writes = [PutOp(archive, item.key, item.value, index=False) for item in facts if "branch" in item.value]
     writes += [PutOp(item.namespace, item.key, None) for item in facts]
     gone = {item.key for item in facts}
-    for marked in (campaign_namespace(context.user, context.campaign, MARKS), player_namespace(context.user, MARKS)):
+    for marked in (context.campaign_namespace(MARKS), player_namespace(context.user, MARKS)):
         async for item in items_under(store, marked):
             if item.value["fact"] in gone or _comes_from(item.value, record, timeline):
                 writes.append(PutOp(item.namespace, item.key, None))
-    async for item in items_under(store, campaign_namespace(context.user, context.campaign, JUDGEMENTS)):
+    async for item in items_under(store, context.campaign_namespace(JUDGEMENTS)):
         if gone & {item.value["fact"], item.value["ended"]}:
             writes.append(PutOp(item.namespace, item.key, None))
     await put_all(store, [*writes, *dependents.replacements])

@@ -30,7 +30,7 @@ from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.store.joint_reads import JointReads
 from questbook.memory.text.words import count_tokens
-from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
+from questbook.memory.timeline.namespaces import player_namespace
 from questbook.memory.timeline.privacy import WITHHELD, may_know
 from questbook.memory.timeline.timeline import Segment, as_of, branch_of, record_key, visible_filters
 from questbook.notebooks import NotebookError
@@ -76,7 +76,7 @@ async def memories_for(state: DungeonState, runtime: Runtime[Context]) -> list[J
     before = min(state.turn - count_verbatim_turns(conversation(state, context)), state.remembered_through + 1)
     message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
     exchanges, facts, lore, accesses = (
-        campaign_namespace(context.user, context.campaign, name) for name in ("exchanges", "facts", "lore", "accesses")
+        context.campaign_namespace(name) for name in ("exchanges", "facts", "lore", "accesses")
     )
     now = datetime.now(UTC).astimezone()  # days change at the player's midnight
     # As of now, not as of the buffer's beginning; but the current turn has no place yet, and a record under its number
