@@ -130,6 +130,14 @@ async def test_ours_goes_back_with_the_checkpoint(kind):
 
 
 @pytest.mark.slow
+async def test_a_note_is_shown_beside_many_turns_that_asked_the_same():
+    """In this game of several threads, twelve turns had asked what the person asks."""
+    counts = await played(load_adapter("questbook_middleware").build, "thread", first=88)
+    assert counts["asked"] > 5
+    assert faults(counts) == {}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_all_of_ours_go_back_with_the_checkpoint(kind):
     for name in ("questbook_middleware", "questbook_graph", "questbook_game"):

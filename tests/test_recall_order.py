@@ -95,6 +95,27 @@ async def test_who_is_named_as_speaker_or_subject_comes_first_and_nobody_is_left
     assert (await keys(store, "What is goran afraid of?"))[0] == "x"
 
 
+async def test_every_fourth_place_is_a_notes_beside_many_turns_that_ask_what_it_answers(store):
+    question = "What do you know of Oda's lamp?"
+    await remember(store, HERE, [f"{question} The day is {word}." for word in "abcdefghijklmnopqrstuvwxyz"])
+    await fact(store, "x", "Oda's lamp: Redibo", subject="Oda")
+    await fact(store, "weak", "Goran has a lamp, a horse, a harbour, a motto and nine brothers.", subject="Goran")
+
+    async def noted(namespaces=(HERE, FACTS), **settings):
+        found = await recall(store, namespaces, Query(question, timeline=LINE, **settings))
+        return {place: one.key for place, one in enumerate(found, 1) if one.namespace == FACTS}
+
+    assert await noted() == {2: "x"}
+    assert await noted(max_cosine_distance=1.0, fitting=False) == {2: "x"}
+    assert await noted(limit=1) == {}, "the first place is the best one's"
+    assert await noted([FACTS]) == {1: "x", 2: "weak"}, "no turn is in their way"
+    assert await noted(weights=Weights(scoring="generative_agents")) == {}, "which is as it was published"
+    for name, value in zip("abcd", ("gold", "tall", "old", "lit"), strict=True):
+        await fact(store, name, f"Oda's lamp is {value}", subject="Oda", importance=ord(name) - 96)
+    assert list(await noted()) == [2, 6, 10], "nine places of twelve stay with the turns"
+    assert list(await noted(weights=Weights(named=9.0))) == [1, 2, 3, 4, 5], "their own weight brings them all"
+
+
 async def test_a_time_in_the_question_moves_up_what_fits_and_loses_nothing_undated(store):
     for day in range(9, 0, -1):
         await fact(store, f"day{day}", f"We camp at the {day} th mill.", said_at=f"2026-03-0{day}T20:00:00+00:00")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _DECAY = 0.995  # for each hour, Park et al. 2023
 _LEAST = 1e-9
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_SHARE = 4  # of four places one is for a note, beginning with the second place
+_WELL = 0.5  # of the best weight; a note that weighs as much fits well enough for such a place
 
 
 class Evidence(NamedTuple):
@@ -104,6 +106,29 @@ class Order:
         self._by_words = _ranks(words, self._ties)
         cosines = _weighted_sum(np.nan_to_num(evidence.cosines), evidence.text_weights)
         self._by_meaning = _ranks(cosines, self._ties)
+
+    def with_places_for_notes(self, ranked: Sequence[int]) -> list[int]:
+        """Return numbers with every fourth place for a note, from the second place on, as long as some fit well.
+
+        A note (a fact, an insight, lore) stands alone, and an exchange counts with its neighbours. So a row of turns
+        that all asked something weighs more than the note that answers it, and would fill every place.
+
+        Args:
+            ranked: Numbers of candidates, best first.
+        """
+        records, totals = self._evidence.candidates.records, self.totals
+        least = _WELL * totals[ranked[0]] if ranked else 0.0
+        notes = [number for number in ranked if records[number].kind != "exchange" and totals[number] >= least]
+        well, given = set(notes), 0
+        placed: dict[int, None] = {}
+        for number in ranked:
+            if number in well:
+                given += number not in placed
+            elif given < len(notes) and given < (len(placed) + 1 + _SHARE // 2) // _SHARE:
+                placed[notes[given]] = None
+                given += 1
+            placed.setdefault(number)
+        return list(placed)
 
     @cached_property
     def reasons(self) -> list[Reason]:

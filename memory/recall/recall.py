@@ -235,14 +235,17 @@ def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recall
     # As lists: to take single numbers out of arrays is slow.
     scores = [None if no else score for score, no in zip(nearest.tolist(), unknown.tolist(), strict=True)]
     totals, fits = order.totals.tolist(), evidence.fits.tolist()
-    for number in order.ranked:
-        if fitting and not fits[number]:
-            continue
-        score = scores[number]
-        if farthest is not None and (score is None or 1 - score > farthest):
-            continue
+    ranked = [number for number in order.ranked if fits[number] or not fitting]
+    if farthest is not None:
+        ranked = [number for number in ranked if (score := scores[number]) is not None and 1 - score <= farthest]
+    if query.weights.scoring == "sum":
+        ranked = order.with_places_for_notes(ranked)
+    reasons = order.reasons
+    for number in ranked:
         namespace, key = candidates.ids[number]
-        yield Recalled(key, candidates.records[number].stored, score, totals[number], namespace, order.reasons[number])
+        yield Recalled(
+            key, candidates.records[number].stored, scores[number], totals[number], namespace, reasons[number]
+        )
 
 
 def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:
