@@ -45,18 +45,6 @@ class Refusing(InMemoryStore):
         return await super().abatch(ops)
 
 
-class Headstrong(InMemoryStore):
-    """Refuses, if told to, a batch that only moves a campaign's head."""
-
-    refuses = False
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        ops = list(ops)
-        if self.refuses and all(isinstance(op, PutOp) and op.key == "head" for op in ops):
-            raise ConnectionError("the line went dead")
-        return await super().abatch(ops)
-
-
 class Halting(InMemoryStore):
     """Writes some of a batch and fails, as a store without transactions may."""
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.facts import FACTS, attribute_lines, messages_of
+from questbook.graphs.turn.sessions import head_ops
 from questbook.graphs.turn.turn import notice
 from questbook.memory.facts import marks
 from questbook.memory.facts.fact import Fact
@@ -26,7 +28,7 @@ from questbook.memory.facts.likeness import is_same_fact
 from questbook.memory.facts.reading import FactOrigin, classify_fact, read_facts, split_aside
 from questbook.memory.facts.slots import find_slots, subjects_in
 from questbook.memory.facts.validity import keep_valid
-from questbook.memory.facts.writing import FactDraft, write_facts
+from questbook.memory.facts.writing import FactChanges, FactDraft, write_facts
 from questbook.memory.store.any_store import newest_items
 from questbook.memory.text.wording import normalize
 from questbook.memory.timeline.namespaces import player_namespace
@@ -139,6 +141,9 @@ async def write_waiting_facts(
 ) -> JSON:
     """Write the facts that wait; return the channels to write.
 
+    The campaign's head was moved with the exchange, before the facts were written, so that a crash loses none. It moves
+    again with the last of them: a new session would write them once more.
+
     Args:
         state: The state; the turns of its facts have their places on the timeline.
         runtime: With a store.
@@ -150,11 +155,17 @@ async def write_waiting_facts(
     now, rest = state.facts[:_WRITTEN_AT_ONCE], state.facts[_WRITTEN_AT_ONCE:]
     where = {name: origin.get(name) for name in ("thread", "checkpoint", "said_at")}
     of_player, of_story = ([e for e in now if bool(e["fact"].get("of_player")) == mine] for mine in (True, False))
+
+    def head(facts: list[JSON], importance: int) -> list[PutOp]:
+        after = {"timeline": timeline, "facts": facts, "unreflected": state.unreflected + importance}
+        return head_ops(state.model_copy(update=after), timeline, runtime.context, origin.get("thread"))
+
     importance = 0
     try:
-        importance = await _write_story(runtime.store, runtime.context, of_story, timeline, where)
+        left = partial(head, [*of_player, *rest])
+        importance = await _write_story(runtime.store, runtime.context, of_story, timeline, where, left)
         of_story = []
-        await _write_player(runtime.store, runtime.context, of_player, where)
+        await _write_player(runtime.store, runtime.context, of_player, where, head(rest, importance))
     except Exception as error:  # noqa: BLE001 (any store or embedder may be behind this; no fact may be lost by it)
         _log.warning("Facts of turn %d were not written: %s", state.turn, error, exc_info=True)
         waiting = [*of_story, *of_player, *rest]
@@ -192,9 +203,14 @@ async def noted_facts(state: DungeonState, runtime: Runtime[Context], first: int
 
 
 async def _write_story(
-    store: BaseStore, context: Context, entries: Sequence[JSON], timeline: Sequence[Segment], where: JSON
+    store: BaseStore,
+    context: Context,
+    entries: Sequence[JSON],
+    timeline: Sequence[Segment],
+    where: JSON,
+    head: Callable[[int], list[PutOp]],
 ) -> int:
-    """Write what happened in the story; return the importance of what was new."""
+    """Write what happened in the story, and the head after it; return the importance of what was new."""
     drafts = []
     for entry in entries:
         turn, ordinal = entry["turns"][1], entry["ordinal"]
@@ -209,13 +225,23 @@ async def _write_story(
     if not drafts:
         return 0
     namespace = context.campaign_namespace(FACTS)
-    changes = await write_facts(store, namespace, drafts, timeline=timeline)
-    # What repeats nothing was new, in this attempt or in one that was killed after it had written.
-    return sum(draft.value["importance"] for draft in drafts if draft.key not in changes.repetitions)
+
+    def importance(changes: FactChanges) -> int:
+        # What repeats nothing was new, in this attempt or in one that was killed after it had written.
+        return sum(draft.value["importance"] for draft in drafts if draft.key not in changes.repetitions)
+
+    return importance(
+        await write_facts(store, namespace, drafts, timeline=timeline, also=lambda c: head(importance(c)))
+    )
 
 
-async def _write_player(store: BaseStore, context: Context, entries: Sequence[JSON], where: JSON) -> None:
-    """Write what is known of the player. It does not rewind, so its keys follow from the message and the words."""
+async def _write_player(
+    store: BaseStore, context: Context, entries: Sequence[JSON], where: JSON, head: list[PutOp]
+) -> None:
+    """Write what is known of the player, and the head after it.
+
+    It does not rewind, so its keys follow from the message and the words.
+    """
     drafts, now = [], _moment(where["said_at"])
     for entry in entries:
         turn, text = entry["turns"][1], str(entry["fact"]["text"])
@@ -226,7 +252,7 @@ async def _write_player(store: BaseStore, context: Context, entries: Sequence[JS
         value |= where | {"cites": [], "messages": entry["messages"]}
         drafts.append(FactDraft(f"{marks.text_digest(entry['said'])}-{marks.text_digest(normalize(text))}", value))
     if drafts:
-        await write_facts(store, player_namespace(context.user, FACTS), drafts)
+        await write_facts(store, player_namespace(context.user, FACTS), drafts, also=lambda _: head)
 
 
 def _origin(state: DungeonState, turns: Sequence[JSON]) -> FactOrigin:

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config, set_config_context
 from langgraph.config import get_config
 from langgraph.runtime import Runtime, get_runtime
 
@@ -72,26 +73,24 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
 class Edge(Runnable[Any, str]):
     """Run `route(state)`, a conditional edge, in the caller's event loop; LangGraph would take a thread for it.
 
+    It has no run of its own in traces: which node comes next is seen there anyway.
+
     Args:
-        route: Returns the name of the next node, from the state alone.
-        traced: Whether traces show the edge.
+        route: Returns the name of the next node, from the state and the run's context alone.
     """
 
-    def __init__(self, route: Callable[[Any], str], *, traced: bool = True) -> None:
-        self.route, self.traced = route, traced
+    def __init__(self, route: Callable[[Any], str]) -> None:
+        self.route = route
         self.name = getattr(route, "__name__", None)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002, ARG002
         """Choose the next node."""
-        return self._call_with_config(self.route, input, config) if self.traced else self.route(input)
+        with set_config_context(ensure_config(config)) as context:
+            return context.run(self.route, input)
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002, ARG002
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002
         """Choose the next node."""
-
-        async def route(state: Any) -> str:
-            return self.route(state)
-
-        return await self._acall_with_config(route, input, config) if self.traced else self.route(input)
+        return self.invoke(input, config, **kwargs)
 
 
 def context_or_none() -> Any:

@@ -118,7 +118,7 @@ def route_to(node: str) -> Edge:
     So LangGraph shows it what `update_state` writes in the name of the node before it: what does not fit is refused
     before it is saved (`questbook.graphs.turn.channels`). A plain edge would read nothing.
     """
-    return Edge(lambda _: node, traced=False)
+    return Edge(lambda _: node)
 
 
 def notice(turn: int, node: str, text: str, detail: str = "") -> JSON:

@@ -10,7 +10,7 @@ Apps call `note_facts`. `write_facts` takes records whose keys and stamps the ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count, groupby
 from typing import Any, NamedTuple
@@ -137,7 +137,12 @@ async def note_facts(
 
 
 async def write_facts(
-    store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], *, timeline: Sequence[Segment] | None = None
+    store: BaseStore,
+    namespace: Namespace,
+    drafts: Sequence[FactDraft],
+    *,
+    timeline: Sequence[Segment] | None = None,
+    also: Callable[[FactChanges], Iterable[PutOp]] = lambda _: (),
 ) -> FactChanges:
     """Write facts whose keys and stamps the caller has made, each once.
 
@@ -146,6 +151,7 @@ async def write_facts(
         namespace: Where the facts go: `(…, "facts")`. Marks go beside it.
         drafts: The facts, in the order in which they were said. A draft whose key exists is skipped.
         timeline: The timeline that writes; None: everything is visible.
+        also: Returns further writes for the last batch, given what is written.
 
     Returns:
         What was written. All writes of a turn are one batch (`questbook.memory.store.any_store.put_all`). If the store
@@ -155,9 +161,12 @@ async def write_facts(
     existing = await read_records(store, namespace, [draft.key for draft in drafts])
     missing = sorted((draft for draft in drafts if draft.key not in existing), key=lambda draft: str(draft.value["at"]))
     changes = FactChanges([], {}, [])
+    writes = list[PutOp]()
     # Facts of several turns come together only after failures. Each is compared with what held at its own turn.
     for _, of_turn in groupby(missing, key=lambda draft: draft.value.get("turn")):
-        await _write_turn(store, namespace, list(of_turn), timeline, changes)
+        await put_all(store, writes)
+        writes = await _turn_ops(store, namespace, list(of_turn), timeline, changes)
+    await put_all(store, [*writes, *also(changes)])
     return changes
 
 
@@ -212,14 +221,14 @@ def _identity(record: Mapping[str, Any]) -> tuple[str, str, str]:
     return normalize(str(record.get("text"))), str(record.get("claimed_by")), str(record.get("kind"))
 
 
-async def _write_turn(
+async def _turn_ops(
     store: BaseStore,
     namespace: Namespace,
     drafts: Sequence[FactDraft],
     timeline: Sequence[Segment] | None,
     changes: FactChanges,
-) -> None:
-    """Write the facts of one turn, compared with what held then, and add them to the changes."""
+) -> list[PutOp]:
+    """Make the writes of one turn's facts, compared with what held then, and add them to the changes."""
     texts = [str(draft.value["text"]) for draft in drafts]
     facts, reads = [draft.value for draft in drafts], JointReads.of(store)
     [similar], about, holding = await asyncio.gather(
@@ -258,7 +267,7 @@ async def _write_turn(
     changes.superseded.extend(old.key for old, _, _ in settled)
     marks += await settle(store, namespace, settled)
     # Marks first: a later call skips a fact that exists, so its mark must exist by then.
-    await put_all(store, [*marks, *writes])
+    return [*marks, *writes]
 
 
 def _originals(
