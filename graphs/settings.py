@@ -107,7 +107,7 @@ class Settings(BaseModel):
     )
     weights: Weights = Field(
         default=DEFAULT_WEIGHTS,
-        description="How recall scores candidates, as an object or its JSON; see memory/recall/query.py.",
+        description="How recall scores candidates, as an object or its JSON; see memory/recall/weights.py.",
     )
     max_message_chars: int = Field(default=8000, ge=100, description="Longest message that a player may send.")
     max_reply_chars: int = Field(

@@ -65,7 +65,7 @@ FORBIDDEN_WORDS = {"utils", "util", "helpers", "helper", "manager", "misc", "com
 MOODS = {
     "settled", "seen", "called", "warm", "together", "fit", "besides", "leave", "withheld", "told", "found", "gathered",
     "answered", "failing", "keeping", "known", "learned", "present", "unspoken", "elsewhere", "earlier", "speaking",
-    "noting", "scored", "reflected", "compressed", "saved", "importing", "naming", "apart", "within", "placed",
+    "noting", "scored", "reflected", "whose", "compressed", "saved", "importing", "naming", "apart", "within", "placed",
 }  # fmt: skip
 """Participles, moods and adverbs that were names of modules once."""
 

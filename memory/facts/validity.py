@@ -64,12 +64,10 @@ class SlotHolder(NamedTuple):
     Attributes:
         key: Key of the fact.
         turn: The turn from which it holds the slot.
-        position: Its place in the order of facts; see `turn_position`.
     """
 
     key: str
     turn: int
-    position: str
 
 
 class FactPeriod(NamedTuple):
@@ -388,7 +386,7 @@ def _is_exchange(record: AnyItem) -> bool:
 
 
 def _holder(mark: JSON) -> SlotHolder:
-    return SlotHolder(mark["fact"], mark["turn"], position_of(mark))
+    return SlotHolder(mark["fact"], mark["turn"])
 
 
 def _record_id(record: AnyItem) -> RecordId:

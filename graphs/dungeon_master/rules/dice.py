@@ -12,7 +12,7 @@ without dice is refused, because a "roll" that cannot vary is a decision dressed
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import add, sub
@@ -96,31 +96,6 @@ class Roll:
         """Return plain JSON values, with `success` and `natural` for readers of the record."""
         dice = [{"sides": group.sides, "values": [list(die) for die in group.values]} for group in self.dice]
         return asdict(self) | {"dice": dice, "success": self.success, "natural": self.natural}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Roll":
-        """Return the roll that `as_dict` wrote, also after a trip through JSON.
-
-        Raises:
-            DiceError: Something is missing or of the wrong kind.
-        """
-        try:
-            dc = data.get("dc")
-            groups = [(int(group["sides"]), group["values"]) for group in data["dice"]]
-            return cls(
-                expression=str(data["expression"]),
-                total=int(data["total"]),
-                breakdown=str(data["breakdown"]),
-                dice=tuple(DiceGroup(n, tuple((int(face), bool(kept)) for face, kept in v)) for n, v in groups),
-                reason=str(data.get("reason", "")),
-                dc=None if dc is None else int(dc),
-                advantage=_advantage(data.get("advantage")),
-            )
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DiceError(
-                f"{_short(data)} is not a recorded roll ({type(error).__name__}: {error}). "
-                "Expected what Roll.as_dict() returns; roll again or restore the record."
-            ) from error
 
 
 @dataclass(frozen=True)
