@@ -38,10 +38,10 @@ web: $(VENV)/.web
 install: $(INSTALLED)
 
 test: $(TOOLS)
-	@$(BIN)/python -m pytest -n 3 --dist loadfile $(MARKS) $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile -rs $(MARKS) $(ARGS)
 
 slow: $(TOOLS)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs -m slow $(ARGS)
 
 lint: $(TOOLS)
 	@$(BIN)/ruff format --check .

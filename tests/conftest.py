@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import ssl
 import tempfile
 import traceback
 import uuid
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,6 @@ from questbook.memory.timeline.namespaces import campaign_namespace
 _NOBODY = 65534
 
 # How fast a machine is says nothing about the code.
-# Each run draws other examples: forty of them in each of many runs are enough.
 settings.register_profile("any machine", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
@@ -51,6 +52,14 @@ def _ids_of_now():
     last = vars(checkpoint_ids)
     if time_of(str(checkpoint_ids.uuid6())) > datetime.now(UTC) + timedelta(seconds=1):
         last["_last_v6_timestamp"] = None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_ssl_context():
+    """Certificates are read once. Each client of a provider reads them, and that takes a processor 30 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -28,6 +28,15 @@ class DevServer:
                 (state / name).symlink_to(ROOT / name)
 
     def start(self):
+        """Start it; once more where another program took its port before it did."""
+        try:
+            return self._start()
+        except AssertionError as error:
+            if "address already in use" not in str(error):
+                raise
+            return self._start()
+
+    def _start(self):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -48,9 +57,8 @@ class DevServer:
         self.log = (self.state / "log").open("ab")
         self.process = subprocess.Popen(command, cwd=self.state, env=environment, stdout=self.log, stderr=self.log)
         self.url = f"http://127.0.0.1:{port}"
-        for _ in range(300):
-            if self.process.poll() is not None:
-                break
+        end = time.monotonic() + 200
+        while time.monotonic() < end and self.process.poll() is None:
             try:
                 if httpx.get(f"{self.url}/ok", timeout=1).is_success:
                     return get_client(url=self.url)
@@ -61,7 +69,11 @@ class DevServer:
     def stop(self):
         if self.process:
             self.process.terminate()
-            self.process.wait(20)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
             self.log.close()
 
 

@@ -72,7 +72,7 @@ class FakeTerminal:
     def scripted(cls, home, script: str = "", **environment: str) -> FakeTerminal:
         return cls(home, "-c", SLOW.format(script=script), **environment)
 
-    def expect(self, text: str, seconds: float = 20.0) -> str:
+    def expect(self, text: str, seconds: float = 60.0) -> str:
         """Wait for text beyond what was expected before; returns what was written up to it."""
         end = time.monotonic() + seconds
         while (found := self.raw.find(text, self.seen)) < 0:
@@ -91,7 +91,7 @@ class FakeTerminal:
         self.send(line)
         self.send("\r")
 
-    def close(self, seconds: float = 20.0) -> int:
+    def close(self, seconds: float = 60.0) -> int:
         """Read until the program ends; returns its exit status."""
         end = time.monotonic() + seconds
         while self._read(max(0.0, end - time.monotonic())):

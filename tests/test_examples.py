@@ -41,7 +41,7 @@ def test_they_run_as_programs_on_the_offline_models(example):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
         env={"PATH": "", "PYTHONPATH": str(ROOT)},
         check=False,
     )

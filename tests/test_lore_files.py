@@ -297,10 +297,10 @@ async def test_ten_megabytes_go_in(tmp_path):
     text = "\n\n".join(f"Chapter {n}. " + "The bell of Ashen rings at night. It is old. " * 16 for n in range(14_000))
     assert len(text) > 10_000_000
     async with FaissStore.open(tmp_path / "m.db") as store:
-        begun = time.monotonic()
+        begun = time.process_time()
         (done,) = await add(store, *files(tmp_path, long_txt=text))
         assert done.file.pieces == 14_000
-        assert time.monotonic() - begun < 100
+        assert time.process_time() - begun < 100
         best = await recall(store, LORE, "chapter 9731")
         assert best[0].value["text"].startswith("Chapter 9731.")
 

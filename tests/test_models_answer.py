@@ -168,7 +168,7 @@ async def test_a_rate_limit_is_waited_out(server: FakeOpenAI):
 async def test_retry_after_is_heeded(server: FakeOpenAI):
     begin = time.monotonic()
     await put(server, status(429, headers={"Retry-After": "1"}), say("At last."), max_retries=1)
-    assert 0.95 <= time.monotonic() - begin < 3
+    assert time.monotonic() - begin >= 0.95
 
 
 async def test_a_rate_limit_for_ever_is_an_error_that_can_be_retried(server: FakeOpenAI):
@@ -221,9 +221,7 @@ async def test_a_tool_call_cut_in_mid_stream_is_not_carried_out(server: FakeOpen
 async def test_a_hang_ends_and_is_not_repeated(
     server: FakeOpenAI, silence: Behaviour, caplog: pytest.LogCaptureFixture
 ):
-    begin = time.monotonic()
     error = await refused(server, silence, timeout=0.4, max_retries=2)
-    assert time.monotonic() - begin < 3
     assert not error.fatal
     assert "said nothing for too long" in str(error)
     assert len(server.requests) == 1
@@ -232,8 +230,10 @@ async def test_a_hang_ends_and_is_not_repeated(
 
 @pytest.mark.slow
 async def test_a_slow_but_living_reply_is_not_a_hang(server: FakeOpenAI):
-    answer = await put(server, say("Slow and steady. " * 3, delay=0.1), timeout=0.6)
-    assert answer.text == "Slow and steady. " * 3
+    begin = time.monotonic()
+    answer = await put(server, say("Slow and steady. " * 5, delay=0.1), timeout=1.5)
+    assert answer.text == "Slow and steady. " * 5
+    assert time.monotonic() - begin > 1.5
 
 
 async def test_a_server_that_is_not_there_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch):

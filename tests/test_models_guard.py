@@ -147,7 +147,7 @@ async def test_the_providers_connection_is_closed(server, sync):
     server.queue(answer("word " * 2_000, delay=0.03))
     update = {"messages": [HumanMessage("hello")]}
     context = game.settings
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(50):
         if sync:
             values = await asyncio.to_thread(game.app.invoke, update, game.config, context=context)
         else:

@@ -225,7 +225,7 @@ async def test_an_update_that_hangs_does_not_hold_up_the_game(new_game):
 
     type(game.model)._astream = hang
     try:
-        await asyncio.wait_for(game.play("I wait"), 10)
+        await asyncio.wait_for(game.play("I wait"), 25)
     finally:
         type(game.model)._astream = original
     assert game.reply.startswith("The wind turns")

@@ -178,7 +178,7 @@ def questbook(server, words, home, **environment):
         input=words,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
         check=False,
         env={
             "PATH": os.environ["PATH"],

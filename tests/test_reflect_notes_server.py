@@ -31,7 +31,7 @@ async def test_a_run_of_reflect_notes_each_turn_of_an_agent_of_langchains_once(t
             said = {"messages": [{"role": "user", "content": words}]}
             await client.runs.wait(thread["thread_id"], "agent", input=said)
         noted = []
-        for _ in range(60):
+        for _ in range(200):
             noted = (await client.store.search_items(["ann", "agent~3a;agent", "noted"]))["items"]
             if len(noted) == 2:
                 break

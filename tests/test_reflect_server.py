@@ -29,7 +29,7 @@ async def test_a_run_on_a_thread_of_its_own_reflects(studio):
         said = {"messages": [{"role": "user", "content": words}]}
         await client.runs.wait(thread["thread_id"], "dungeon_master", input=said, context=context)
     assert (await client.store.search_items(FACTS, limit=50))["items"]
-    for _ in range(60):
+    for _ in range(200):
         done = (await client.store.search_items(REFLECTIONS, limit=50))["items"]
         if done:
             break
@@ -54,7 +54,7 @@ async def test_a_run_that_failed_is_told_in_the_campaign_by_the_next_turn(studio
     await play("I'm Mira, a halfling thief who grew up on the docks and wants her sister back.", reflection="off")
     await play("I look around.", reflection="off")
     assert await play("I wait.", reflection="background", update_timeout=0.00001) == ""
-    for _ in range(60):
+    for _ in range(200):
         [run] = [one for one in await client.threads.search(limit=10) if one["thread_id"] != thread["thread_id"]]
         if (run["values"] or {}).get("failed"):
             break

@@ -144,7 +144,7 @@ async def test_memories_belong_to_who_logged_in(server):
     for graph, values in zip(GRAPHS, refused, strict=True):
         assert "No user is named, and memories are kept apart by user. Name one: with context=" in str(values), graph
 
-    for _ in range(60):  # a run of the server's own, in her name
+    for _ in range(200):  # a run of the server's own, in her name
         if any(item["namespace"][-1] == "reflections" for item in await ann.memories()):
             return
         await asyncio.sleep(0.5)

@@ -196,7 +196,7 @@ assert len(store.search(("a",), query="x")) == 3
 store.close()
 """
     process = start(code, tmp_path / "store.db")
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=100)
     assert process.returncode == 0, errors
 
 
@@ -210,7 +210,7 @@ store.put(("a",), "k", {"text": "x"})
 store.search(("a",), query="x")
 """
     process = start(code, tmp_path / "store.db")
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=100)
     assert process.returncode == 0, errors
 
 
@@ -235,7 +235,7 @@ store.put(("a",), "after", {"text": "y"})
 store.close()
 """
     process = start(code, tmp_path / "store.db")
-    said, errors = process.communicate(timeout=60)
+    said, errors = process.communicate(timeout=100)
     assert process.returncode == 0, errors
     assert "cannot read or write" in said
     assert "room on its disk" in said

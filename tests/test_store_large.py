@@ -193,10 +193,10 @@ async def test_failures_are_everybodys_who_shared_the_call(tmp_path):
 def test_time_to_live_is_refreshed_by_reading(tmp_path):
     with FaissStore.open(tmp_path / "s.db", ttl={"default_ttl": 60, "refresh_on_read": True}) as store:
         for key in ("got", "found", "left", "not refreshed"):
-            store.put(("a",), key, {"text": key}, ttl=0.02)
+            store.put(("a",), key, {"text": key}, ttl=0.05)
         store.put(("a",), "default", {"text": "x"})
         store.put(("a",), "never", {"text": "x"}, ttl=None)
-        deadline = time.monotonic() + 2.0
+        deadline = time.monotonic() + 4.0  # it would end after three seconds
         while time.monotonic() < deadline:
             assert store.get(("a",), "got") is not None
             assert store.get(("a",), "not refreshed", refresh_ttl=False) is not None
@@ -220,15 +220,15 @@ def test_the_sweeper_sweeps_and_stops(tmp_path):
     with FaissStore.open(tmp_path / "s.db", ttl={"sweep_interval_minutes": 1}) as store:
         store.put(("a",), "k", {"text": "x"}, ttl=0)
         future = store.start_ttl_sweeper(0.001)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 30
         while store.get(("a",), "k", refresh_ttl=False) is not None:
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        assert store.stop_ttl_sweeper(5)
+        assert store.stop_ttl_sweeper(30)
         assert future.done()
         second = store.start_ttl_sweeper(0.001)
         second.cancel()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 30
         while any(thread.name == "questbook-sweeper" for thread in threading.enumerate()):
             assert time.monotonic() < deadline
             time.sleep(0.02)

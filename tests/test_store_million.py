@@ -71,7 +71,7 @@ def first_search(path, number):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_a_million_memories(tmp_path):
     large, small = tmp_path / "large.db", tmp_path / "small.db"
     for path in (large, small):
@@ -85,10 +85,11 @@ def test_a_million_memories(tmp_path):
                 for n, one in enumerate(block, start):
                     apply_write(connection, Write(("large",), str(n), f'{{"text":"{n}"}}', vectors=[one.tobytes()]))
 
-    beside, alone = ([first_search(path, 2_000_000 + n) for n in range(7)] for path in (large, small))
+    runs = [[first_search(path, 2_000_000 + n) for path in (large, small)] for n in range(7)]  # in turn
+    beside, alone = zip(*runs, strict=True)
     assert all(one["keys"][0] == f"s{n}" for n, one in enumerate(beside))
     assert all(one["held"] < 1_000_000 for one in beside), "nothing of the large namespace is loaded"
-    fastest = [min(one["ms"] for one in runs) for runs in (beside, alone)]
+    fastest = [min(one["ms"] for one in searches) for searches in (beside, alone)]
     print(f"\nfirst search in a small namespace: {fastest[0]:.1f} ms beside a million, {fastest[1]:.1f} ms alone")
     assert fastest[0] <= 2 * fastest[1]
 
@@ -110,3 +111,4 @@ def test_a_million_memories(tmp_path):
     )
     assert recall >= 0.99
     assert held <= DIMS * 4 * COUNT
+    large.unlink()  # more than a gigabyte, which other tests need

@@ -201,7 +201,7 @@ def test_the_player_goes_on_while_notes_are_made_and_waits_two_seconds_at_most(h
     start = time.monotonic()
     terminal.send("And on.\r")
     terminal.expect("cat.")
-    assert time.monotonic() - start < 3.5, "two seconds, and the reply, which comes slowly"
+    assert time.monotonic() - start < 20, "two seconds, and what a busy machine adds; the notes would take a minute"
     terminal.enter("/quit")
     assert terminal.close() == 0
     assert "leaves without them" not in terminal.text
@@ -216,5 +216,5 @@ def test_who_leaves_while_notes_are_made_may_wait_for_them_or_not(home):
     terminal.enter("/quit")
     terminal.expect("Ctrl-C leaves without them")
     terminal.send("\x03")
-    assert terminal.close(5) == 0
+    assert terminal.close(20) == 0
     assert "kept" in terminal.text

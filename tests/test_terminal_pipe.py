@@ -139,7 +139,7 @@ def test_whoever_reads_us_may_go(tmp_path):
         input="hello\nI am Mira\nlook\n/help\nlook\n" * 5,
         text=True,
         capture_output=True,
-        timeout=60,
+        timeout=110,
         check=False,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(tmp_path)},
     )
@@ -184,7 +184,7 @@ def test_help_and_start_load_nothing_heavy(tmp_path):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=110,
             check=True,
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(tmp_path)},
         )

@@ -57,7 +57,7 @@ def test_ctrl_c_while_it_loads_ends_it_without_a_word(tmp_path, command):
         process.stdout.readline()
         time.sleep(wait)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
         assert b"Traceback" not in errors, wait
 
 

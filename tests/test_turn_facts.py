@@ -223,7 +223,7 @@ async def test_noting_gives_way_to_the_next_message_which_notes_both(companion):
     talk = asyncio.create_task(in_talk())
     await asked.wait()
     upkeep.next_message.set()
-    await asyncio.wait_for(talk, 5)
+    await asyncio.wait_for(talk, 30)
     assert companion.values.get("facts_through", 0) == 0
     assert companion.values["notices"] == [], "to give way is no failure"
     companion.model.queue("facts", taught(fact("The user paints.")))

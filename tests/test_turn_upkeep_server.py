@@ -11,8 +11,8 @@ from questbook.notebooks import StateNotebook
 
 pytestmark = pytest.mark.slow  # a server's start
 
-MOST = 2.0
-"""Seconds that a message may wait for the upkeep of the turn before it."""
+MOST = 20.0
+"""Seconds that a message waits for at most on a busy machine; who waits for the notes waits for a minute."""
 CONTEXT = {"model": "openai:scripted", "campaign": "studio", "seed": 3}
 WHO = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "docks", "goal": "find her sister"}
 FIRST, SECOND = "I look under the bed.", "I greet Goran."
@@ -53,7 +53,7 @@ async def until_notes_hang(client, thread, table):
     """Play up to the upkeep of the second turn, and leave it at its notes."""
     await client.runs.wait(thread, "dungeon_master", input=said("I'm Mira, a halfling rogue."), context=CONTEXT)
     run = await client.runs.create(thread, "dungeon_master", input=said(FIRST), context=CONTEXT, durability="sync")
-    for _ in range(200):
+    for _ in range(1200):
         if any(FIRST in told for told in table.noting):
             return run["run_id"]
         await asyncio.sleep(0.05)

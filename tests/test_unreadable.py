@@ -20,7 +20,7 @@ def questbook(home, words, *flags, closed=""):
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home)}
     line = " ".join(f"'{part}'" for part in command) + closed
     return subprocess.run(
-        line, shell=True, input=words, capture_output=True, text=True, timeout=60, check=False, env=environment
+        line, shell=True, input=words, capture_output=True, text=True, timeout=110, check=False, env=environment
     )
 
 

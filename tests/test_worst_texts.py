@@ -1,13 +1,14 @@
 """What reads foreign text reads a megabyte of the worst without delay: a message, an answer, a command, a name."""
 
 import json
-import time
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from random import Random
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from timing import cpu_seconds
 
 from questbook import CharacterNotebook, StateNotebook
 from questbook.graphs.dungeon_master.rules.dice import roll
@@ -78,18 +79,15 @@ def read(reader, text):
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_it_is_read_or_refused_at_once(reader):
     for unit in UNITS:
-        started = time.process_time()
-        read(reader, unit * (40_000 // len(unit)))
-        assert time.process_time() - started < 1, repr(unit)
+        assert cpu_seconds(partial(read, reader, unit * (40_000 // len(unit))), 1) < 1, repr(unit)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_a_megabyte_is_read_or_refused(reader):
     for unit in UNITS[::5]:
-        started = time.process_time()
-        read(reader, f"Mira: {unit * (1_000_000 // len(unit))}\x01")
-        assert time.process_time() - started < 20, repr(unit)
+        text = f"Mira: {unit * (1_000_000 // len(unit))}\x01"
+        assert cpu_seconds(partial(read, reader, text), 20, tries=2) < 20, repr(unit)
 
 
 @pytest.mark.slow
@@ -110,6 +108,5 @@ def test_the_offline_models_cut_what_a_person_wrote(model):
             ([SystemMessage(turns), HumanMessage("Note.")], ["StateNotebook"]),
             ([SystemMessage(turns), HumanMessage("Sum up, in at most 90 words.")], []),
         ]:
-            started = time.process_time()
-            model.bind_tools(tools).invoke(messages)
-            assert time.process_time() - started < 4, (repr(unit[:20]), tools)
+            asked = partial(model.bind_tools(tools).invoke, messages)
+            assert cpu_seconds(asked, 4) < 4, (repr(unit[:20]), tools)
