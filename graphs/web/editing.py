@@ -62,7 +62,7 @@ def editing_routes(desk: Desk) -> list[Route]:
             core = CoreNotebook.load(saved.values.get("core"))
             await (await table.game.history()).write({"core": _core_patch(core, form)})
             await table.changed(is_same_line=True)
-        return desk.html("done.html", {"text": "Changed."})
+        return _DONE
 
     return [
         Route("/field", field),

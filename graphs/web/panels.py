@@ -105,10 +105,11 @@ def dice(saved: SavedGame | None, records: Sequence[JSON] = ()) -> DiceLog:
 
 
 def core(saved: SavedGame) -> list[JSON]:
-    """Return the sections of a companion's core memory, as they are shown and edited."""
+    """Return the sections of a companion's core memory, as they are shown and edited; each has an id of its label."""
     page = CoreNotebook.load(saved.values.get("core"))
     return [
-        {"label": label, "value": (part := page.sections[label]).text, "used": part.used, "limit": part.limit,
-         "read_only": part.read_only, "is_list": not isinstance(part.value, str)}
+        {"id": f"core-{label.encode().hex()}", "label": label, "value": (part := page.sections[label]).text,
+         "used": part.used, "limit": part.limit, "read_only": part.read_only,
+         "is_list": not isinstance(part.value, str)}
         for label in page.labels
     ]  # fmt: skip

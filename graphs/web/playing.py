@@ -9,6 +9,7 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -16,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.events import Event
-from questbook.graphs.web.desk import GAME, Desk
+from questbook.graphs.web.desk import Desk
 from questbook.graphs.web.story import latest_turns, rewritten, turns_before, undone_of
 from questbook.graphs.web.table import Moment, Table
 
@@ -62,9 +63,7 @@ def playing_routes(desk: Desk) -> list[Route]:
             )
         if said.strip():
             await table.say(await desk.words_of(request, table, said), str(form.get("ticket", "")))
-        return desk.html(
-            "say.html", {"ticket": uuid.uuid4().hex, "here": desk.here(table), "is_game": table.game.machine == GAME}
-        )
+        return desk.html("ticket.html", {"ticket": uuid.uuid4().hex})
 
     async def stop(request: Request) -> Response:
         await (await desk.table(request)).stop()
@@ -85,6 +84,7 @@ def playing_routes(desk: Desk) -> list[Route]:
         if text:
             text = await desk.words_of(request, table, text)
             async with table.alone():
+                await _check_turn(table, form)
                 await table.play(await _begun(table.game.edit(text)), text)
         return _DONE
 
@@ -93,6 +93,7 @@ def playing_routes(desk: Desk) -> list[Route]:
         text = str(form.get("text", "")).strip()
         if text:
             async with table.alone():
+                await _check_turn(table, form)
                 config = await rewritten(await table.game.history(), text)
                 if config is not None:
                     async for _ in table.game.replay(config):
@@ -142,6 +143,20 @@ def playing_routes(desk: Desk) -> list[Route]:
         *(Route(f"/{name}", route, methods=["POST"]) for name, route in changes.items()),
         *(Route(f"/{name}", route) for name, route in looks.items()),
     ]
+
+
+async def _check_turn(table: Table, form: FormData) -> None:
+    """Refuse words for a turn that is no longer the last one, since somebody else has played on or gone elsewhere.
+
+    Raises:
+        InputError: It is not.
+    """
+    saved, turn = await table.game.saved_game(), str(form.get("turn", ""))
+    if turn and saved is not None and turn != str(saved.turn):
+        raise InputError(
+            f"These words are for turn {turn:.20}, and the story is at turn {saved.turn} now. Nothing was changed. Go "
+            "back to that turn, or copy your words and close this field."
+        )
 
 
 async def _begun(events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:

@@ -19,6 +19,7 @@ class Row(NamedTuple):
     """A stretch of turns.
 
     Attributes:
+        id: What no other row has, however the tree grows: branch and number of its first turn.
         handle: What `History.go` takes.
         name: The lines that it was played on, such as "main → the cave".
         is_named: Whether a reader needs the name: it begins the tree, or forks off from another line.
@@ -33,6 +34,7 @@ class Row(NamedTuple):
         parent: Number of the row that it forks off from; -1: none.
     """
 
+    id: str
     handle: str
     name: str
     is_named: bool
@@ -116,6 +118,6 @@ def _row(stretch: Stretch, depth: int, parent: int, current: Segment | None, *, 
     points = next((turn.hp for turn in reversed(stretch.turns) if turn.hp is not None), None)
     here = next((turn.turn for turn in stretch.turns if turn.key == current), 0)
     return Row(
-        stretch.handle, " → ".join(stretch.lines), True, depth, first.turn, last.turn, first.player, last.reply, here,
-        on_the_way, points == 0, parent,
+        f"{first.branch}-{first.turn}", stretch.handle, " → ".join(stretch.lines), True, depth, first.turn, last.turn,
+        first.player, last.reply, here, on_the_way, points == 0, parent,
     )  # fmt: skip

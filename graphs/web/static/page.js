@@ -3,12 +3,20 @@
   const body = document.body;
   const one = (id) => document.getElementById(id);
   const described = (id) => document.querySelectorAll(`[aria-describedby~="${id}"]`);
-  document.addEventListener("htmx:config:request", (event) => {
-    event.detail.ctx.request.headers["x-questbook-token"] = body.dataset.token;
-    event.target.querySelectorAll?.("[role=alert]").forEach((alert) => {
+  const fieldsOf = (element) => [...element.querySelectorAll("input, select, textarea")];
+  // A draft is a field in which a person has written or chosen something else than the server has.
+  const isDraft = (field) => field.options
+    ? field.selectedIndex !== Math.max([...field.options].findIndex((option) => option.defaultSelected), 0)
+    : field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+  const sent = new WeakMap(); // what was last sent of a field
+  const passed = new WeakSet(); // drafts that a refresh has passed over since they were sent
+  document.addEventListener("htmx:config:request", ({ target: form, detail: { ctx } }) => {
+    ctx.request.headers["x-questbook-token"] = body.dataset.token;
+    for (const alert of [...form.querySelectorAll("[role=alert]"), ctx.target].filter((each) => each?.role === "alert")) {
       alert.replaceChildren();
       described(alert.id).forEach((field) => field.removeAttribute("aria-invalid"));
-    });
+    }
+    if (form.matches("form")) fieldsOf(form).forEach((field) => { sent.set(field, field.value); passed.delete(field); });
   });
   // What was refused says so at its field; the first wrong field has the keyboard.
   document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
@@ -57,21 +65,43 @@
     made.querySelector(".turn").before(...earlier.map((turn) => turn.cloneNode(true)));
     return made.outerHTML;
   };
-  const morph = async (name, target, isSameLine) => {
-    const answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html" } });
+  const refresh = async (name, target, isSameLine) => {
+    let answer, turn;
+    do { // a turn that begins meanwhile is not in the answer
+      turn = one("live");
+      answer = await fetch(`${place}/${name}`, { headers: { accept: "text/html" } });
+    } while (target === "story" && one("live") !== turn);
     if (!answer.ok || !one(target)) return;
     const text = isSameLine ? withEarlier(await answer.text()) : await answer.text();
-    const follow = atEnd();
-    // What a person is looking for, or is writing, stays.
+    const follow = target === "story" && atEnd();
+    const focus = document.activeElement;
+    const drafts = new Map(fieldsOf(one(target)).filter(isDraft).map((field) => [field, field.value]));
+    drafts.forEach((_, field) => passed.add(field));
+    // What a person writes stays, and if its form goes, the form stays open; what was said at a field stays until they send.
     const callbacks = {
-      beforeNodeMorphed: (old, made) => !old.matches?.("[data-keep], .change[open]") || old.id !== made.id,
-      beforeAttributeUpdated: (name, node) => name !== "open" || node.tagName !== "DETAILS",
+      beforeNodeMorphed: (old, made) => made.hasChildNodes() || !old.matches?.("[data-keep], [role=alert]"),
+      beforeNodeRemoved: (old) => ![...drafts.keys()].some((field) => old.contains(field) && !field.closest("details:not([open])")),
+      beforeAttributeUpdated: (attribute, node) => (attribute === "open" ? node.tagName !== "DETAILS" : !drafts.has(node)),
+      afterNodeMorphed: (old, made) => {
+        if (drafts.has(old)) for (const name of ["defaultValue", "defaultChecked"]) if (name in old) old[name] = made[name];
+      },
     };
     Idiomorph.morph(one(target), text, { morphStyle: "outerHTML", callbacks });
     htmx.process(one(target));
-    const { turn } = one("story").dataset;
-    one("turn").textContent = turn === "0" ? "" : `turn ${turn}`;
+    drafts.forEach((value, field) => {
+      if ([...field.options ?? []].some((option) => option.value === value)) field.value = value;
+    });
+    if (focus.isConnected && focus !== document.activeElement) focus.focus({ preventScroll: true });
+    rove(document.activeElement);
+    const number = one("story").dataset.turn;
+    one("turn").textContent = number === "0" ? "" : `turn ${number}`;
     if (follow) toEnd();
+  };
+  // Refreshes of one panel come one after the other, so that the last one shows the latest.
+  const refreshes = {};
+  const morph = (name, target, isSameLine) => {
+    refreshes[target] = Promise.resolve(refreshes[target]).catch(() => {}).then(() => refresh(name, target, isSameLine));
+    return refreshes[target];
   };
   const own = body.dataset.panels.split(" ");
   const panels = (...names) => names.filter((name) => own.includes(name)).forEach((name) => morph(`panel/${name}`, name));
@@ -187,7 +217,7 @@
     if (event.target.id === "text" && event.key === "Escape") document.querySelector(".replying .stop")?.click();
     const item = event.target.closest?.('[role="treeitem"]');
     if (!item) return;
-    const items = [...item.parentElement.querySelectorAll('[role="treeitem"]')];
+    const items = itemsBeside(item);
     const at = items.indexOf(item);
     const level = (other) => Number(other.getAttribute("aria-level"));
     const to = {
@@ -203,6 +233,12 @@
       go(item.dataset.where);
     }
   });
+  const itemsBeside = (item) => [...item.parentElement.querySelectorAll('[role="treeitem"]')];
+  // Of the tree, Tab reaches the row where one was last.
+  const rove = (row) => {
+    if (row.role === "treeitem") itemsBeside(row).forEach((item) => { item.tabIndex = item === row ? 0 : -1; });
+  };
+  document.addEventListener("focusin", ({ target }) => rove(target));
   const go = (where) => htmx.ajax("POST", `${place}/go`, { values: { where }, target: "#problem" });
   document.addEventListener("click", (event) => {
     const item = event.target.closest('[role="treeitem"]');
@@ -226,6 +262,15 @@
     if (one("problem").childElementCount) one("problem").scrollIntoView({ block: "nearest" });
   });
 
+  // What was said leaves the field; what was written since stays in it.
+  document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
+    if (ctx?.target?.id !== "ticket") return;
+    const text = one("text");
+    if (text.value.startsWith(sent.get(text))) text.value = text.value.slice(sent.get(text).length);
+    text.dispatchEvent(new Event("input", { bubbles: true }));
+    text.focus();
+  });
+
   // A card opens when its content is there, and closes, as a form does, when the change was taken.
   document.addEventListener("htmx:after:swap", ({ detail: { ctx } }) => {
     if (ctx?.target?.id === "matches") news(one("matches").innerText.trim() && `${document.querySelectorAll("#matches li").length} memories fit.`);
@@ -237,12 +282,18 @@
     if (ctx?.response?.status !== 204) return;
     if (one("dialog").contains(ctx.sourceElement)) one("dialog").close();
     ctx.sourceElement.closest("details")?.removeAttribute("open");
+    // What was sent is the server's; what was written since is not.
+    if (!ctx.sourceElement.matches("form")) return;
+    for (const field of fieldsOf(ctx.sourceElement).filter((each) => each.value === sent.get(each))) {
+      if (passed.has(field)) field.value = field.defaultValue;
+      else field.defaultValue = field.value;
+    }
   });
   document.addEventListener("click", (event) => { if (event.target === one("dialog")) one("dialog").close(); });
 
   if (one("live")) body.classList.add("replying");
   toEnd();
   panels("tree", "memories", "summary", "dice");
-  if (one("story").querySelector("[data-last]")) morph("story", "story");
+  if (one("story").querySelector("#last")) morph("story", "story");
   listen();
 })();
