@@ -116,7 +116,7 @@ class Settings(BaseModel):
     guard_secrets: bool = Field(
         default=True,
         description="Whether a reply that repeats a secret word for word, or a tag of the prompt, is stopped before "
-        "these words and asked anew once.",
+        "these words and asked again, once.",
     )
     model_timeout: float = Field(default=120.0, gt=0, description="Seconds to wait for the model to say something.")
     update_timeout: float = Field(

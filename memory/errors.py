@@ -54,7 +54,7 @@ class UnstorableValueError(StoreError, ValueError):
 
 
 class UnreadableDocumentError(StoreError, ValueError):
-    """A file cannot be read into lore; the message is the reason, to stand behind the file's name."""
+    """A file cannot be read into lore; the message is the reason, shown after the file's name."""
 
 
 class UnknownLoreError(StoreError, LookupError):

@@ -187,7 +187,7 @@ class Memories(NamedTuple):
 
     Attributes:
         texts: The memories, by turn and place in it: 0 is the person's message, 1 the reply. "" is none.
-        notices: Why messages are kept whole all the same.
+        notices: Why messages are kept whole nevertheless.
     """
 
     texts: dict[tuple[int, int], str]

@@ -49,7 +49,7 @@ def read_secrets(arguments: Iterable[Any]) -> list[JSON]:
 def with_secrets(state: DungeonState) -> DungeonState:
     """Return the state with the new secrets on the quest's page and among the waiting facts.
 
-    What does not fit on a page that is full is among the facts all the same.
+    What does not fit on a full page is still among the facts.
     """
     page, secrets = state.quest, read_secrets(state.new_secrets)  # a person may have edited them
     for new in secrets:

@@ -11,7 +11,7 @@ A checkpoint shares values with the one that it was made from, and so with other
 never with other threads. Whoever deletes checkpoints deletes the values that no other one lists (`delete`). A
 checkpoint and its values are written in one transaction.
 
-A killed process loses nothing that was written. A power cut loses at most the steps of the turn that is under way: what
+A killed process loses nothing that was written. A power cut loses at most the steps of the turn in progress: what
 ends a turn, what waits for a person and what a person edits is on the disk when it is written, with all before it.
 """
 

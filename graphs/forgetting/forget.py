@@ -2,7 +2,7 @@
 
 Records, checkpoints, pages, summaries and the campaign's head get "[forgotten]" in place of the words; ids and
 structure stay, so every thread can go on. Insights that cite such a record are removed. A record that says nothing
-without the words ("No spiders, please.") is removed only if whoever forgets says so: a limit must not vanish unseen.
+without the words ("No spiders, please.") is removed only if the caller says so: a limit must not disappear unnoticed.
 Then the databases are written again, so that no deleted byte stays in a file. Each step can be repeated: if a run is
 stopped, the next one completes it.
 

@@ -64,7 +64,7 @@ def waiting_nodes(state: StateSnapshot, upkeep: Collection[str]) -> tuple[str, .
 def remembered_timeline(values: Mapping[str, Any]) -> list[Segment]:
     """Return a state's timeline as far as it has been remembered.
 
-    A turn under way has a number that another future may have used on the same branch. Until the turn claims its
+    A turn in progress has a number that another future may have used on the same branch. Until the turn claims its
     place, the record under that number is not its own.
     """
     through, reached = values.get("remembered_through", 0), 0

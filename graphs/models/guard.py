@@ -57,14 +57,14 @@ class Guard:
     Args:
         limit: Characters that the answer may have, arguments of tool calls included; a longer one is cut.
         checks: Each may hold text back, or end the answer.
-        again: Messages to ask anew with, once, when a check has ended the answer: given the problem and what has left.
+        again: Messages to ask again with, once, when a check has ended the answer: given the problem and what has left.
             The new answer goes on behind that. Without messages, the answer ends there.
         hidden: Names of tools whose calls must not be streamed.
 
     Attributes:
-        whole: Sum of what the model sent, the second time if it was asked anew; None before the first piece.
+        whole: Sum of what the model sent, the second time if it was asked again; None before the first piece.
         text: What has left.
-        problem: Why the answer was ended; "" if it came to its end by itself. `LENGTH` if it was too long.
+        problem: Why the answer was ended; "" if it ended by itself. `LENGTH` if it was too long.
         text_calls: Reads the calls that came as text; they are no part of `text`, and checks do not see them.
     """
 
@@ -146,7 +146,7 @@ class Guard:
         verdicts = [Verdict(len(text)), *(check(text, left, ended=ended) for check in self.checks)]
         if not ended:
             most = room - len(CUT)
-            blank = text.rfind(" ", left, most)  # what stands behind it may be half a word
+            blank = text.rfind(" ", left, most)  # what follows it may be half a word
             cut = len(text) if len(text) <= most else blank if blank > left and size > room else most
             verdicts.append(Verdict(cut, LENGTH if size > room else ""))
         # An answer that must end does so at once: what another check still holds back does not leave.

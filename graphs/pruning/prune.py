@@ -85,8 +85,8 @@ async def prune(
         await prune(checkpointer, keep_turns=20)                   # of all threads
         await prune(checkpointer, threads=["7f3a"], older_than=timedelta(days=30))
 
-    Others may play meanwhile, with one exception: nobody may begin a run at an old checkpoint in the very moment in
-    which it is deleted. A thread with a run in progress is skipped.
+    Others may play meanwhile, with one exception: nobody may begin a run at an old checkpoint at the moment
+    at which it is deleted. A thread with a run in progress is skipped.
 
     Args:
         checkpointer: LangGraph's saver for SQLite or Postgres, synchronous or not, `InMemorySaver`, or the one that

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -57,38 +57,14 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
         StoreError: There is no such memory, or the store failed.
     """
     home, user = await asyncio.to_thread(Home.find), None if flags.shared else context.user
-    campaign, player = getattr(flags, "campaign", None), getattr(flags, "player", False)
-    assistant = getattr(flags, "assistant", None)
     async with open_store(home.memory, context.embeddings) as store:
-        if flags.character is not None:
-            namespace = character_namespace(flags.character, MEMORIES, user=user)
-        elif campaign is not None:
-            namespace = campaign_namespace(context.user, campaign, _FACTS)
-        elif assistant is not None:
-            namespace = campaign_namespace(context.user, own_campaign(assistant), _ARCHIVE)
-        elif player:
-            namespace = player_namespace(context.user, _FACTS)
-        elif flags.action == "list":
+        namespace = _namespace_of(context, flags)
+        if namespace is None:
             return _show_characters(await curation.list_characters(store, user))
-        else:
-            raise SettingsError(
-                "Whose memories? Give --character, --assistant or --campaign with a name, or --player; `questbook "
-                "memories list` shows the characters."
-            )
-        if flags.action == "list" and namespace[-1] == _FACTS:
-            return _show_facts(await group_facts(store, namespace, await _timeline(store, context.user, campaign)))
         # What an assistant remembers is what it archived, and the facts that it noted.
-        own = own_campaign(assistant) if assistant is not None else None
-        facts = [campaign_namespace(context.user, own, _FACTS)] if own is not None else []
+        facts = [(*namespace[:-1], _FACTS)] if namespace[-1] == _ARCHIVE else []
         if flags.action == "list":
-            archive = await curation.list_memories(store, namespace)
-            groups = [await group_facts(store, place, await _timeline(store, context.user, own)) for place in facts]
-            filled = [group for group in groups if any(group)]
-            if archive or not filled:
-                _show(archive)
-            for group in filled:
-                _show_facts(group)
-            return True
+            return await _list(store, namespace, facts, await _timeline(store, context.user, _campaign_of(flags)))
         if flags.action == "search":
             matches = [
                 item
@@ -97,17 +73,58 @@ async def memories(context: Settings, flags: argparse.Namespace) -> bool:
                 if not is_secret_record(item.value)
             ]
             return _show(matches, {item.key: item.score for item in matches})
-        if flags.action == "delete" and facts and any(_OF_FACTS.search(key) for key in flags.keys):
-            namespace = facts[0]
         if flags.action == "delete":
-            return await _delete(store, namespace, flags, user)
+            of_facts = facts and any(_OF_FACTS.search(key) for key in flags.keys)
+            return await _delete(store, facts[0] if of_facts else namespace, flags, user)
         if flags.action == "edit":
             key = await curation.edit_memory(store, namespace, flags.key, flags.text)
             await asyncio.to_thread(store.compact)
             _say(f"Changed: {key}")
-            return True
-        _say(await _add(store, namespace, flags, context.user))
+        else:
+            _say(await _add(store, namespace, flags, context.user))
         return True
+
+
+def _namespace_of(context: Settings, flags: argparse.Namespace) -> tuple[str, ...] | None:
+    """Return the namespace that the flags name; None to list the characters.
+
+    Raises:
+        SettingsError: They name none.
+    """
+    if flags.character is not None:
+        return character_namespace(flags.character, MEMORIES, user=None if flags.shared else context.user)
+    if (campaign := _campaign_of(flags)) is not None:
+        return campaign_namespace(context.user, campaign, _FACTS if flags.assistant is None else _ARCHIVE)
+    if getattr(flags, "player", False):
+        return player_namespace(context.user, _FACTS)
+    if flags.action == "list":
+        return None
+    raise SettingsError(
+        "Whose memories? Give --character, --assistant or --campaign with a name, or --player; `questbook memories "
+        "list` shows the characters."
+    )
+
+
+def _campaign_of(flags: argparse.Namespace) -> str | None:
+    """Return the campaign, or the assistant's, that the flags name; None if they name neither."""
+    return getattr(flags, "campaign", None) if flags.assistant is None else own_campaign(flags.assistant)
+
+
+async def _list(
+    store: FaissStore,
+    namespace: tuple[str, ...],
+    facts: Sequence[tuple[str, ...]],
+    timeline: Sequence[Segment] | None,
+) -> bool:
+    if namespace[-1] == _FACTS:
+        return _show_facts(await group_facts(store, namespace, timeline))
+    items = await curation.list_memories(store, namespace)
+    groups = [group for place in facts if any(group := await group_facts(store, place, timeline))]
+    if items or not groups:
+        _show(items)
+    for group in groups:
+        _show_facts(group)
+    return True
 
 
 async def bring_ltm(context: Settings, directory: str, *, character: str | None, shared: bool) -> bool:
@@ -205,7 +222,7 @@ async def _add(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Na
         owner = None if flags.shared else user
         speaker = flags.speaker or user
         return f"Added: {await curation.add_memory(store, flags.character, flags.text, speaker=speaker, user=owner)}"
-    campaign = flags.campaign if flags.assistant is None else own_campaign(flags.assistant)
+    campaign = _campaign_of(flags)
     timeline = await _timeline(store, user, campaign)
     if campaign is not None and not timeline:
         raise SettingsError(

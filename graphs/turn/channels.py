@@ -1,7 +1,7 @@
 """Channels that check what is written to them: a write that does not fit is left out, and the thread can still be read.
 
 LangGraph saves a write before its channel sees it, and gives it to the channel again whenever the thread is read. A
-channel that raised there would make the thread unreadable for ever. So these channels keep their value; the log says
+channel that raised there would make the thread unreadable forever. So these channels keep their value; the log says
 why, and so does a notice of the next turn. They raise where nothing has been saved yet: in the copy that LangGraph
 makes to show an edge what a node, or an edit by `update_state`, is about to write.
 """

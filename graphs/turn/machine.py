@@ -15,7 +15,7 @@ ContextT = TypeVar("ContextT", bound=Settings)
 
 
 class Machine(StateGraph[StateT, ContextT, Any, StateT]):
-    """A graph whose state says the machine's name: `MACHINE`, without what stands before a colon.
+    """A graph whose state says the machine's name: `MACHINE`, without the part before a colon.
 
     Attributes:
         transformers: Transformers of the graph's stream that go with it.

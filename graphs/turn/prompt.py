@@ -1,9 +1,9 @@
 """The prompt as a stack of named sections, so that a person can see what the model saw, and set their order.
 
 What stays the same comes first, then the conversation, which only grows, then what changes every turn: providers charge
-less for the beginning that a prompt shares with the one before. The sections that change stand in the newest message of
+less for the beginning that a prompt shares with the one before. The sections that change are in the newest message of
 the person, before their words: a second system message is refused by Anthropic and by many local chat templates. The
-person's words are escaped in every message, and stand between tags of their own beside sections, so that they can never
+person's words are escaped in every message, and between tags of their own beside sections, so that they can never
 pass for one.
 """
 
@@ -26,7 +26,7 @@ from questbook.types import JSON
 INSTRUCTIONS = "instructions"
 MESSAGES = "messages"
 WORDS = "message"
-"""Tags around the person's newest words, where sections stand beside them."""
+"""Tags around the person's newest words, if their message has sections too."""
 
 
 class Section(NamedTuple):
@@ -42,7 +42,7 @@ class Prompt(NamedTuple):
     Attributes:
         sections: The system message, in order.
         conversation: The turns that are in the prompt word for word.
-        behind: Sections that stand in the newest message of the person, before their words.
+        behind: Sections in the newest message of the person, before their words.
     """
 
     sections: list[Section]

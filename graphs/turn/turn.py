@@ -1,6 +1,6 @@
 """A turn: the player's message and all that comes of it, until the next one. How it begins, and whether it is private.
 
-A private turn is one whose player asked that it not be remembered. Its words are in the buffer for the talk at hand;
+A private turn is one whose player asked that it not be remembered. Its words are in the buffer for the current talk;
 nothing is derived from them: no page, no fact, no summary, no record.
 """
 

@@ -42,7 +42,7 @@ async def latest_facts(
         items = [item for result in results for item in result]
         await read_heads(store, timeline, (item.value for item in items))
         visible = [item for item in items if is_visible(timeline, item.value)]
-        # Of a search that is full nobody knows which facts it has left out.
+        # A search that is full may have left out any fact.
         complete = limit == _MOST or all(len(result) < limit for result in results)
         if complete and (not since or len(visible) >= count):
             visible.sort(key=lambda item: (position_of(item.value), item.key))

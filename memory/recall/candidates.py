@@ -45,7 +45,7 @@ _WIDTH = 64  # candidates of a text: several times what is shown, so that the or
 _NARROW_WIDTH = 32  # further candidates of the time that the question names
 _EXPANDED = 16  # candidates of a text whose neighbours become candidates too
 _LEAST_SHARE = 0.25  # of both numbers, for a text that weighs little
-_WIDER, _WIDEST = 4, 4096  # where what forks took back crowds the rest out: so many times as many items, at the most
+_WIDER, _WIDEST = 4, 4096  # where abandoned futures fill a search: how many times as many items, and how many at most
 
 
 class Scope(NamedTuple):
@@ -352,7 +352,7 @@ async def _search_segments(
     short: Sequence[tuple[int, int]],
     proposed: list[list[list[SearchItem]]],
 ) -> None:
-    """Search each segment by itself where abandoned futures have crowded the visible one out.
+    """Search each segment alone where abandoned futures fill the search.
 
     What other threads of the user know, and a wider search has found, stays.
     """

@@ -131,7 +131,7 @@ class Query:
             know as well.
         before: Recall only what was written before this turn; what was known as of turn n is recalled with n + 1. With
             a `UserTimeline` this counts the turns of its own thread.
-        limit: Records to return at the most.
+        limit: Records to return at most.
         budget: Tokens that they may cost; what does not fit is passed over, and smaller records that fit follow.
         cost: Returns the tokens of a record; None: those of its text, four characters each.
         weights: What the order is made of.
