@@ -187,9 +187,8 @@ class Erasure(Cutting):
             if list(await connection.execute_fetchall(_HAS_BLOBS)):
                 await connection.execute_fetchall(_DELETE_UNLISTED)  # an older version has deleted the thread
             await connection.commit()
-            await connection.execute_fetchall(
-                "PRAGMA secure_delete = ON"
-            )  # pages that are used again hold no old bytes either
+            # Pages that are used again hold no old bytes either.
+            await connection.execute_fetchall("PRAGMA secure_delete = ON")
             await connection.execute_fetchall("VACUUM")
             [(busy, *_)] = await connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
         if busy:

@@ -117,9 +117,8 @@ async def forget_words(game: Game, words: str, confirm: Confirm, confirm_removal
         return _DECLINED
     remove = bool(matches.emptied) and await (confirm_removal or confirm)(_emptied_lines(matches))
     await asyncio.to_thread(remove_typed, game.home.prompt_history, phrase.is_in)
-    done = await forgetting.forget(
-        words, lambda _: remove
-    )  # even if nothing holds the words: it completes a run that was stopped
+    # Even if nothing holds the words: it completes a run that was stopped.
+    done = await forgetting.forget(words, lambda _: remove)
     result = f"Nothing in {campaign} says “{phrase.words}”."
     if matches or typed:
         result = f"Forgotten: {_counts(done, typed)}."
@@ -128,10 +127,8 @@ async def forget_words(game: Game, words: str, confirm: Confirm, confirm_removal
             result += f" Removed as a whole: {count}." if remove else f" Kept without the words: {count}."
     files = await asyncio.to_thread(files_with, game.home.path, phrase)
     if done.playing:
-        result += (
-            " A turn is being played elsewhere, such as in Studio, or was stopped just now: it still has these words "
-        )
-        result += "and writes them again. They leave checkpoints.db when it ends."
+        result += " A turn is being played elsewhere, such as in Studio, or was stopped just now: it still has these "
+        result += "words and writes them again. They leave checkpoints.db when it ends."
         files = [name for name in files if not name.startswith("checkpoints.db")]
     if files:
         result += f" These words can still be read in {', '.join(files)}: another campaign has them, or they are part "

@@ -15,9 +15,8 @@ from questbook.memory.facts.fact import is_secret_record
 from questbook.notebooks import CharacterNotebook, StateNotebook
 from questbook.types import JSON
 
-_INTERNAL = frozenset(
-    {"noted", "sheet", "taught", "known_by", "rolls"}
-)  # of a memory: what was noted with it, and who else knows
+# Fields of a memory: what was noted with it, and who else knows.
+_INTERNAL = frozenset({"noted", "sheet", "taught", "known_by", "rolls"})
 
 
 def _quest(page: Any) -> JSON:

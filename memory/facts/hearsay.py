@@ -14,7 +14,14 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem, SearchOp
 
 from questbook.memory.facts.fact import slot_of
 from questbook.memory.facts.likeness import is_same_fact
-from questbook.memory.facts.marks import OF_USER, Namespace, StoredFact, position_of, settling_mark_op, write_judgements
+from questbook.memory.facts.marks import (
+    Namespace,
+    StoredFact,
+    position_of,
+    settling_mark_op,
+    stamp_fields,
+    write_judgements,
+)
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.store.any_store import AnyItem, search_all
 from questbook.memory.timeline.timeline import Segment, is_visible, read_heads
@@ -113,16 +120,7 @@ async def settle(
         if slot := str(earlier.value.get("slot") or ""):
             marks.append(settling_mark_op(namespace, slot, key, record))
         elif "branch" in record:
-            fields = (
-                "branch",
-                "turn",
-                "order",
-                "at",
-                "turns",
-                *(("thread",) if record.get("scope") == OF_USER else ()),
-            )
-            stamp: JSON = {name: record[name] for name in fields if name in record}
-            await write_judgements(store, namespace, [(earlier.key, key)], stamp)
+            await write_judgements(store, namespace, [(earlier.key, key)], stamp_fields(record))
     return marks
 
 

@@ -122,6 +122,14 @@ def repetition_mark_op(facts: Namespace, original: str, key: str, record: Mappin
     return _mark_op(facts, AGAIN, original, key, record)
 
 
+def stamp_fields(record: Mapping[str, Any]) -> JSON:
+    """Return the fields of a fact that say where it was written, for a mark or judgement of the same place."""
+    # What does not rewind has no branch; there, the messages say where it comes from.
+    fields = ["branch", "turn", "order", "at", "turns"] if "branch" in record else ["turn", "at", "messages"]
+    fields += ["thread"] if record.get("scope") == OF_USER else []
+    return {name: record[name] for name in fields if name in record}
+
+
 async def read_records(store: BaseStore, namespace: Namespace, keys: Iterable[str]) -> dict[str, JSON]:
     """Read records by their keys in one batch; leave out those that the store does not have."""
     items = await get_all(store, [GetOp(namespace, key) for key in dict.fromkeys(keys)])
@@ -246,11 +254,8 @@ async def _all_judgements(store: BaseStore, turns: Mapping[RecordId, int]) -> li
 
 
 def _mark_op(facts: Namespace, what: str, about: str, key: str, record: Mapping[str, Any], name: str = "") -> PutOp:
-    # What does not rewind has no branch; there, the messages say where the mark comes from.
-    fields = ["branch", "turn", "order", "at", "turns"] if "branch" in record else ["turn", "at", "messages"]
-    fields += ["thread"] if record.get("scope") == OF_USER else []
     digest = text_digest(about)
-    value = {"what": what, "about": digest, "fact": key} | {name: record[name] for name in fields if name in record}
+    value = {"what": what, "about": digest, "fact": key} | stamp_fields(record)
     return PutOp(_mark_namespace(facts, digest), f"{name or key}-{what}", value, index=False)
 
 

@@ -92,7 +92,7 @@ class Insight(NamedTuple):
         sources = [shown[key] for key in self.cites]
         kind = INSIGHT if all(may_know(source, viewer) for source in sources) else "secret"
         value = self.fact.record() | {"kind": kind, "slot": "", "cites": self.cites}
-        if all(_is_hearsay(source) for source in sources):
+        if all(_is_rumour(source) for source in sources):
             speakers = {str(source.get("claimed_by") or "") for source in sources}
             value["claimed_by"] = (speakers.pop() if len(speakers) == 1 else "") or HEARSAY
         return value
@@ -210,7 +210,7 @@ def may_end(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """
     if any(record.get("kind", "exchange") in ("exchange", "lore") for record in (old, new)):
         return False
-    if _is_hearsay(new) and not _is_hearsay(old):
+    if _is_rumour(new) and not _is_rumour(old):
         return False
     if _is_insight(new) and not _is_insight(old):
         return False
@@ -285,7 +285,7 @@ def _read_numbers(numbers: Any, shown: Sequence[Evidence], odd: Oddities) -> lis
     return list(dict.fromkeys(keys))
 
 
-def _is_hearsay(record: Mapping[str, Any]) -> bool:
+def _is_rumour(record: Mapping[str, Any]) -> bool:
     return record.get("kind") == "rumour" or bool(record.get("claimed_by"))
 
 

@@ -59,9 +59,8 @@ _MOST_DATES = 8  # days or months, each of which is searched by itself; a longer
 _ANCHORS = 8  # records that may tell of the event that a question names
 _SAME = 0.9  # share of the words of two texts that both have, from which on they say the same
 _OF_THAT_TIME = 0.5  # a record's time from which on it fits the time asked for, whatever it says
-_SPELT_ALIKE = (
-    0.5  # a cosine that hashed spelling has for one of a hundred questions about what nobody said, at most two
-)
+# Hashed spelling reaches this cosine for one or two of a hundred questions about what nobody said.
+_SPELT_ALIKE = 0.5
 _ASKS_WHEN = re.compile(r"\b(?:when|what\s+(?:day|date|month|year|time)|how\s+long\s+ago)\b", re.IGNORECASE)
 
 

@@ -31,9 +31,8 @@ async def build_character(state: DungeonState, runtime: Runtime[Context]) -> JSO
     """
     if past := await join(state, runtime, lambda head: PlayerView.of(head).recap()):
         opened = open_turn(state.model_copy(update={name: past[name] for name in ("turn", "timeline")}), runtime)
-        return (
-            {"noted_through": past["turn"]} | past | opened
-        )  # the first release's head does not say how far notes got
+        # The first release's head does not say how far notes got.
+        return {"noted_through": past["turn"]} | past | opened
     opened = open_turn(state, runtime)
 
     def make_prompt(page: CharacterNotebook, messages: list[AnyMessage]) -> Prompt:
