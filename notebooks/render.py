@@ -12,14 +12,17 @@ from typing import Any
 
 from questbook.types import JSON
 
-_ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": "))  # `json.dumps` would make one each time
+# What markup is made of, and U+2028, U+2029 and U+0085, which end a line for some readers and may stand in JSON.
+_ESCAPES = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029\x85"}
 
 
 def render_value(value: Any) -> str:
     """Render a JSON value on one line, without characters that markup is made of."""
-    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
-    # U+2028 and U+2029 end a line for some readers; JSON allows them raw.
-    return text.translate(_ESCAPES).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
+    text = _ENCODER.encode(value)
+    for char, escape in _ESCAPES.items():  # several times as fast as `str.translate` where there are few
+        text = text.replace(char, escape)
+    return text
 
 
 def render_fields(fields: Mapping[str, Any]) -> str:

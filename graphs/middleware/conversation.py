@@ -34,7 +34,7 @@ class OpenTurns(NamedTuple):
 
 def is_synthetic(message: BaseMessage) -> bool:
     """Return whether a message in a person's name was written by middleware, such as a summary."""
-    return isinstance(message, HumanMessage) and _SYNTHETIC in message.additional_kwargs
+    return _SYNTHETIC in message.additional_kwargs and isinstance(message, HumanMessage)
 
 
 def open_turns(messages: Sequence[AnyMessage], turn: int, opened_by: str, due: Sequence[JSON]) -> OpenTurns:
@@ -62,8 +62,11 @@ def open_turns(messages: Sequence[AnyMessage], turn: int, opened_by: str, due: S
 
 def with_words(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[JSON]:
     """Return the due turns with what has been said in them, as far as the messages still tell."""
-    said = {_opener(group): turn_text(group)._asdict() for group in _split(read_turns(messages, due)).turns}
-    return [entry | said.get(entry["opened_by"], {}) for entry in due]
+    groups = split_turns(read_turns(messages, due), 0)
+    said = {_opener(group): group for _, group in groups}
+    return [
+        entry | (turn_text(said[opener])._asdict() if (opener := entry["opened_by"]) in said else {}) for entry in due
+    ]
 
 
 def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyMessage]:

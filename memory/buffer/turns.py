@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 ASIDE = "aside"
@@ -47,13 +47,16 @@ def split_turns(messages: Sequence[AnyMessage], last_turn: int) -> list[Turn]:
     first message of a player belongs to the first turn.
     """
     turns: list[list[AnyMessage]] = []
-    previous: BaseMessage | None = None
+    has_player, in_a_row = False, True  # the turn has a player's message; the last one but asides was a player's
     for message in messages:
-        opens = isinstance(message, HumanMessage) and not isinstance(previous, HumanMessage)
-        if not turns or (opens and previous is not None and _has_player(turns[-1])):
+        is_player = isinstance(message, HumanMessage)  # once a message: pydantic's classes answer slowly
+        if not turns or (is_player and has_player and not in_a_row):
             turns.append([])
+            has_player = False
         turns[-1].append(message)
-        previous = previous if message.name == ASIDE else message
+        has_player |= is_player
+        if message.name != ASIDE:
+            in_a_row = is_player
     first = last_turn - len(turns) + 1
     return [Turn(number, turn) for number, turn in enumerate(turns, first)]
 
@@ -126,7 +129,3 @@ def overflow(turns: Sequence[Turn], budget: int, *, keep: float = 0.6) -> list[T
         leaving.append(turn)
         rest -= cost
     return leaving
-
-
-def _has_player(turn: Sequence[AnyMessage]) -> bool:
-    return any(isinstance(message, HumanMessage) for message in turn)

@@ -326,16 +326,16 @@ def _count_shared(asked: Iterable[str], words: Sequence[str]) -> int:
 def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
     """Fold records of one speaker that say the same into the best of them; return at most twice `limit` records."""
     kept: list[Recalled] = []
-    compared: list[tuple[int, object]] = []
-    bits: dict[str, int] = {}  # of each word its own, so that a text's words are one number: these are compared at once
+    compared: list[tuple[set[str], object]] = []
+    seen = set[str]()
     for record in records:
-        words = 0
-        for word in set(str(record.value.get("text", "")).casefold().split()):
-            words |= bits.setdefault(word, 1 << len(bits))
+        words = set(str(record.value.get("text", "")).casefold().split())
         speaker = record.value.get("speaker")
-        same = next(
-            (n for n, (other, by) in enumerate(compared) if by == speaker and _say_the_same(words, other)), None
-        )
+        same = None
+        if len(words & seen) >= _SAME * len(
+            words
+        ):  # most texts have words of their own, and none is compared with them
+            same = next((n for n, (other, by) in enumerate(compared) if by == speaker and _same(words, other)), None)
         if same is not None:
             kept[same] = kept[same]._replace(folded=(*kept[same].folded, record.key))
         elif len(kept) >= 2 * limit:
@@ -343,12 +343,13 @@ def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
         else:
             kept.append(record)
             compared.append((words, speaker))
+            seen |= words
     return kept
 
 
-def _say_the_same(words: int, other: int) -> bool:
-    both = (words & other).bit_count()
-    return both > 0 and both >= _SAME * (words | other).bit_count()
+def _same(words: set[str], other: set[str]) -> bool:
+    both = len(words & other)
+    return both > 0 and both >= _SAME * (len(words) + len(other) - both)
 
 
 def _fit_budget(

@@ -170,5 +170,7 @@ def _begin_so(firsts: NDArray[np.uint32], heads: Iterable[str]) -> NDArray[np.bo
         likely[int.from_bytes(head[:2].ljust(2, b"\0")) : int.from_bytes(head[:2].ljust(2, b"\xff")) + 1] = True
     places = np.flatnonzero(likely[firsts >> 16])
     for length, numbers in by_length.items():
-        matches[places] |= np.isin(firsts[places] >> (32 - 8 * length), numbers)
+        ordered, beginnings = np.sort(np.array(numbers, np.uint32)), firsts[places] >> (32 - 8 * length)
+        at = np.minimum(np.searchsorted(ordered, beginnings), len(ordered) - 1)  # `np.isin` takes ten times as long
+        matches[places] |= ordered[at] == beginnings
     return matches

@@ -43,16 +43,11 @@ class Stamp:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read the stamp of a stored record; what is missing or has the wrong type is unknown."""
-        get, stamp = value.get, object.__new__(cls)
-        stamp.__dict__.update(
-            branch=_text(get("branch")),
-            turn=_whole(get("turn")) or 0,
-            session=_whole(get("session")),
-            day=_whole(get("day")),
-            said_at=_text(get("said_at")),
-            thread=_text(get("thread")),
-            checkpoint=_text(get("checkpoint")),
-        )
+        stamp = object.__new__(cls)
+        stamp.__dict__.update(_NO_STAMP)
+        for name, kind in _STAMP_TYPES:
+            if isinstance(part := value.get(name), kind) and not isinstance(part, bool):
+                stamp.__dict__[name] = part
         return stamp
 
     @property
@@ -107,7 +102,7 @@ class Record:
         # All fields at once: a frozen dataclass sets each by a call, and a turn reads hundreds of records.
         record, own = object.__new__(cls), _fields(cls)
         record.__dict__.update(own.defaults, stamp=Stamp.from_json(value), stored=dict(value))
-        record.__dict__.update((name, read(value[name])) for name, read in own.readers.items() if name in value)
+        record.__dict__.update({name: own.readers[name](value[name]) for name in own.readers.keys() & value.keys()})
         return record
 
     def to_json(self) -> JSON:
@@ -200,6 +195,8 @@ def _number(value: object) -> float:
     return value
 
 
+_NO_STAMP = dict(Stamp().__dict__)
+_STAMP_TYPES = tuple((name, int if name in ("turn", "session", "day") else str) for name in _NO_STAMP)
 _BY_DEFAULT: dict[type, Callable[[object], Any]] = {
     str: _text,
     bool: bool,
