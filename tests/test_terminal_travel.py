@@ -16,7 +16,7 @@ from questbook.graphs.terminal.cli import main
 from questbook.graphs.terminal.commands import run_command
 from questbook.graphs.terminal.play import DUNGEON_MASTER
 from questbook.graphs.terminal.screen import Screen
-from questbook.graphs.terminal.sitting import Ask, Play, Sitting, Then
+from questbook.graphs.terminal.sitting import Ask, Play, Sitting
 from questbook.graphs.terminal.travel import draw_tree
 
 TRAVEL = ("/undo", "/retry", "/edit new", "/branch x", "/branches", "/go 2", "/diff 1 2", "/recap")
@@ -58,7 +58,7 @@ async def reply(sitting):
 
 async def test_before_the_first_turn_every_command_says_so_in_one_line(sitting, capsys):
     for command in TRAVEL:
-        assert await run_command(sitting, command) is Then.PROMPT
+        assert await run_command(sitting, command) is None
         assert len("".join(capsys.readouterr()).splitlines()) == 1, command
 
 
@@ -129,7 +129,7 @@ async def test_edit_sends_other_words_at_once_or_asks_for_them(sitting, model, c
     asked = await run_command(sitting, "/edit")
     assert isinstance(asked, Ask)
     assert asked.words == "Deed 3, but wiser"
-    assert await asked.answered("") is Then.PROMPT
+    assert await asked.answered("") is None
     assert await reply(sitting) == "Wiser."
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from questbook.graphs.terminal.commands import LAST_TURN, REST
 from questbook.graphs.terminal.forget import FORGET
 from questbook.graphs.terminal.screen import one_line
-from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Partner, Sitting, Then
+from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Partner, Sitting
 from questbook.graphs.terminal.travel import TRAVEL
 
 if TYPE_CHECKING:
@@ -80,17 +80,19 @@ async def _core(sitting: Sitting, rest: str) -> Outcome:
     screen, game = sitting.screen, sitting.game
     page = await core_of(await game.load(), game.config, game.context)
     if not rest:
-        return _show(sitting, page, page.labels)
+        _show(sitting, page, page.labels)
+        return None
     label, request = _split_label(page, rest)
     if label is None:
         near = difflib.get_close_matches(rest.split()[0].casefold(), page.labels, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         screen.complain(f"There is no section {one_line(rest, 40)}; there are {', '.join(page.labels)}.{hint}")
-        return Then.PROMPT
+        return None
     verb, _, text = request.partition(" ")
     text = text.strip()
     if not verb:
-        return _show(sitting, page, [label])
+        _show(sitting, page, [label])
+        return None
     if verb.lower() == "edit" and not text and screen.live:
         before = page.sections[label].text
         return Ask(_escape(before), partial(_replace_section, sitting, label, before))
@@ -100,11 +102,12 @@ async def _core(sitting: Sitting, rest: str) -> Outcome:
             f"/core {label} add TEXT, set TEXT, replace OLD {_ARROW} NEW, remove TEXT or clear"
             f"{', or edit' if screen.live else ''}; got {one_line(request, 40)}."
         )
-        return Then.PROMPT
-    return await _apply(sitting, label, edit)
+        return None
+    await _apply(sitting, label, edit)
+    return None
 
 
-def _show(sitting: Sitting, page: CoreNotebook, labels: list[str]) -> Outcome:
+def _show(sitting: Sitting, page: CoreNotebook, labels: list[str]) -> None:
     rows = []
     for label in labels:
         section = page.sections[label]
@@ -112,7 +115,6 @@ def _show(sitting: Sitting, page: CoreNotebook, labels: list[str]) -> Outcome:
         notes += [f"shared as {section.shared}"] if section.shared else []
         rows.append((label, ", ".join(notes), section.text or "–"))
     sitting.screen.table("Core memory", ("Section", "Used", "Says"), rows)
-    return Then.PROMPT
 
 
 def _split_label(page: CoreNotebook, text: str) -> tuple[str | None, str]:
@@ -137,7 +139,7 @@ def _read_edit(verb: str, text: str) -> _Edit | None:
     return _Edit(f"core_memory_{tool}", {argument: text})
 
 
-async def _apply(sitting: Sitting, label: str, edit: _Edit) -> Outcome:
+async def _apply(sitting: Sitting, label: str, edit: _Edit) -> None:
     from questbook.graphs.companion.edits import edit_by_hand
     from questbook.notebooks import EditError
 
@@ -145,7 +147,7 @@ async def _apply(sitting: Sitting, label: str, edit: _Edit) -> Outcome:
     saved = await game.saved_game()
     if saved is None or not saved.turn:
         screen.complain("Core memory begins with your first message; the setting core says how. Say something.")
-        return Then.PROMPT
+        return
     arguments = {"label": label, **edit.arguments}
     try:
         answer = await edit_by_hand(await game.load(), game.config, game.context, edit.tool, arguments)
@@ -153,14 +155,13 @@ async def _apply(sitting: Sitting, label: str, edit: _Edit) -> Outcome:
         screen.complain(one_line(str(error)))
     else:
         screen.answer(answer)
-    return Then.PROMPT
 
 
-async def _replace_section(sitting: Sitting, label: str, before: str, line: str) -> Outcome:
+async def _replace_section(sitting: Sitting, label: str, before: str, line: str) -> None:
     if (text := _unescape(line)) in ("", before):
         sitting.screen.say("The section was not changed.")
-        return Then.PROMPT
-    return await _apply(sitting, label, _Edit("core_memory_rethink", {"new_content": text}))
+        return
+    await _apply(sitting, label, _Edit("core_memory_rethink", {"new_content": text}))
 
 
 def _escape(value: str) -> str:
@@ -172,7 +173,7 @@ def _unescape(line: str) -> str:
     return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else "\\", line)
 
 
-async def _why(sitting: Sitting, rest: str) -> Outcome:
+async def _why(sitting: Sitting, rest: str) -> None:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
     from questbook.memory.facts.groups import group_facts
     from questbook.memory.text.wording import content_stems
@@ -183,7 +184,7 @@ async def _why(sitting: Sitting, rest: str) -> Outcome:
     timeline = [(branch, turn) for branch, turn in saved.values.get("timeline") or []] if saved else []
     if not timeline or store is None:
         screen.answer("Nothing is noted yet; /why shows what was learnt, and what you said that taught it.")
-        return Then.PROMPT
+        return
     facts, exchanges = (game.context.campaign_namespace(kind) for kind in ("facts", "exchanges"))
     groups, wanted = await group_facts(store, facts, timeline), content_stems(rest) if rest else frozenset[str]()
     rows = []
@@ -199,7 +200,6 @@ async def _why(sitting: Sitting, rest: str) -> Outcome:
         screen.table("What it learnt", ("Turn", "Noted", "You said"), rows)
     else:
         screen.answer(f"Nothing is noted{f' of {one_line(rest, 40)}' if rest else ' yet'}.")
-    return Then.PROMPT
 
 
 _WHY = {

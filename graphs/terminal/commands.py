@@ -11,7 +11,7 @@ from typing import Any
 from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.terminal.screen import one_line
-from questbook.graphs.terminal.sitting import Command, Outcome, Sitting, Then
+from questbook.graphs.terminal.sitting import Command, Outcome, Quit, Sitting
 
 _REPLY_WIDTH = 160
 _MOST_CAMPAIGNS = 50  # that are listed unless all are asked for
@@ -26,15 +26,15 @@ async def run_command(sitting: Sitting, line: str) -> Outcome:
         near = difflib.get_close_matches(name.lower(), commands, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]}?" if near else "/help lists them."
         sitting.screen.complain(f"There is no command {one_line(name, 40)}. {hint}")
-        return Then.PROMPT
+        return None
     try:
         return await command.run(sitting, rest.strip())
     except (HistoryError, ForgettingError) as error:
         sitting.screen.complain(str(error))
-        return Then.PROMPT
+        return None
 
 
-async def _sheet(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
+async def _sheet(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
     from questbook.graphs.terminal.pages import sheet_rows  # pydantic, which the first prompt does not need
 
     saved = await sitting.game.saved_game()
@@ -43,10 +43,9 @@ async def _sheet(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
         sitting.screen.answer("No character yet: tell the dungeon master who you want to play.")
     else:
         sitting.screen.table("Character", ("", ""), sheet_rows(view))
-    return Then.PROMPT
 
 
-async def _quest(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
+async def _quest(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
     from questbook.graphs.terminal.pages import quest_rows
 
     saved = await sitting.game.saved_game()
@@ -54,10 +53,9 @@ async def _quest(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
         sitting.screen.answer("No quest yet: it begins when your character is complete.")
     else:
         sitting.screen.table("Quest", ("", ""), quest_rows(saved.view))
-    return Then.PROMPT
 
 
-async def _memories(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
+async def _memories(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
     if sitting.recalled is None:
         await sitting.look_back()
     if sitting.recalled is None:
@@ -80,16 +78,15 @@ async def _memories(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
         ]
         columns = ("Turn", "When", "Score", "You said", "Reply", "Why")
         sitting.screen.table("Recalled for the last turn", columns, rows, right="Score")
-    return Then.PROMPT
 
 
-async def _prompt(sitting: Sitting, rest: str) -> Then:
+async def _prompt(sitting: Sitting, rest: str) -> None:
     screen = sitting.screen
     await sitting.look_back()
     prompts = [prompt for prompt in sitting.prompts if prompt.node in sitting.speaking] or sitting.prompts
     if not prompts:
         screen.answer("Nothing has been played yet; /prompt shows what the model saw in the last turn.")
-        return Then.PROMPT
+        return
     node, sections, fidelity = prompts[-1]
     if rest == "summary":
         saved = await sitting.game.saved_game()
@@ -97,7 +94,7 @@ async def _prompt(sitting: Sitting, rest: str) -> Then:
         screen.answer(f"summary ({-(-len(text) // 4):,} tokens), as it is now", style="bold")
         screen.answer(text or "Nothing has left the conversation yet.")
         screen.blank()
-        return Then.PROMPT
+        return
     names = [str(section["section"]) for section in sections]
     if not rest:
         rows = [(str(section["section"]), f"{section['tokens']:,}") for section in sections]
@@ -117,7 +114,6 @@ async def _prompt(sitting: Sitting, rest: str) -> Then:
                 screen.answer(f"{section['section']} ({section['tokens']:,} tokens)", style="bold")
                 screen.answer(str(section["text"]))
                 screen.blank()
-    return Then.PROMPT
 
 
 async def _show_costs(sitting: Sitting) -> None:
@@ -129,13 +125,13 @@ async def _show_costs(sitting: Sitting) -> None:
         sitting.screen.answer(f"Cost: {costs.last}. The campaign: {costs.total}, with turns undone or played again.")
 
 
-async def _campaigns(sitting: Sitting, rest: str) -> Then:
+async def _campaigns(sitting: Sitting, rest: str) -> None:
     game = sitting.game
     most = None if rest == "all" else _MOST_CAMPAIGNS
     campaigns = await list_campaigns(game.checkpointer, game.context.user, most)
     if not campaigns:
         sitting.screen.answer("No campaign yet: your first message begins this one.")
-        return Then.PROMPT
+        return
     rows = []
     for saved in campaigns:
         mark = "*" if saved.thread_id == game.thread_id else ""
@@ -146,19 +142,17 @@ async def _campaigns(sitting: Sitting, rest: str) -> Then:
     sitting.screen.table("Campaigns (questbook play --campaign NAME opens one)", columns, rows, right="Turn")
     if len(rows) == most:
         sitting.screen.answer(f"These are the {most} that you played last; /campaigns all shows every one.")
-    return Then.PROMPT
 
 
-async def _help(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
+async def _help(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
     commands = sitting.partner.commands.items()
     rows = [(f"{name} {command.arguments}".strip(), command.does) for name, command in commands]
     sitting.screen.table("Commands", ("", ""), rows)
     sitting.screen.say(f"Everything else goes to {sitting.partner.name}. Ctrl-C stops a reply, Ctrl-D quits.")
-    return Then.PROMPT
 
 
-async def _quit(sitting: Sitting, rest: str) -> Then:  # noqa: ARG001
-    return Then.QUIT
+async def _quit(sitting: Sitting, rest: str) -> Quit:  # noqa: ARG001
+    return Quit()
 
 
 def _memory_text(memory: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.errors import HistoryError, SettingsError
 from questbook.graphs.terminal.input import count_typed, remove_typed
 from questbook.graphs.terminal.screen import number_of, one_line, quote
-from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Sitting, Then
+from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Sitting
 
 if TYPE_CHECKING:
     from questbook.graphs.dungeon_master.context import Context
@@ -309,7 +309,7 @@ async def _forget(sitting: Sitting, rest: str) -> Outcome:
         sitting.screen.complain(
             "Forget what? /forget WORDS forgets them on every branch, and first shows what holds them."
         )
-        return Then.PROMPT
+        return None
     preview: list[str] = []
 
     async def show(lines: Sequence[str]) -> bool:
@@ -319,7 +319,7 @@ async def _forget(sitting: Sitting, rest: str) -> Outcome:
     result = await forget_words(sitting.game, rest, show)
     if not preview:
         sitting.screen.say(result)
-        return Then.PROMPT
+        return None
     sitting.screen.answer("\n".join(preview))
     sitting.screen.say("Forget it for ever? yes, or anything else to keep it.")
     return Ask("", partial(_forget_if_yes, sitting, rest))
@@ -328,27 +328,26 @@ async def _forget(sitting: Sitting, rest: str) -> Outcome:
 async def _forget_if_yes(sitting: Sitting, words: str, answer: str) -> Outcome:
     if not is_yes(answer):
         sitting.screen.say(_DECLINED)
-        return Then.PROMPT
+        return None
     if (matches := await (await _forgetting(sitting.game)).find(words)).emptied:
         sitting.screen.answer("\n".join(_emptied_lines(matches)))
         return Ask("", partial(_forget_now, sitting, words))
-    return await _forget_now(sitting, words, "")
+    await _forget_now(sitting, words, "")
+    return None
 
 
-async def _forget_now(sitting: Sitting, words: str, answer: str) -> Outcome:
+async def _forget_now(sitting: Sitting, words: str, answer: str) -> None:
     remove = _say_yes if is_yes(answer) else _say_no
     sitting.screen.say(await forget_words(sitting.game, words, _say_yes, remove))
     sitting.clear()  # memories and prompt of the last turn may hold the words
-    return Then.PROMPT
 
 
-async def _retract(sitting: Sitting, rest: str) -> Outcome:
+async def _retract(sitting: Sitting, rest: str) -> None:
     sitting.screen.answer(await retract_turn(sitting.game, rest))
     sitting.clear()
-    return Then.PROMPT
 
 
-async def _why(sitting: Sitting, rest: str) -> Outcome:
+async def _why(sitting: Sitting, rest: str) -> None:
     if not rest:
         from questbook.graphs.terminal.pages import entry_rows
 
@@ -357,9 +356,8 @@ async def _why(sitting: Sitting, rest: str) -> Outcome:
             sitting.screen.table("Why what? /why with one of these, or with words of a memory", ("", ""), rows)
         else:
             sitting.screen.answer("Nothing is noted yet; /why gold, or words of a memory, says where it comes from.")
-        return Then.PROMPT
+        return
     sitting.screen.table("Why", ("Turn", "When", "Noted", "You said"), await why_rows(sitting.game, rest))
-    return Then.PROMPT
 
 
 FORGET = {"/forget": Command("WORDS", "forget words on every branch and in every file; asks first", _forget)}

@@ -20,7 +20,7 @@ from questbook.graphs.terminal.commands import CAMPAIGNS, GAME_PAGES, LAST_TURN,
 from questbook.graphs.terminal.forget import FORGET, PROVENANCE
 from questbook.graphs.terminal.input import Input, Keyboard, Pipe
 from questbook.graphs.terminal.screen import Screen, one_line, quote
-from questbook.graphs.terminal.sitting import Ask, Outcome, Partner, Play, Sitting, Then
+from questbook.graphs.terminal.sitting import Ask, Outcome, Partner, Play, Quit, Sitting
 from questbook.graphs.terminal.travel import RECAP, TRAVEL
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class GameLoop:
             then = await then.answered(line.strip())
         if isinstance(then, Play):
             await self._turn(then.events)
-        return then is not Then.QUIT
+        return not isinstance(then, Quit)
 
     async def _turn(self, events: AsyncGenerator[Event]) -> None:
         self._screen.blank()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from questbook.graphs.events import Event, Memories, NodeEnd, PromptReport
@@ -17,11 +16,8 @@ if TYPE_CHECKING:
     from questbook.graphs.settings import Settings
 
 
-class Then(Enum):
-    """What follows a command that plays nothing."""
-
-    PROMPT = "prompt"
-    QUIT = "quit"
+class Quit(NamedTuple):
+    """The program ends."""
 
 
 class Play(NamedTuple):
@@ -42,7 +38,8 @@ class Ask(NamedTuple):
     answered: Callable[[str], Awaitable[Outcome]]
 
 
-Outcome = Then | Play | Ask
+Outcome = Quit | Play | Ask | None
+"""What follows a command; None: the next line of the player."""
 
 
 class Command(NamedTuple):

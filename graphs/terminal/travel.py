@@ -11,7 +11,7 @@ from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.terminal.screen import Screen, number_of, one_line, quote
-from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Play, Sitting, Then
+from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Play, Sitting
 
 # The history and the tree come with the graph, which the first prompt does not wait for: imported where they are used.
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ async def rewind(context: Settings, turn: int, *, live: bool) -> None:
             _show_position(Screen(live=live), await (await game.history()).rewind(turn))
 
 
-async def _undo(sitting: Sitting, rest: str) -> Outcome:
+async def _undo(sitting: Sitting, rest: str) -> None:
     if rest and not rest.isdecimal():
         sitting.screen.complain(f"/undo takes a number of turns, got {one_line(rest, 40)}.")
-        return Then.PROMPT
+        return
     history = await sitting.game.history()
-    return _arrive(sitting, await history.undo(int(rest or 1)))
+    _arrive(sitting, await history.undo(int(rest or 1)))
 
 
 async def _retry(sitting: Sitting, rest: str) -> Outcome:
@@ -62,7 +62,7 @@ async def _retry(sitting: Sitting, rest: str) -> Outcome:
         sitting.screen.complain(
             f"/retry plays the last turn again, /retry dice also rolls again; got {one_line(rest, 40)}."
         )
-        return Then.PROMPT
+        return None
     turn = await _turn_number(sitting)
     if await sitting.game.has_unfinished_turn():
         sitting.screen.say(f"Turn {turn} goes on.")
@@ -79,7 +79,7 @@ async def _edit(sitting: Sitting, rest: str) -> Outcome:
     state = await (await sitting.game.history()).current_state()
     if not sitting.screen.live:
         sitting.screen.complain("/edit NEW WORDS plays the last turn again with these in place of yours.")
-        return Then.PROMPT
+        return None
     return Ask(one_line(position_of(state).player), partial(_replace_message, sitting))
 
 
@@ -89,56 +89,54 @@ async def _replace_message(sitting: Sitting, words: str) -> Outcome:
     elif not sitting.is_too_long(words):
         sitting.screen.answer(f"Turn {await _turn_number(sitting)} again, with your new words.")
         return Play(sitting.game.edit(words))
-    return Then.PROMPT
+    return None
 
 
-async def _branch(sitting: Sitting, rest: str) -> Outcome:
+async def _branch(sitting: Sitting, rest: str) -> None:
     from questbook.graphs.history.checkpoints import position_of
 
     if not rest:
         sitting.screen.complain("/branch NAME gives the line from here on a name.")
-        return Then.PROMPT
+        return
     history = await sitting.game.history()
     position = position_of(await history.current_state())
     await history.name_line(rest)
     sitting.screen.answer(
         f"What follows turn {position.turn} is the line “{one_line(rest)}”; /go {position.line} goes back to that one."
     )
-    return Then.PROMPT
 
 
-async def _branches(sitting: Sitting, rest: str) -> Outcome:  # noqa: ARG001
+async def _branches(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
     from questbook.graphs.companion.context import assistant_name
 
     history = await sitting.game.history()
     turns = await history.turns()
     if not turns:
         sitting.screen.answer("No branches yet: they begin with the first turn that is remembered.")
-        return Then.PROMPT
+        return
     branches = len({turn.branch for turn in turns})
     count = f"{number_of(len(turns), 'turn')} on {number_of(branches, 'branch', 'branches')}"
     name = one_line(assistant_name(sitting.game.context.campaign), 60)
     title = f"{name}: {count} (/go NAME goes to a line, a branch or a turn)"
     current, names = await history.current_turn(), await history.line_names()
     sitting.screen.draw(draw_tree(title, turns, current, names, sitting.game.thread_id))
-    return Then.PROMPT
 
 
-async def _go(sitting: Sitting, rest: str) -> Outcome:
+async def _go(sitting: Sitting, rest: str) -> None:
     if not rest:
         sitting.screen.complain("/go NAME goes to the end of a line, a branch or a turn; /branches shows them.")
-        return Then.PROMPT
+        return
     history = await sitting.game.history()
-    return _arrive(sitting, await history.go(rest))
+    _arrive(sitting, await history.go(rest))
 
 
-async def _diff(sitting: Sitting, rest: str) -> Outcome:
+async def _diff(sitting: Sitting, rest: str) -> None:
     from questbook.graphs.terminal.pages import difference_rows
 
     screen, history = sitting.screen, await sitting.game.history()
     if not (names := await _one_or_two_names(history, rest)):
         screen.complain("/diff A B compares two lines, branches or turns; /diff A compares one with where you are.")
-        return Then.PROMPT
+        return
     one, other = names
     difference = await history.difference(one, other)
     labels = [_label_of(one), _label_of(other) if other else "here"]
@@ -150,22 +148,19 @@ async def _diff(sitting: Sitting, rest: str) -> Outcome:
         if turns:
             where = "here" if label == "here" else f"at {label}"
             _show_turns(screen, f"Remembered only {where}: {number_of(len(turns), 'turn')}", turns)
-    return Then.PROMPT
 
 
-async def _recap(sitting: Sitting, rest: str) -> Outcome:  # noqa: ARG001
+async def _recap(sitting: Sitting, rest: str) -> None:  # noqa: ARG001
     saved = await sitting.game.saved_game()
     if saved is None or not saved.character.complete:
         sitting.screen.answer("Nothing to tell yet: the story begins when your character is complete.")
     else:
         sitting.screen.tell(saved.view.recap())
-    return Then.PROMPT
 
 
-def _arrive(sitting: Sitting, state: StateSnapshot) -> Then:
+def _arrive(sitting: Sitting, state: StateSnapshot) -> None:
     sitting.clear()  # the memories and the prompt of the turn that was left are not those of the last turn here
     _show_position(sitting.screen, state)
-    return Then.PROMPT
 
 
 def _show_position(screen: Screen, state: StateSnapshot) -> None:
