@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from questbook.graphs.embedded.saved_game import last_of_threads
 from questbook.memory.store.glance import list_keys, read_item
-from questbook.memory.timeline.timeline import branch_of, record_key
+from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -162,8 +162,7 @@ def _missing_turns(known: set[str], values: JSON, after: int = 0) -> list[int]:
 
 def _keys(values: JSON, after: int) -> dict[int, str]:
     """Return the keys of the exchanges of a state's remembered turns after turn `after`."""
-    timeline: Sequence[Any] = [tuple(segment) for segment in values.get("timeline") or []]
-    turns = range(after + 1, _last_remembered(values) + 1)
+    timeline, turns = read_timeline(values), range(after + 1, _last_remembered(values) + 1)
     return {turn: record_key(branch_of(timeline, turn), turn, "exchange") for turn in turns}
 
 

@@ -12,7 +12,7 @@ from langgraph.types import StateSnapshot
 
 from questbook.graphs.errors import HistoryError
 from questbook.memory.buffer.turns import ASIDE, split_turns, turn_text
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.timeline.timeline import Segment, read_timeline
 from questbook.types import JSON
 
 _ORIGIN: Literal["copied_from"] = "copied_from"
@@ -69,11 +69,16 @@ def remembered_timeline(values: Mapping[str, Any]) -> list[Segment]:
     """
     through, reached = values.get("remembered_through", 0), 0
     timeline: list[Segment] = []
-    for branch, turn in values.get("timeline") or []:
+    for branch, turn in read_timeline(values):
         if (last := min(turn, through)) > reached:
             timeline.append((branch, last))
             reached = last
     return timeline
+
+
+def is_at(state: StateSnapshot, head: Mapping[str, Any]) -> bool:
+    """Whether a state is where a campaign's head is: at the same turn of the same timeline."""
+    return bool(state.values["turn"] == head["turn"]) and read_timeline(state.values) == read_timeline(head)
 
 
 def thread_of(state: StateSnapshot) -> str:

@@ -17,7 +17,7 @@ from langgraph.store.base import PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.errors import HistoryError
-from questbook.graphs.history.checkpoints import copy_to, origin_of, position_of, thread_of
+from questbook.graphs.history.checkpoints import copy_to, is_at, origin_of, position_of, thread_of
 from questbook.graphs.history.view import HistoryView
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import speaking_nodes
@@ -90,7 +90,7 @@ class History(HistoryView):
         target = await self.end_of_turn(turn)
         state = await self._move_to(target)
         past = await past_of(self._store(), self.context, self._thread_id)
-        if past is None or thread_of(target) == self._thread_id or not _is_at(state, past):
+        if past is None or thread_of(target) == self._thread_id or not is_at(state, past):
             return state
         # This thread joined the campaign here: what it took over then counts, not what the other thread says today.
         carried: JSON = {name: past[name] for name in self._schema.CARRIED if name in past}
@@ -242,7 +242,7 @@ class History(HistoryView):
         last_thread = str((head or {}).get("thread"))
         for thread in sorted(threads, key=lambda thread: thread != last_thread):  # the head's own thread first
             state = await self._last_finished(thread)
-            if state is not None and (head is None or _is_at(state, head)):
+            if state is not None and (head is None or is_at(state, head)):
                 await self._on_thread(state)
                 return True
         if head is None:
@@ -296,8 +296,3 @@ class History(HistoryView):
         to: RunnableConfig = {**self._thread_config(), "metadata": {**self.config.get("metadata", {}), **names}}
         config = await copy_to(self.graph.checkpointer, state, to)
         return {**self.config, "configurable": config["configurable"]}
-
-
-def _is_at(state: StateSnapshot, head: Mapping[str, Any]) -> bool:
-    timeline = [list(segment) for segment in state.values.get("timeline") or ()]
-    return bool(state.values["turn"] == head["turn"] and timeline == [list(segment) for segment in head["timeline"]])

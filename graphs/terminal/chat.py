@@ -177,11 +177,11 @@ async def _why(sitting: Sitting, rest: str) -> None:
     """Show the facts that hold, or those that have some words, also what has ended; each with what taught it."""
     from questbook.memory.facts.groups import group_facts
     from questbook.memory.text.wording import content_stems
-    from questbook.memory.timeline.timeline import record_key
+    from questbook.memory.timeline.timeline import read_timeline, record_key
 
     screen, game = sitting.screen, sitting.game
     saved, store = await game.saved_game(), (await game.load()).store
-    timeline = [(branch, turn) for branch, turn in saved.values.get("timeline") or []] if saved else []
+    timeline = read_timeline(saved.values) if saved else []
     if not timeline or store is None:
         screen.answer("Nothing is noted yet; /why shows what was learnt, and what you said that taught it.")
         return

@@ -35,7 +35,7 @@ from questbook.memory.timeline.namespaces import (
     character_namespace,
     player_namespace,
 )
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.timeline.timeline import Segment, read_timeline
 
 _FACTS, _ARCHIVE = "facts", "archive"
 _OF_FACTS = re.compile(r"-(?:fact|insight)-")  # in a key
@@ -253,7 +253,7 @@ async def _add(store: FaissStore, namespace: tuple[str, ...], flags: argparse.Na
 async def _timeline(store: FaissStore, user: str, campaign: str | None) -> list[Segment] | None:
     """Return the timeline of a campaign's head; None if it has none."""
     head = await store.aget(campaign_namespace(user, campaign, "head"), "head") if campaign is not None else None
-    return [(branch, turn) for branch, turn in head.value["timeline"]] if head is not None else None
+    return read_timeline(head.value) if head is not None else None
 
 
 def _show_characters(counts: dict[str, int]) -> bool:

@@ -25,7 +25,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import thread_or_branch, user_timeline
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice
-from questbook.memory.facts.marks import ALL_MARKS, RecordId, lasting_position, position_of
+from questbook.memory.facts.marks import ALL_MARKS, lasting_position, position_of
 from questbook.memory.store.any_store import get_values, put_all, search_all
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import (
@@ -35,6 +35,7 @@ from questbook.memory.timeline.timeline import (
     branch_of,
     is_visible,
     read_heads,
+    read_timeline,
     record_key,
 )
 from questbook.notebooks import Notebook, NotebookError
@@ -132,7 +133,7 @@ async def move_ops(state: TurnState, store: BaseStore, settings: Settings, threa
     if state.SCOPE != "user" and not pages:
         return []
     view = user_timeline(state.timeline, settings, thread)
-    head = _segments(await get_values(store, [(view.heads, thread)]), (view.heads, thread))
+    head = read_timeline((await get_values(store, [(view.heads, thread)])).get((view.heads, thread), {}))
     places = [_place(settings, channel) for channel in pages] if _goes_aside(head, view) else []
     return [view.head_op(), *map(_epoch_op, places)]
 
@@ -152,7 +153,7 @@ async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebo
     own = [(view.heads, view.thread)] if view.thread else []
     values = await get_values(store, [(place, _EPOCH), (place, _SNAPSHOT), *own])
     epoch, snapshot = (dict(values.get((place, key), {})) for key in (_EPOCH, _SNAPSHOT))
-    head = _segments(values, (view.heads, view.thread))
+    head = read_timeline(values.get((view.heads, view.thread), {}))
     moved = _goes_aside(head, view)
     if moved or snapshot.get("epoch") != epoch.get("id"):
         snapshot = {}
@@ -168,11 +169,6 @@ async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebo
         new = {"page": base.as_json(), "at": position_of(settled[-1]), "epoch": epoch.get("id")}
         await put_all(store, [PutOp(place, _SNAPSHOT, new, index=False)])
     return SharedPage(_apply(base, _patches(visible[len(settled) :])), moved)
-
-
-def _segments(values: Mapping[RecordId, Mapping[str, Any]], head: RecordId) -> list[Segment]:
-    """Return the timeline of a head that was read."""
-    return [(str(branch), int(turn)) for branch, turn in values.get(head, {}).get("timeline", ())]
 
 
 def _goes_aside(head: Sequence[Segment], timeline: Sequence[Segment]) -> bool:

@@ -20,6 +20,7 @@ from questbook.graphs.web.table import Table
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
+from questbook.memory.timeline.timeline import read_timeline
 from questbook.types import JSON
 
 _MOST_MATCHES = 20
@@ -98,7 +99,7 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    timeline = read_timeline(saved.values)
     matches = await recall(store, spaces, Query(words, timeline=timeline, limit=_MOST_MATCHES))
     return shown_memories(
         {**match.value, "key": match.key, "score": match.score, "why": str(match.reason)} for match in matches

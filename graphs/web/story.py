@@ -10,7 +10,7 @@ from questbook.graphs.embedded.game import Game
 from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.tree import PlayedTurn
-from questbook.memory.timeline.timeline import branch_of, list_visible, record_key
+from questbook.memory.timeline.timeline import branch_of, list_visible, read_timeline, record_key
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ async def turns_before(game: Game, turn: int, most: int = SHOWN_AT_FIRST) -> lis
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    timeline = read_timeline(saved.values)
     turn = min(turn, saved.turn + 1)
     numbers = range(max(1, turn - most), turn)
     space = game.context.campaign_namespace("exchanges")
@@ -73,7 +73,7 @@ async def records_of(game: Game) -> list[JSON]:
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
         return []
-    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    timeline = read_timeline(saved.values)
     space = game.context.campaign_namespace("exchanges")
     return [item.value for item in await list_visible(store, space, timeline)]
 
@@ -105,7 +105,7 @@ class Undone(NamedTuple):
 
 def undone_of(saved: SavedGame) -> Undone | None:
     """Return the last turn of a checkpoint, which is taken back; None if it was not remembered: nothing leads to it."""
-    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    timeline = read_timeline(saved.values)
     last = latest_turns(saved, 1)
     if not last or not timeline or saved.values.get("remembered_through") != saved.turn:
         return None
@@ -130,7 +130,7 @@ async def takes_of(game: Game) -> list[Take]:
     if saved is None or not game.is_loaded or saved.values.get("remembered_through") != saved.turn:
         return []
     store = (await game.load()).store
-    timeline = [(str(branch), int(last)) for branch, last in saved.values.get("timeline") or []]
+    timeline = read_timeline(saved.values)
     space = game.context.campaign_namespace("exchanges")
     items = await store.asearch(space, filter={"turn": saved.turn}, limit=_MOST_TAKES) if store is not None else []
     turns = [PlayedTurn.of(item.value) for item in items]

@@ -91,9 +91,7 @@ class UserTimeline(list[Segment]):
         if self.fallback is not None and len(heads) < len(missing):
             head = (await get_values(store, [self.fallback])).get(self.fallback, {})
             heads = dict.fromkeys(missing, head) | heads
-        for thread in missing:
-            segments = heads.get(thread, {}).get("timeline", ())
-            self._head_of[thread] = [(str(branch), int(turn)) for branch, turn in segments]
+        self._head_of |= {thread: read_timeline(heads.get(thread, {})) for thread in missing}
 
 
 async def read_heads(
@@ -129,6 +127,11 @@ def branch_of(timeline: Sequence[Segment], turn: int) -> str:
     if place < len(timeline):
         return timeline[place][0]
     raise ValueError(f"Turn {turn} lies beyond the timeline {list(timeline)!r}; call extend(timeline, {turn}) first.")
+
+
+def read_timeline(values: Mapping[str, Any]) -> list[Segment]:
+    """Return the timeline of a state's or a head's values, which hold it as JSON; empty if there is none."""
+    return [(str(branch), int(turn)) for branch, turn in values.get("timeline") or ()]
 
 
 def record_key(branch: str, turn: int, kind: str, ordinal: int = 0) -> str:

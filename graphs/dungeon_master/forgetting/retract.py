@@ -19,6 +19,7 @@ from langgraph.types import Overwrite, StateSnapshot
 from questbook.graphs.dungeon_master import prompts
 from questbook.graphs.dungeon_master.forgetting.provenance import facts_of, patched_values, visible_records
 from questbook.graphs.errors import HistoryError
+from questbook.graphs.history.checkpoints import is_at
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
@@ -32,7 +33,7 @@ from questbook.memory.facts.sources import SOURCES, find_dependents
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.text.words import count_tokens
 from questbook.memory.timeline.namespaces import player_namespace
-from questbook.memory.timeline.timeline import Segment, is_visible, record_key
+from questbook.memory.timeline.timeline import Segment, is_visible, read_timeline, record_key
 from questbook.notebooks import StateNotebook, diff_patch, merge_patch, render_value
 from questbook.types import JSON
 
@@ -79,7 +80,7 @@ async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn:
     now, context = await history.current_state(), history.context
     if now.next:
         raise HistoryError("The last turn is not finished: answer it first, or undo it; then retract.")
-    timeline: list[Segment] = [(branch, reached) for branch, reached in now.values["timeline"]]
+    timeline = read_timeline(now.values)
     records = await visible_records(graph, context, timeline)
     record = next((record for record in records if record["turn"] == turn), None)
     if record is None:
@@ -204,8 +205,7 @@ async def _archive_record(graph: Graph, context: Settings, record: JSON, now: St
     writes = [PutOp(retracted, key, record, index=False), PutOp(exchanges, key, None)]
     if (item := await store.aget(head, "head")) is not None:
         value = item.value
-        here = [list(segment) for segment in now.values["timeline"]]
-        if value["turn"] == now.values["turn"] and [list(segment) for segment in value["timeline"]] == here:
+        if is_at(now, value):
             changed = {"quest": update["quest"].value, "facts": update["facts"]}
             changed["summary"] = update.get("summary", value["summary"])
             writes.append(PutOp(head, "head", value | changed, index=False))

@@ -8,6 +8,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.facts import write_waiting_facts
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn import exchanges
+from questbook.memory.timeline.timeline import read_timeline
 from questbook.types import JSON
 
 
@@ -21,6 +22,6 @@ async def remember(state: DungeonState, runtime: Runtime[Context]) -> JSON:
         return update | {"facts": []}
     if "remembered_through" not in update:
         return update
-    timeline = [(branch, turn) for branch, turn in update["timeline"]]
+    timeline = read_timeline(update)
     origin = exchanges.origin_of(runtime)
     return update | await write_waiting_facts(state, runtime, timeline, origin)
