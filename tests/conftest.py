@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import ssl
@@ -43,6 +44,17 @@ MIRA = {
     "goal": "wants her sister back",
 }
 EXCHANGES = campaign_namespace("adventurer", "default", "exchanges")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for no garbage while everything is loaded, and later not in what is loaded: it stays to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
