@@ -23,6 +23,14 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 """The browser that `.ci/run` installs; Playwright's own cannot be fetched everywhere."""
 
 
+def bound_socket(port):
+    """Take a port of this machine; 0: any."""
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(("127.0.0.1", port))
+    return bound
+
+
 class PageServer:
     """A server of the page.
 
@@ -38,9 +46,8 @@ class PageServer:
         self.options = {name: value for name, value in options.items() if name in names}
         settings = {name: value for name, value in options.items() if name not in names}
         self.context = Context.of({"user": "ann", "campaign": "isle", "seed": 6, "model": "offline", **settings})
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.sockets = [bound_socket(0)]  # kept until the start, so that no other program takes the port
+        self.port = self.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
 
     def start(self):
@@ -48,9 +55,11 @@ class PageServer:
         self.server = uvicorn.Server(
             uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1)
         )
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        sockets, self.sockets = self.sockets or [bound_socket(self.port)], []  # the server closes its own
+        self.thread = threading.Thread(target=self.server.run, args=(sockets,), daemon=True)
         self.thread.start()
         while not self.server.started:
+            assert self.thread.is_alive(), "the server did not start"
             time.sleep(0.02)
         return self
 
