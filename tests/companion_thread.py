@@ -1,6 +1,7 @@
 """A thread of the companion as a test drives it: its model says what it is told to, or it is the offline one."""
 
 import uuid
+from functools import cache
 
 from langchain_core.messages import HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -16,6 +17,9 @@ ARCHIVE = ("adventurer", "companion", "archive")
 EXCHANGES = ("adventurer", "companion", "exchanges")
 
 
+companion = cache(build_graph)  # once: what it is compiled with differs, the machine does not
+
+
 class Companion:
     """One thread on a scripted model (or the offline one), in RAM."""
 
@@ -24,7 +28,7 @@ class Companion:
         self.saver, self.store = saver or InMemorySaver(), store or InMemoryStore()
         self.settings = {"model": "scripted" if scripted else "offline", **settings}
         self.config = {"configurable": {"thread_id": str(uuid.uuid4())}}
-        self.app = build_graph().compile(checkpointer=self.saver, store=self.store)
+        self.app = companion().compile(checkpointer=self.saver, store=self.store)
 
     async def say(self, words, *answers, **settings):
         if self.model:

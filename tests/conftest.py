@@ -82,7 +82,9 @@ def own_home(tmp_path, monkeypatch):
     monkeypatch.setenv("QUESTBOOK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("QUESTBOOK_USER", "adventurer")
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
-    monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it, and it would wrap tables
+    monkeypatch.setenv("TERM", "xterm-256color")  # on a runner it is "dumb" or nothing
+    for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):  # pytest-xdist sets COLUMNS, and it would wrap tables
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
@@ -160,6 +162,14 @@ def model(monkeypatch):
     return scripted
 
 
+@cache
+def _dungeon_master() -> Any:
+    """Build the machine once: what it is compiled with differs, the machine does not."""
+    from questbook.graphs.dungeon_master.graph import build_graph
+
+    return build_graph()
+
+
 class Game:
     """One thread of the dungeon master on a scripted model, in RAM."""
 
@@ -172,10 +182,8 @@ class Game:
 
     def keep_in(self, store: Any) -> None:
         """Go on with another store; None: without one."""
-        from questbook.graphs.dungeon_master.graph import build_graph
-
         self.store = store
-        self.app = build_graph().compile(checkpointer=self.saver, store=store)
+        self.app = _dungeon_master().compile(checkpointer=self.saver, store=store)
 
     async def play(self, words: Any, **settings: Any) -> dict[str, Any]:
         update = {"messages": [HumanMessage(words)]} if isinstance(words, str) else words

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from questbook.memory.buffer.summary import append_extract, clip_summary, extend_summary, extract
@@ -76,6 +76,7 @@ def test_the_oldest_make_way_for_the_newest():
     assert len(summary) <= 120
 
 
+@settings(max_examples=15)
 @given(st.text(max_size=300), st.lists(st.text(max_size=300), max_size=5), st.integers(5, 100))
 def test_it_never_passes_its_budget(old, passages, tokens):
     assert len(extend_summary(old, passages, tokens)) <= tokens * 4

@@ -77,6 +77,7 @@ def test_every_expression_reads_a_megabyte_of_its_worst(module):
             assert seconds < 8, f"{use} on {text!r}"
 
 
+@pytest.mark.slow
 def test_the_expressions_are_all_there():
     assert len(uses()) > 150
     assert {"questbook.memory.timeline.privacy", "questbook.memory.lore.html_text", INTENT} <= set(MODULES)
