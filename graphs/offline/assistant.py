@@ -106,17 +106,17 @@ class OfflineAssistant(OfflineModel):
             return Answer(_PRIVATE)
         known, last = _knowledge(prompt)
         edits = read_edits(words, human) if not private and "core_memory_append" in prompt.tools else []
-        told = [] if private or _command(words) else read_statements(words, last)
-        known.tell(told)
-        hello = [_greeting(prompt, told)] if _GREETING.search(words) else []
+        statements = [] if private or _command(words) else read_statements(words, last)
+        known.tell(statements)
+        hello = [_greeting(prompt, statements)] if _GREETING.search(words) else []
         calls = [edit.call for edit in edits]
-        replies = [*dict.fromkeys(edit.sentence for edit in edits), *_acknowledged(told, edits)]
+        replies = [*dict.fromkeys(edit.sentence for edit in edits), *_acknowledge(statements, edits)]
         asked = [part for part in _PARTS.split(words) if part.rstrip().endswith("?") or _QUESTION.search(part)]
         if not asked or _command(words):
             replies += [talk for pattern, talk in _SMALL_TALK if pattern.search(words)]
-            return Answer(" ".join([*hello, *replies]) or _understood(prompt), calls)
+            return Answer(" ".join([*hello, *replies]) or _answer_unread(prompt), calls)
         for question in asked:
-            reply = _answer_question(prompt, question, human, known, last_subject(told, last))
+            reply = _answer_question(prompt, question, human, known, last_subject(statements, last))
             if reply.calls and (calls or replies or len(asked) > 1):
                 reply = Answer(_UNKNOWN)
             calls += reply.calls
@@ -190,9 +190,9 @@ def _knowledge(prompt: Prompt) -> tuple[Knowledge, str]:
     for memory in memories:
         if not memory.get("claimed_by") and "rumour" not in memory:
             known.tell(read_statements(str(memory.get("fact") or "")))
-            known.tell(_told(str(memory.get("user") or ""), ""))
+            known.tell(_statements_in(str(memory.get("user") or ""), ""))
     for words, _ in prompt.exchanges():
-        statements = _told(words, last)
+        statements = _statements_in(words, last)
         known.tell(statements)
         last = last_subject(statements, last)
     fields = {"Name": "name", "Lives in": "home"}
@@ -208,7 +208,7 @@ def _knowledge(prompt: Prompt) -> tuple[Knowledge, str]:
     return known, last
 
 
-def _told(words: str, last: str) -> list[Statement]:
+def _statements_in(words: str, last: str) -> list[Statement]:
     """Read what a message told; what it asks to forget is not known any more."""
     if off_record(words):
         return []
@@ -222,7 +222,7 @@ def _note_facts(turns: list[JSON]) -> Answer:
     facts: list[JSON] = []
     last = ""
     for turn in turns:
-        statements = _told(str(turn.get("user") or ""), last)
+        statements = _statements_in(str(turn.get("user") or ""), last)
         last = last_subject(statements, last)
         for one in statements:
             ends = one.truth is not Truth.YES and is_plain(one.attribute)
@@ -232,19 +232,19 @@ def _note_facts(turns: list[JSON]) -> Answer:
     return Answer("", [Call(TOOL, {"facts": facts})]) if facts else Answer("no change")
 
 
-def _acknowledged(told: list[Statement], edits: list[Edit]) -> list[str]:
+def _acknowledge(statements: list[Statement], edits: list[Edit]) -> list[str]:
     """Repeat what was told and is not in a line of core memory that was just edited."""
     noted = " ".join(edit.sentence for edit in edits).casefold()
-    new = [one for one in told if not (edits and _field(one) and one.attribute.split()[-1].casefold() in noted)]
+    new = [one for one in statements if not (edits and _field(one) and one.attribute.split()[-1].casefold() in noted)]
     new = [one for one in new if not (_field(one) and one.value.casefold() in noted)]
-    return [f"I see: {' '.join(_lowered(one.answer) for one in new)}"] if new else []
+    return [f"I see: {' '.join(_lower_first(one.answer) for one in new)}"] if new else []
 
 
-def _lowered(sentence: str) -> str:
+def _lower_first(sentence: str) -> str:
     return f"{sentence[0].lower()}{sentence[1:]}" if sentence.startswith(("You", "Your")) else sentence
 
 
-def _understood(prompt: Prompt) -> str:
+def _answer_unread(prompt: Prompt) -> str:
     """Say that nothing was made of a message; what the assistant is, it says once."""
     modest = any(_MODEST in reply for _, reply in prompt.exchanges())
     return "I see." if modest else f"I see. {_MODEST}"
@@ -324,13 +324,13 @@ def _covers(text: str, wanted: frozenset[str]) -> bool:
     return bool(wanted) and len(wanted & _keywords(text)) > _ENOUGH * len(wanted)
 
 
-def _greeting(prompt: Prompt, told: list[Statement]) -> str:
+def _greeting(prompt: Prompt, statements: list[Statement]) -> str:
     name = next((line[6:] for line in _human(prompt).split("\n") if line.startswith("Name: ")), "")
-    name = next((one.value for one in told if (one.subject, one.attribute) == (USER, "name")), name)
+    name = next((one.value for one in statements if (one.subject, one.attribute) == (USER, "name")), name)
     about = parse_fields(prompt.section("about"))
     away, turns = about.get("you_last_spoke"), about.get("earlier_turns")
     hello = f"Hello, {name}!" if name else "Hello!"
-    if told:
+    if statements:
         return hello
     if not turns or not away:
         return f"{hello} We have not talked before. What is on your mind?"

@@ -95,8 +95,8 @@ _UNKNOWN = {
 }  # fmt: skip
 
 
-class Asked(NamedTuple):
-    """A question about somebody.
+class KnownAnswer(NamedTuple):
+    """What is known in answer to a question about somebody.
 
     Attributes:
         reply: The answer; "" if nothing is known.
@@ -195,7 +195,7 @@ class Knowledge:
                 self._statements[key] = one._replace(truth=Truth.ENDED)
 
 
-def answer(question: str, known: Knowledge, last: str = "") -> Asked | None:
+def answer(question: str, known: Knowledge, last: str = "") -> KnownAnswer | None:
     """Answer a question about somebody; None if it is another kind of question.
 
     Args:
@@ -209,8 +209,8 @@ def answer(question: str, known: Knowledge, last: str = "") -> Asked | None:
     if name := _NAME_OF.match(words):
         return _name(known, name.groupdict(), last)
     if lives := _WHO_LIVES.match(words):
-        found = known.holders("home" if lives["verb"].lower() == "lives" else "workplace", lives["what"])
-        return Asked(" ".join(one.answer for one in found), f"I do not know who {lives[0].partition(' ')[2]}.")
+        holders = known.holders("home" if lives["verb"].lower() == "lives" else "workplace", lives["what"])
+        return KnownAnswer(" ".join(one.answer for one in holders), f"I do not know who {lives[0].partition(' ')[2]}.")
     for pattern, attribute in _QUESTIONS:
         if match := pattern.match(words):
             parts = match.groupdict()
@@ -218,8 +218,8 @@ def answer(question: str, known: Knowledge, last: str = "") -> Asked | None:
             if attribute == "favourite":
                 return _value(known, who, f"favourite {parts['favourite']}")
             return _answer(known, who, attribute, str(parts.get("what") or ""))
-    if described := _WHO_IS.match(words):
-        return _described(known, known.who(next(filter(None, described.groups())), last))
+    if match := _WHO_IS.match(words):
+        return _describe(known, known.who(next(filter(None, match.groups())), last))
     if thing := _THING.match(words):
         owner = str(thing["who"] or thing["who2"])
         who = USER if owner.lower() == "my" else last if not owner.endswith("'s") else known.who(owner[:-2], last)
@@ -227,76 +227,81 @@ def answer(question: str, known: Knowledge, last: str = "") -> Asked | None:
     return None
 
 
-def _answer(known: Knowledge, who: str, attribute: str, what: str) -> Asked:
+def _answer(known: Knowledge, who: str, attribute: str, what: str) -> KnownAnswer:
     """Answer what is asked of an attribute, or whether it has a value."""
     begins = attribute if attribute.endswith(" ") else ""
     unknown = _unknown(who, attribute, what)
     if attribute == "dislikes":
         negative = [one for name in known.called(who) for one in known.about(name, LIKES) if one.truth is not Truth.YES]
-        return Asked(_joined(one for one in negative if one.truth is not Truth.FORGOTTEN), unknown)
+        return KnownAnswer(_join(one for one in negative if one.truth is not Truth.FORGOTTEN), unknown)
     for name in known.called(who) if begins else ():
-        told = [one for one in known.about(name, begins) if one.truth is not Truth.FORGOTTEN]
+        statements = [one for one in known.about(name, begins) if one.truth is not Truth.FORGOTTEN]
         if what:
-            told = [one for one in told if _same(one.attribute.removeprefix(begins), what)]
+            statements = [one for one in statements if _same(one.attribute.removeprefix(begins), what)]
             if attribute == HAS:
-                told = [*told, *_own(known, name, what)]
-            if told:
-                yes = "" if attribute == DOES and " " not in what else _yes_or_no(told[-1].truth is Truth.YES)
-                return Asked(f"{yes}{_joined(told if attribute in (HAS, DOES) else told[-1:])}", unknown)
-        elif told := [one for one in told if one.truth is Truth.YES]:
-            return Asked(_joined(told), unknown)
+                statements = [*statements, *_own(known, name, what)]
+            if statements:
+                yes = "" if attribute == DOES and " " not in what else _yes_or_no(statements[-1].truth is Truth.YES)
+                return KnownAnswer(
+                    f"{yes}{_join(statements if attribute in (HAS, DOES) else statements[-1:])}", unknown
+                )
+        elif statements := [one for one in statements if one.truth is Truth.YES]:
+            return KnownAnswer(_join(statements), unknown)
     replies: list[str] = []
     for name in () if begins else known.called(who):
         for each in attribute.split():
-            told = [
+            statements = [
                 one
                 for one in known.about(name, f"{each} " if each == "is" else each)
                 if one.truth is not Truth.FORGOTTEN
             ]
-            if not told:
+            if not statements:
                 continue
-            now = told[-1]
+            now = statements[-1]
             if what:
                 same = _same(now.value, what)
                 if same or now.truth is Truth.YES:
-                    return Asked(f"{_yes_or_no(same and now.truth is Truth.YES)}{now.answer}", unknown)
+                    return KnownAnswer(f"{_yes_or_no(same and now.truth is Truth.YES)}{now.answer}", unknown)
             replies.append(now.answer if now.truth is Truth.YES else f"{now.answer} {unknown}")
             break
-    return Asked(" ".join(dict.fromkeys(replies)), unknown)
+    return KnownAnswer(" ".join(dict.fromkeys(replies)), unknown)
 
 
-def _value(known: Knowledge, who: str, noun: str) -> Asked:
+def _value(known: Knowledge, who: str, noun: str) -> KnownAnswer:
     """Answer what a thing of somebody is: "my favourite fruit"."""
     person = f"{who}'s {noun}"
     if len(known.called(person)) > 1 or known.about(person):
-        return _described(known, person)
+        return _describe(known, person)
     whose = "your" if who == USER else f"{who}'s"
     unknown = f"I do not know {whose} {noun}."
-    told = [one for name in known.called(who) for one in known.about(name, noun) if one.truth is not Truth.FORGOTTEN]
-    if told and told[-1].truth is not Truth.YES:
-        return Asked(f"{told[-1].answer} {unknown}", unknown)
-    return Asked(told[-1].answer if told else "", unknown)
+    statements = [
+        one for name in known.called(who) for one in known.about(name, noun) if one.truth is not Truth.FORGOTTEN
+    ]
+    if statements and statements[-1].truth is not Truth.YES:
+        return KnownAnswer(f"{statements[-1].answer} {unknown}", unknown)
+    return KnownAnswer(statements[-1].answer if statements else "", unknown)
 
 
-def _name(known: Knowledge, parts: Mapping[str, str | None], last: str) -> Asked:
+def _name(known: Knowledge, parts: Mapping[str, str | None], last: str) -> KnownAnswer:
     words = parts.get("who") or parts.get("of") or parts.get("called")
     if not words:
         return _value(known, USER, "name")
     who = known.who(words, last)
     names = known.called(who)[:-1]
-    unknown = f"I do not know the name of {_shown(who)}."
+    unknown = f"I do not know the name of {_name_for_user(who)}."
     relation = [one for name in names for one in known.about(name, RELATION)]
-    return Asked(" ".join(one.answer for one in relation), unknown)
+    return KnownAnswer(" ".join(one.answer for one in relation), unknown)
 
 
-def _described(known: Knowledge, who: str) -> Asked:
+def _describe(known: Knowledge, who: str) -> KnownAnswer:
     """Tell all that is known of somebody."""
     ended = {Truth.FORGOTTEN, *([Truth.ENDED, Truth.NO] if who != USER else [])}
-    told = [one for name in known.called(who) for one in known.about(name) if one.truth not in ended]
+    statements = [one for name in known.called(who) for one in known.about(name) if one.truth not in ended]
     if who == USER:
-        told += known.relatives()
-    return Asked(
-        _joined(told), f"I do not know {'anything about you yet' if who == USER else f'who {_shown(who)} is'}."
+        statements += known.relatives()
+    return KnownAnswer(
+        _join(statements),
+        f"I do not know {'anything about you yet' if who == USER else f'who {_name_for_user(who)} is'}.",
     )
 
 
@@ -322,14 +327,14 @@ def _unknown(who: str, attribute: str, what: str) -> str:
     form = _UNKNOWN.get(attribute) or _UNKNOWN.get(attribute.split()[0]) or "that of {}"
     if attribute == "dislikes" and not you:
         form = "what {} does not like"
-    return f"I do not know {form.format(_shown(who), **verbs)}."
+    return f"I do not know {form.format(_name_for_user(who), **verbs)}."
 
 
 def _yes_or_no(yes: bool) -> str:
     return "Yes. " if yes else "No. "
 
 
-def _shown(who: str) -> str:
+def _name_for_user(who: str) -> str:
     return "you" if who == USER else who.replace(f"{USER}'s", "your")
 
 
@@ -341,7 +346,7 @@ def _same(value: str, what: str) -> bool:
     return bool(mine and asked) and (mine <= asked or asked <= mine)
 
 
-def _joined(statements: Iterable[Statement]) -> str:
+def _join(statements: Iterable[Statement]) -> str:
     return " ".join(dict.fromkeys(one.answer for one in statements))
 
 
