@@ -66,6 +66,7 @@ MOODS = {
     "settled", "seen", "called", "warm", "together", "fit", "besides", "leave", "withheld", "told", "found", "gathered",
     "answered", "failing", "keeping", "known", "learned", "present", "unspoken", "elsewhere", "earlier", "speaking",
     "noting", "scored", "reflected", "whose", "compressed", "saved", "importing", "naming", "apart", "within", "placed",
+    "looking", "playing", "remembering", "editing",
 }  # fmt: skip
 """Participles, moods and adverbs that were names of modules once."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from web_browser import Usage
-from web_server import MIRA, say
+from web_server import MIRA, say, settle
 
 from questbook.graphs.web.table import Table
 
@@ -78,7 +78,7 @@ def _begin_a_campaign(page, site):
     page.fill("#text", "I'm Mira, a halfling.")
     page.click("#say .send")
     page.locator("#story .missing .field", has_text="class").wait_for(timeout=20_000)
-    page.locator("body:not(.replying):not(.noting)").wait_for()
+    settle(page)
     change(page, "#story .missing .field:text-is('class')", "thief")
     page.locator("#sheet dd", has_text="thief").wait_for()
     say(page, MIRA)
@@ -89,7 +89,7 @@ def _play(page, monkeypatch):
     for _ in range(4):
         say(page, "I sneak past Maren Holt")
     page.locator("#dice summary", has_text="All").click()
-    assert page.locator("#dice .roll").last.is_visible()
+    page.locator("#dice .roll").last.wait_for()
     assert page.locator("#dice .totals dd").first.inner_text() == str(page.locator("#dice .roll").count())
     page.click("text=Other words")
     page.locator(".takes button").nth(1).wait_for(timeout=20_000)
@@ -109,8 +109,8 @@ def _play(page, monkeypatch):
     page.click("text=Change your words")
     page.fill("[id^=edit-]", "I look around the quay.")
     page.click("text=Play it again")
-    page.locator(".turn:last-of-type .player", has_text="look around the quay").wait_for(timeout=20_000)
-    page.locator("body:not(.replying):not(.noting)").wait_for()
+    page.locator(".turn:last-of-type[id^=turn-] .player", has_text="look around the quay").wait_for(timeout=20_000)
+    settle(page)
     turns = page.locator(".turn").count()
     page.locator(".plain", has_text="Undo").click()
     page.locator(".turn").nth(turns - 1).wait_for(state="detached")
@@ -133,11 +133,11 @@ def _play(page, monkeypatch):
         page.locator("#live").wait_for(state="detached")
         page.fill("#text", "")
     page.locator(".plain", has_text="Other words").click()  # the message that was stopped is answered
-    page.locator(".turn:last-of-type .reply p").first.wait_for(timeout=20_000)
-    page.locator("body:not(.replying):not(.noting)").wait_for()
+    page.locator(".turn:last-of-type[id^=turn-] .reply p").first.wait_for(timeout=20_000)
+    settle(page)
     page.reload()
     page.click("text=Previously on")
-    assert page.locator("#recap p").first.is_visible()
+    page.locator("#recap p").first.wait_for()
 
 
 def _edit_pages(page):
@@ -221,8 +221,8 @@ def _edit_pages(page):
 
 def _go_through_lines(page):
     page.fill("#line", "the quay")
-    page.click("#tree button:text-is('Name')")
-    page.wait_for_timeout(1000)
+    with page.expect_response("**/line"):
+        page.click("#tree button:text-is('Name')")
     say(page, "I leave the town.")
     page.locator("#tree", has_text="the quay").wait_for()
     page.select_option("#one", index=1)
@@ -236,7 +236,7 @@ def _go_through_lines(page):
 
 def _remember_and_forget(page):
     say(page, "I tell everybody about the Velvet Anchor.")
-    page.locator("body:not(.replying):not(.noting)").wait_for()
+    settle(page)
     page.fill("#words", "velvet anchor")
     page.press("#words", "Enter")
     page.locator("#matches .field").first.wait_for()
@@ -247,8 +247,9 @@ def _remember_and_forget(page):
     page.click("#card .send")
     page.locator("#card h2", has_text="Done").wait_for()
     page.click("#dialog button:text-is('Close')")
+    page.locator("#matches .field", has_text="Velvet").wait_for(state="detached")
     say(page, "I tell everybody about the Velvet Anchor.")
-    page.locator("body:not(.replying):not(.noting)").wait_for()
+    settle(page)
     page.locator("#matches .field", has_text="Velvet").first.wait_for()
     card(page, "#matches .field:has-text('Velvet')")
     page.fill("#forget", "Velvet Anchor")
@@ -331,7 +332,8 @@ def _set_and_keep(page, site, tmp_path):
     page.click("button:text-is('Import')")
     page.wait_for_url(re.compile("a%20copy"), timeout=20_000)
     page.click(".brand")
-    assert {"a copy", "the reef"} <= set(page.locator(".books b").all_inner_texts())
+    for name in ("a copy", "the reef"):
+        page.locator(".books b", has_text=name).wait_for()
 
 
 def _talk_to_a_companion(page, site):
@@ -351,10 +353,10 @@ def _talk_to_a_companion(page, site):
     page.set_viewport_size({"width": 360, "height": 740})
     for view in ("core", "memories", "tree", "story"):
         page.click(f"[data-view={view}]")
-        assert page.locator({"story": "#story"}.get(view, f"#{view}")).is_visible()
+        page.locator(f"#{view}").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.goto(f"{site.url}/c/a%20copy/")
     for view in ("sheet", "quest", "story"):
         page.click(f"[data-view={view}]")
-        assert page.locator(f"#{view}").is_visible()
+        page.locator(f"#{view}").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -1,6 +1,7 @@
 """The page in the middle of a reply: loaded again, in another tab, and when the server ends and begins again."""
 
 import asyncio
+import threading
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -15,18 +16,22 @@ WORDS = "#live-reply p"
 
 
 @contextmanager
-def slow_answers():
-    """Let the built-in model say a few words a second."""
-    quick = OfflineModel._astream
+def half_answers():
+    """Let the built-in model say the first words of an answer, and the rest when the block ends."""
+    quick, goes_on = OfflineModel._astream, threading.Event()
 
     async def stream(self, *args, **kwargs):
+        pieces = 0
         async for chunk in quick(self, *args, **kwargs):
             yield chunk
-            await asyncio.sleep(0.15)
+            pieces += 1
+            while pieces == 8 and not goes_on.is_set():
+                await asyncio.sleep(0.02)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OfflineModel, "_astream", stream)
         yield
+        goes_on.set()
 
 
 def begin_to_look(page):
@@ -43,7 +48,7 @@ def test_a_page_that_is_loaded_again_goes_on_with_the_words_that_were_there(brow
         page.goto(f"{server.url}/c/isle/")
         say(page, MIRA)
         other.goto(f"{server.url}/c/isle/")
-        with slow_answers():
+        with half_answers():
             before = begin_to_look(page)
             page.reload()
             for tab in (page, other):
@@ -54,11 +59,11 @@ def test_a_page_that_is_loaded_again_goes_on_with_the_words_that_were_there(brow
 
 
 def test_a_reply_that_the_server_s_end_cut_off_is_answered_again(browser, tmp_path):
-    with ExitStack() as slowness, page_server(tmp_path / "home") as server:
+    with ExitStack() as half, page_server(tmp_path / "home") as server:
         page = browser.new_page()
         page.goto(f"{server.url}/c/isle/")
         say(page, MIRA)
-        slowness.enter_context(slow_answers())
+        half.enter_context(half_answers())
         begin_to_look(page)
     with page_server(tmp_path / "home") as server:
         page = browser.new_page()

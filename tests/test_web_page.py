@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from web_server import MIRA, PageServer, page_server, say
+from web_server import MIRA, PageServer, page_server, say, settle
 
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.web.table import Table
@@ -30,13 +30,13 @@ def test_a_newcomer_plays_from_the_interview_on_and_goes_back(page):
     first = text_of(page, ".turn:last-of-type .reply")
     page.click("text=Roll again")
     page.locator(".takes button").nth(1).wait_for(timeout=20_000)
-    assert page.locator(".takes [aria-pressed=true]").inner_text() == "2"
+    page.locator(".takes [aria-pressed=true]", has_text="2").wait_for()
     page.locator(".takes button").first.click()
     page.locator(".takes button[aria-pressed=true]", has_text="1").wait_for()
     assert text_of(page, ".turn:last-of-type .reply") == first
     page.click("text=Undo")
     page.locator("#turn-2").wait_for(state="detached")
-    assert page.locator("#tree [role=treeitem]").count() >= 2
+    page.locator("#tree [role=treeitem]").nth(1).wait_for()
 
 
 def test_a_whole_game_from_the_interview_to_a_death_and_back(browser, tmp_path):
@@ -50,7 +50,6 @@ def test_a_whole_game_from_the_interview_to_a_death_and_back(browser, tmp_path):
         says = ["I attack the river pike.", *["I wait."] * 12]
         while says and not page.locator("#sheet .conditions", has_text="dead").count():
             say(page, says.pop(0))
-            page.locator("body:not(.replying):not(.noting)").wait_for()
         page.locator("#sheet .bar[aria-label='Hit points: 0 of 8']").wait_for()
         page.locator("#tree .chip", has_text="died").wait_for()
         turn = int(page.locator("#turn").inner_text().split()[1])
@@ -62,7 +61,7 @@ def test_a_whole_game_from_the_interview_to_a_death_and_back(browser, tmp_path):
             turn -= 1
             page.locator(".plain", has_text="Undo").click()
             page.locator(f"#turn-{turn}").wait_for(state="detached")
-            page.wait_for_timeout(500)
+            settle(page)
         assert not page.locator("#sheet .bar[aria-label^='Hit points: 0']").count()
         say(page, "I go to Sorrow Bridge.")
         page.locator("#quest .place", has_text="Sorrow Bridge").wait_for()
@@ -100,13 +99,12 @@ def test_turns_that_left_the_prompt_stay_on_the_page(browser, tmp_path):
         page.goto(f"{server.url}/c/isle/")
         for words in (MIRA, "I look around.", "I search for tracks.", "I look around."):
             say(page, words)
-        page.wait_for_timeout(500)  # for the notes
         assert [turn.get_attribute("id") for turn in page.locator(".turn").all()] == [f"turn-{n}" for n in (1, 2, 3, 4)]
         assert page.locator("#turn-4").bounding_box()["y"] > 0
         phone = browser.new_page(viewport={"width": 390, "height": 700})
         phone.goto(f"{server.url}/c/isle/")
         phone.locator("#turn-1").wait_for(state="attached")
-        phone.wait_for_timeout(300)
+        settle(phone)
         assert phone.locator("#turn-1").bounding_box()["y"] < 0 < phone.locator("#turn-4").bounding_box()["y"]
 
 
@@ -114,7 +112,8 @@ def test_the_tree_is_walked_by_keys_and_by_mouse(page):
     say(page, MIRA)
     say(page, "I look around.")
     page.fill("#line", "the quay")
-    page.press("#line", "Enter")
+    with page.expect_response("**/line"):
+        page.press("#line", "Enter")
     page.click("text=Undo")
     page.locator("#turn-2").wait_for(state="detached")
     say(page, "I leave the town.")
@@ -138,7 +137,8 @@ def test_two_tabs_see_each_other_and_a_double_click_plays_once(browser, site, pa
     page.locator(".send").dblclick()
     other.locator("#turn-1 .reply").wait_for(timeout=20_000)
     page.locator("#turn-1 .reply").wait_for(timeout=20_000)
-    page.wait_for_timeout(500)
+    for tab in (page, other):
+        settle(tab)
     assert page.locator(".turn").count() == other.locator(".turn").count() == 1
 
 
@@ -174,7 +174,8 @@ def test_who_is_at_another_address_signs_in_and_messages_say_whose_they_are(brow
             page.click(".send")
             page.locator(".problem", has_text="nobody").wait_for()
             page.fill("#token", token)
-            page.click(".send")
+            with page.expect_navigation():
+                page.click(".send")
             page.goto(f"{server.url}/c/isle/")
             pages.append(page)
         say(pages[0], MIRA)
@@ -199,7 +200,7 @@ def test_a_page_of_a_thousand_turns_opens_at_once_and_scrolls_to_the_first(brows
     with page_server(tmp_path / "home") as server:
         httpx.get(f"{server.url}/c/isle/", timeout=30)  # the first request of a server also loads the program
         page, waits = browser.new_page(), []
-        for _ in range(3):  # the machine may do other work
+        while len(waits) < 8 and min(waits, default=1) >= 1:  # the machine may do other work
             began = time.monotonic()
             page.goto(f"{server.url}/c/isle/", wait_until="domcontentloaded")
             page.locator("#turn-1000").wait_for()
@@ -245,13 +246,13 @@ def test_the_first_words_are_on_the_page_as_soon_as_the_graph_has_them(site, pag
 
     monkeypatch.setattr(Table, "_tell", note)
     waits = []
-    for words in ("I look around.", "I talk to Maren Holt.", "I look around."):
+    while len(waits) < 8 and min(waits, default=51) > 50:  # the machine may do other work
         sent.clear()
         page.evaluate(
             """() => { window.shown = 0; new MutationObserver(() => {
                 if (!window.shown && document.querySelector("#live-reply p")?.textContent) window.shown = Date.now();
             }).observe(document.getElementById("story"), { childList: true, subtree: true, characterData: true }); }"""
         )
-        say(page, words)
+        say(page, "I look around.")
         waits.append(page.evaluate("window.shown") - sent[0])
     assert min(waits) <= 50, waits

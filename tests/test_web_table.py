@@ -7,7 +7,7 @@ from questbook.graphs.companion.context import Context, own_campaign
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.events import NodeStart, ReplyPiece
-from questbook.graphs.web.story import rewritten
+from questbook.graphs.web.story import rewrite_reply
 from questbook.graphs.web.table import Table
 
 
@@ -55,7 +55,7 @@ async def test_the_assistant_s_reply_is_rewritten_too_and_remembered_so(tmp_path
         async for _ in game.send("My cat is called Soot."):
             pass
         await game.wait_for_upkeep(20)
-        config = await rewritten(await game.history(), "Soot is a fine name.")
+        config = await rewrite_reply(await game.history(), "Soot is a fine name.")
         assert config is not None
         async for _ in game.replay(config):
             pass

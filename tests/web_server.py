@@ -83,7 +83,13 @@ def say(page, words):
     page.fill("#text", words)
     page.press("#text", "Enter")
     page.locator(".turn:not(.live)").nth(before).wait_for(timeout=30_000)
-    page.wait_for_selector("#live", state="detached", timeout=30_000)
+    settle(page)
+
+
+def settle(page):
+    """Wait until the notes of a turn are made, and the page shows what came of it."""
+    page.wait_for_selector("body:not(.replying):not(.noting)", timeout=30_000)
+    page.wait_for_selector("[aria-busy]", state="detached", timeout=30_000)
 
 
 class Visitor:

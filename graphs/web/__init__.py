@@ -5,6 +5,7 @@
 - `table`: a campaign that is open: the turn that is being played, and who watches it.
 - `story`: what was said, turn by turn, as the page shows it.
 - `panels`: what stands beside the story, made of the player's view.
-- `app`: the routes.
+- `desk`: what all routes share; then the routes: `play`, `views`, `edits`, `memories`, `chronicle`, `campaigns`.
+- `app`: the routes together.
 - `guard`: who may send what.
 """

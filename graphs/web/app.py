@@ -23,11 +23,11 @@ from questbook.graphs.errors import QuestbookError
 from questbook.graphs.web.campaigns import campaign_routes, settings_routes
 from questbook.graphs.web.chronicle import chronicle_routes
 from questbook.graphs.web.desk import Desk
-from questbook.graphs.web.editing import editing_routes
+from questbook.graphs.web.edits import edit_routes
 from questbook.graphs.web.guard import Guard, new_token
-from questbook.graphs.web.looking import looking_routes
-from questbook.graphs.web.playing import playing_routes
-from questbook.graphs.web.remembering import remembering_routes
+from questbook.graphs.web.memories import memory_routes
+from questbook.graphs.web.play import play_routes
+from questbook.graphs.web.views import view_routes
 from questbook.memory.errors import StoreError
 from questbook.notebooks import NotebookError, PatchError
 from questbook.notebooks.problems import shorten
@@ -90,10 +90,10 @@ def create_app(
     tables = [
         route
         for routes in (
-            playing_routes,
-            looking_routes,
-            editing_routes,
-            remembering_routes,
+            play_routes,
+            view_routes,
+            edit_routes,
+            memory_routes,
             chronicle_routes,
             settings_routes,
         )

@@ -78,7 +78,7 @@ def campaign_routes(desk: Desk) -> list[Route]:
             if not isinstance(upload, UploadFile):
                 raise InputError("Choose a file that was exported from a campaign.")
             with tempfile.TemporaryDirectory() as directory:
-                path = await _kept(upload, Path(directory) / "campaign.zip")
+                path = await _save(upload, Path(directory) / "campaign.zip")
                 contents = await asyncio.to_thread(contents_of, path)
                 name = _name(str(form.get("name", ""))) or assistant_name(contents.campaign)
                 table = await desk.take(request, name, contents.machine, desk.person(request))
@@ -199,7 +199,7 @@ def settings_routes(desk: Desk) -> list[Route]:
                         if place in paths:  # two files may have one name
                             place = Path(directory) / str(number) / name
                             await asyncio.to_thread(place.parent.mkdir)
-                        paths.append(await _kept(upload, place))
+                        paths.append(await _save(upload, place))
                 store, context = (await table.game.load()).store, table.game.context
                 if store is not None and paths:
                     below = Path(directory)
@@ -262,7 +262,7 @@ def _lore_name(filename: str, lines: list[str]) -> str | None:
     return name
 
 
-async def _kept(upload: UploadFile, path: Path) -> Path:
+async def _save(upload: UploadFile, path: Path) -> Path:
     """Write an uploaded file to a path of ours."""
     with await asyncio.to_thread(path.open, "wb") as file:
         await asyncio.to_thread(shutil.copyfileobj, upload.file, file)

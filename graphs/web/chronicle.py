@@ -13,7 +13,7 @@ from starlette.routing import Route
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.terminal.screen import one_line
 from questbook.graphs.web.desk import Desk
-from questbook.graphs.web.story import Told, records_of, told_of
+from questbook.graphs.web.story import StoryTurn, records_of
 from questbook.graphs.web.tree import drawing, height_of, rows_of
 from questbook.types import JSON
 
@@ -29,7 +29,7 @@ class Chapter(NamedTuple):
 
     number: int
     date: str
-    turns: list[Told]
+    turns: list[StoryTurn]
 
 
 def chronicle_routes(desk: Desk) -> list[Route]:
@@ -88,7 +88,7 @@ async def chapters_of(game: Game) -> list[Chapter]:
     chapters = []
     for number, group in groupby(await records_of(game), lambda record: int(record.get("session") or 1)):
         turns = list(group)
-        shown = [told_of(record) for record in turns]
+        shown = [StoryTurn.of(record) for record in turns]
         chapters.append(Chapter(number, str(turns[0].get("said_at") or "")[:10], shown))
     return chapters
 

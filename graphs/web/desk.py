@@ -247,7 +247,7 @@ class Desk:
             "passage": table.passage,
             "work": _WORK.get(table.passage.work, "The dungeon master thinks…") if table.passage else "",
             "problem": table.problem,
-            "undone": table.undone,
+            "undo": table.undo,
             "sheet": panels.sheet(view) if view else None,
             "quest": panels.quest(view) if view and view.character.complete else None,
             "memories": table.memories,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.embedded.saved_game import SavedGame
@@ -24,7 +24,7 @@ _MOST_TAKES = 200
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
-class Told(NamedTuple):
+class StoryTurn(NamedTuple):
     """A turn as the page shows it.
 
     Attributes:
@@ -39,20 +39,31 @@ class Told(NamedTuple):
     paragraphs: list[str]
     rolls: list[JSON]
 
+    @classmethod
+    def make(cls, turn: int, player: str, reply: str, rolls: list[JSON]) -> Self:
+        """Make a turn of a reply with its blank lines."""
+        return cls(turn, player, [part for part in _PARAGRAPHS.split(reply.strip()) if part], rolls)
 
-def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[Told]:
+    @classmethod
+    def of(cls, record: JSON) -> Self:
+        """Make a turn of its record in the store; records of older versions have no dice."""
+        player, reply = str(record.get("player", "")), str(record.get("reply", ""))
+        return cls.make(int(record["turn"]), player, reply, record.get("rolls") or [])
+
+
+def latest_turns(saved: SavedGame, most: int = SHOWN_AT_FIRST) -> list[StoryTurn]:
     """Return the last turns that the checkpoint holds word for word, the earliest first."""
     from questbook.memory.buffer.turns import split_turns, turn_text
 
     rolls: Sequence[JSON] = saved.values.get("rolls") or []
     turns = split_turns(saved.values.get("messages") or [], saved.turn)[-most:]
     return [
-        told(turn, *turn_text(messages), [roll for roll in rolls if roll.get("turn") == turn])
+        StoryTurn.make(turn, *turn_text(messages), [roll for roll in rolls if roll.get("turn") == turn])
         for turn, messages in turns
     ]
 
 
-async def turns_before(game: Game, turn: int, most: int = SHOWN_AT_FIRST) -> list[Told]:
+async def turns_before(game: Game, turn: int, most: int = SHOWN_AT_FIRST) -> list[StoryTurn]:
     """Return the turns before a turn, on the way to where the campaign is, from memory; the earliest first."""
     saved, store = await game.saved_game(), (await game.load()).store
     if saved is None or store is None:
@@ -65,7 +76,7 @@ async def turns_before(game: Game, turn: int, most: int = SHOWN_AT_FIRST) -> lis
         await store.aget(space, record_key(branch_of(timeline, number), number, "exchange"), refresh_ttl=False)
         for number in numbers
     ]
-    return [told_of(record.value) for record in records if record is not None]
+    return [StoryTurn.of(record.value) for record in records if record is not None]
 
 
 async def records_of(game: Game) -> list[JSON]:
@@ -78,18 +89,7 @@ async def records_of(game: Game) -> list[JSON]:
     return [item.value for item in await list_visible(store, space, timeline)]
 
 
-def told_of(record: JSON) -> Told:
-    """Make a turn of its record in the store; records of older versions have no dice."""
-    rolls: list[JSON] = record.get("rolls") or []
-    return told(int(record["turn"]), str(record.get("player", "")), str(record.get("reply", "")), rolls)
-
-
-def told(turn: int, player: str, reply: str, rolls: list[JSON]) -> Told:
-    """Make a turn as the page shows it."""
-    return Told(turn, player, [part for part in _PARAGRAPHS.split(reply.strip()) if part], rolls)
-
-
-class Undone(NamedTuple):
+class Undo(NamedTuple):
     """A turn that was taken back.
 
     Attributes:
@@ -103,13 +103,13 @@ class Undone(NamedTuple):
     branch: str
 
 
-def undone_of(saved: SavedGame) -> Undone | None:
+def undo_of(saved: SavedGame) -> Undo | None:
     """Return the last turn of a checkpoint, which is taken back; None if it was not remembered: nothing leads to it."""
     timeline = read_timeline(saved.values)
     last = latest_turns(saved, 1)
     if not last or not timeline or saved.values.get("remembered_through") != saved.turn:
         return None
-    return Undone(saved.turn, last[0].player, branch_of(timeline, saved.turn))
+    return Undo(saved.turn, last[0].player, branch_of(timeline, saved.turn))
 
 
 class Take(NamedTuple):
@@ -140,7 +140,7 @@ async def takes_of(game: Game) -> list[Take]:
     return [Take(turn.branch, turn.key == here) for turn in sorted(others, key=lambda turn: turn.age)]
 
 
-async def rewritten(history: History, text: str) -> RunnableConfig | None:
+async def rewrite_reply(history: History, text: str) -> RunnableConfig | None:
     """Put a person's words in the place of the last reply; return where to run on, so that the notes are taken again.
 
     None: nothing has to run, since the turn belongs to the interview.

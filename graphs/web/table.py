@@ -17,7 +17,7 @@ from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import InputError, QuestbookError
 from questbook.graphs.events import DiceRoll, Event, Memories, NodeStart, Notice, PromptReport, ReplyPiece
 from questbook.graphs.terminal.screen import clean
-from questbook.graphs.web.story import Undone
+from questbook.graphs.web.story import Undo
 from questbook.memory.errors import StoreError
 from questbook.types import JSON
 
@@ -81,7 +81,7 @@ class Table:
         self.memories: list[JSON] | None = None
         self.report: PromptReport | None = None
         self.problem = ""
-        self.undone: Undone | None = None
+        self.undo: Undo | None = None
         self.number = int(time.time()) * 1000  # greater than those of this campaign before, which pages still name
         self.guests, self.used, self._is_hushed = 0, time.monotonic(), False
         self._moments: deque[Moment] = deque(maxlen=_MOMENTS_KEPT)
@@ -125,7 +125,7 @@ class Table:
         if self.is_replying:
             await events.aclose()
             raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
-        self.passage, self.problem, self.undone = Passage(player), "", None
+        self.passage, self.problem, self.undo = Passage(player), "", None
         self._task = asyncio.create_task(self._play(events))
         await self._tell("turn", {"player": player})
 
@@ -183,14 +183,14 @@ class Table:
                 elif isinstance(event, PromptReport):
                     self.report = event
 
-    async def changed(self, undone: Undone | None = None, *, is_same_line: bool = False) -> None:
+    async def changed(self, undo: Undo | None = None, *, is_same_line: bool = False) -> None:
         """Tell all who watch that pages, story or tree are other than before.
 
         Args:
-            undone: The turn that was taken back, if one.
+            undo: The turn that was taken back, if one.
             is_same_line: Whether the story before the last turns that a page shows is as it was.
         """
-        self.memories, self.report, self.undone = None, None, undone
+        self.memories, self.report, self.undo = None, None, undo
         await self._tell("pages", {"isSameLine": is_same_line})
 
     async def close(self) -> None:

@@ -65,6 +65,8 @@
     made.querySelector(".turn").before(...earlier.map((turn) => turn.cloneNode(true)));
     return made.outerHTML;
   };
+  // A button of a panel, or the one in its place after a refresh.
+  const again = (button) => (button.isConnected ? button : document.querySelector(`[hx-get="${CSS.escape(button.getAttribute("hx-get"))}"]`));
   const refresh = async (name, target, isSameLine) => {
     let answer, turn;
     do { // a turn that begins meanwhile is not in the answer
@@ -91,7 +93,7 @@
     drafts.forEach((value, field) => {
       if ([...field.options ?? []].some((option) => option.value === value)) field.value = value;
     });
-    if (focus.isConnected && focus !== document.activeElement) focus.focus({ preventScroll: true });
+    if (again(focus) !== document.activeElement) again(focus)?.focus({ preventScroll: true });
     rove(document.activeElement);
     const number = one("story").dataset.turn;
     one("turn").textContent = number === "0" ? "" : `turn ${number}`;
@@ -100,8 +102,11 @@
   // Refreshes of one panel come one after the other, so that the last one shows the latest.
   const refreshes = {};
   const morph = (name, target, isSameLine) => {
-    refreshes[target] = Promise.resolve(refreshes[target]).catch(() => {}).then(() => refresh(name, target, isSameLine));
-    return refreshes[target];
+    one(target).ariaBusy = "true"; // until the last of them
+    const last = Promise.resolve(refreshes[target]).catch(() => {}).then(() => refresh(name, target, isSameLine))
+      .finally(() => { one(target).ariaBusy = refreshes[target] === last ? null : "true"; });
+    refreshes[target] = last;
+    return last;
   };
   const own = body.dataset.panels.split(" ");
   const panels = (...names) => names.filter((name) => own.includes(name)).forEach((name) => morph(`panel/${name}`, name));
@@ -276,7 +281,10 @@
     if (ctx?.target?.id === "matches") news(one("matches").innerText.trim() && `${document.querySelectorAll("#matches li").length} memories fit.`);
     if (ctx?.target?.id !== "card") return;
     if (one("dialog").open) one("card").querySelector("[autofocus], textarea, select, .field, button")?.focus();
-    else one("dialog").showModal();
+    else {
+      one("dialog").showModal();
+      one("dialog").addEventListener("close", () => again(ctx.sourceElement)?.focus(), { once: true });
+    }
   });
   document.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
     if (ctx?.response?.status !== 204) return;

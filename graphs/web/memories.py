@@ -15,7 +15,7 @@ from questbook.graphs.errors import HistoryError
 from questbook.graphs.terminal.forget import forget_words, retract_turn
 from questbook.graphs.turn.player_view import shown_memories
 from questbook.graphs.web.desk import Desk
-from questbook.graphs.web.editing import by_turn
+from questbook.graphs.web.edits import by_turn
 from questbook.graphs.web.table import Table
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
@@ -28,7 +28,7 @@ _LONGEST_QUESTION = 500  # characters
 _KINDS = ("exchanges", "facts", "reflections", "lore")
 
 
-def remembering_routes(desk: Desk) -> list[Route]:
+def memory_routes(desk: Desk) -> list[Route]:
     """Return the routes, below the path of a campaign."""
 
     async def search(request: Request) -> Response:

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from questbook.graphs.web import panels
 from questbook.graphs.web.desk import Desk
-from questbook.graphs.web.remembering import with_lines
+from questbook.graphs.web.memories import with_lines
 from questbook.graphs.web.story import records_of, turns_before
 from questbook.graphs.web.tree import drawing, height_of, rows_of
 
@@ -16,7 +16,7 @@ _PANELS = ("sheet", "quest", "memories", "dice", "summary", "tree", "core")
 _ALL = 1_000_000
 
 
-def looking_routes(desk: Desk) -> list[Route]:
+def view_routes(desk: Desk) -> list[Route]:
     """Return the routes, below the path of a campaign."""
 
     async def campaign(request: Request) -> Response:
@@ -42,7 +42,9 @@ def looking_routes(desk: Desk) -> list[Route]:
     async def fidelity(request: Request) -> Response:
         table = await desk.table(request)
         await table.look_back()
-        return desk.html("fidelity.html", await desk.state(table) | {"told": await turns_before(table.game, _ALL)})
+        return desk.html(
+            "fidelity.html", await desk.state(table) | {"conversation": await turns_before(table.game, _ALL)}
+        )
 
     async def behind(request: Request) -> Response:
         if not desk.developer:

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from questbook.graphs.errors import InputError
 from questbook.graphs.events import Event
 from questbook.graphs.web.desk import Desk
-from questbook.graphs.web.story import latest_turns, rewritten, turns_before, undone_of
+from questbook.graphs.web.story import latest_turns, rewrite_reply, turns_before, undo_of
 from questbook.graphs.web.table import Moment, Table
 
 _BEAT_SECONDS = 15.0
@@ -33,7 +33,7 @@ _DONE = Response(status_code=204)
 _END = Moment(0, "", {})
 
 
-def playing_routes(desk: Desk) -> list[Route]:
+def play_routes(desk: Desk) -> list[Route]:
     """Return the routes, below the path of a campaign."""
 
     async def story(request: Request) -> Response:
@@ -74,7 +74,7 @@ def playing_routes(desk: Desk) -> list[Route]:
         async with table.alone():
             saved = await table.game.saved_game()
             last = latest_turns(saved, 1) if saved else []
-            events = await _begun(table.game.retry(dice=form.get("dice") == "1"))
+            events = await _start(table.game.retry(dice=form.get("dice") == "1"))
             await table.play(events, last[0].player if last else "")
         return _DONE
 
@@ -85,7 +85,7 @@ def playing_routes(desk: Desk) -> list[Route]:
             text = await desk.words_of(request, table, text)
             async with table.alone():
                 await _check_turn(table, form)
-                await table.play(await _begun(table.game.edit(text)), text)
+                await table.play(await _start(table.game.edit(text)), text)
         return _DONE
 
     async def rewrite(request: Request) -> Response:
@@ -94,7 +94,7 @@ def playing_routes(desk: Desk) -> list[Route]:
         if text:
             async with table.alone():
                 await _check_turn(table, form)
-                config = await rewritten(await table.game.history(), text)
+                config = await rewrite_reply(await table.game.history(), text)
                 if config is not None:
                     async for _ in table.game.replay(config):
                         pass
@@ -106,7 +106,7 @@ def playing_routes(desk: Desk) -> list[Route]:
         async with table.alone():
             saved = await table.game.saved_game()
             await (await table.game.history()).undo()
-            await table.changed(undone_of(saved) if saved else None, is_same_line=True)
+            await table.changed(undo_of(saved) if saved else None, is_same_line=True)
         return _DONE
 
     async def go(request: Request) -> Response:
@@ -159,8 +159,8 @@ async def _check_turn(table: Table, form: FormData) -> None:
         )
 
 
-async def _begun(events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
-    """Return events whose refusal comes now, before anything is told: the first event is waited for."""
+async def _start(events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
+    """Wait for the first event, so that a refusal comes now and nothing of the turn is shown; return all events."""
     first = await anext(events, None)
 
     async def again() -> AsyncGenerator[Event]:
@@ -175,8 +175,8 @@ async def _begun(events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
 class _CountedStream(StreamingResponse):
     """A stream that counts from when it is let in: of many at once, none has begun when the last is let in."""
 
-    def __init__(self, desk: Desk, told: AsyncIterator[str]) -> None:
-        super().__init__(told, media_type="text/event-stream", headers={"cache-control": "no-store"})
+    def __init__(self, desk: Desk, lines: AsyncIterator[str]) -> None:
+        super().__init__(lines, media_type="text/event-stream", headers={"cache-control": "no-store"})
         self._desk = desk
         desk.streams += 1
 

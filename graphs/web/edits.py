@@ -25,7 +25,7 @@ _LONGEST_NAME = 80
 _DONE = Response(status_code=204)
 
 
-def editing_routes(desk: Desk) -> list[Route]:
+def edit_routes(desk: Desk) -> list[Route]:
     """Return the routes, below the path of a campaign."""
 
     async def field(request: Request) -> Response:
