@@ -111,7 +111,7 @@ def _use_the_pages(page, keys):
 
 def _use_the_memories(page, keys):
     keys.write("#words", "sneak past Maren")
-    keys.sees("#matches .field", "sneak")
+    keys.sees("#matches .why", "shares the words sneak, past, maren")
     keys.press("#matches .field", "sneak")
     keys.sees("#card .origin")
     keys.write("#forget", "sneak", "Enter")

@@ -16,6 +16,7 @@ from questbook.graphs.terminal.forget import forget_words, retract_turn
 from questbook.graphs.turn.player_view import shown_memories
 from questbook.graphs.web.desk import Desk
 from questbook.graphs.web.edits import by_turn
+from questbook.graphs.web.reasons import add_reasons
 from questbook.graphs.web.table import Table
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
@@ -101,9 +102,10 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
         return []
     timeline = read_timeline(saved.values)
     matches = await recall(store, spaces, Query(words, timeline=timeline, limit=_MOST_MATCHES))
-    return shown_memories(
+    shown = shown_memories(
         {**match.value, "key": match.key, "score": match.score, "why": str(match.reason)} for match in matches
     )
+    return await asyncio.to_thread(add_reasons, shown, words)
 
 
 async def _origin(game: Game, memory: JSON) -> JSON:
@@ -118,15 +120,16 @@ async def _origin(game: Game, memory: JSON) -> JSON:
     return {"causes": by_turn(mine), "reason": ""}
 
 
-async def with_lines(desk: Desk, request: Request, table: Table) -> list[JSON] | None:
-    """Return what was recalled, each with the branch and the line on which it was said."""
+async def recalled_memories(desk: Desk, request: Request, table: Table, question: str) -> list[JSON] | None:
+    """Return what was recalled for a message, each with its reason, and the branch and line on which it was said."""
     memories, game = table.memories, table.game
     if memories is None:
         return None
     spaces = _spaces(desk, request, game)
     records = await asyncio.gather(*(_record(game, str(memory.get("key", "")), spaces) for memory in memories))
     places = [{name: (record or {}).get(name) for name in ("branch", "line")} for record in records]
-    return [memory | place for memory, place in zip(memories, places, strict=True)]
+    placed = [memory | place for memory, place in zip(memories, places, strict=True)]
+    return await asyncio.to_thread(add_reasons, placed, question)
 
 
 async def _record(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON | None:

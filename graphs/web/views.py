@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from questbook.graphs.web import panels
 from questbook.graphs.web.desk import Desk
-from questbook.graphs.web.memories import with_lines
+from questbook.graphs.web.memories import recalled_memories
 from questbook.graphs.web.story import records_of, turns_before
 from questbook.graphs.web.tree import drawing, height_of, rows_of
 
@@ -30,7 +30,8 @@ def view_routes(desk: Desk) -> list[Route]:
             await table.look_back()
         state = await desk.state(table)
         if name == "memories":
-            state["memories"] = await with_lines(desk, request, table)
+            last = state["passage"] or next(reversed(state["turns"]), None)
+            state["memories"] = await recalled_memories(desk, request, table, last.player if last else "")
         if name == "dice":
             state["dice"] = panels.dice(await table.game.saved_game(), await records_of(table.game))
         if name == "tree":
