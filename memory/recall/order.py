@@ -127,7 +127,7 @@ class Order:
             elif given < len(notes) and given < (len(placed) + 1 + _SHARE // 2) // _SHARE:
                 placed[notes[given]] = None
                 given += 1
-            placed.setdefault(number)
+            placed[number] = None  # one that is placed stays where it is
         return list(placed)
 
     @cached_property
