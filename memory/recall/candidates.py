@@ -281,9 +281,13 @@ def _neighbours(record_id: RecordId, record: Record, timeline: Sequence[Segment]
     if isinstance(timeline, UserTimeline) and (other := timeline.other_thread(stamp.thread, stamp.branch, stamp.turn)):
         timeline = timeline.head_of(other)
     last = timeline[-1][1] if timeline else math.inf
-    turns = [turn for offset in OFFSETS if 1 <= (turn := record.stamp.turn + offset) <= last]
-    branches = [branch_of(timeline, turn) if timeline else record.stamp.branch for turn in turns]
-    return [(record_id[0], record_key(b, turn, "exchange")) for b, turn in zip(branches, turns, strict=True)]
+    turns = [turn for offset in OFFSETS if 1 <= (turn := stamp.turn + offset) <= last]
+    forked = timeline is not None and len(timeline) > 1
+    branch = timeline[0][0] if timeline else stamp.branch
+    return [
+        (record_id[0], record_key(branch_of(timeline, turn) if timeline and forked else branch, turn, "exchange"))
+        for turn in turns
+    ]
 
 
 def _searches(scope: Scope, texts: Sequence[str], widths: Sequence[int], *, takes_or: bool) -> list[SearchOp]:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore
@@ -326,16 +326,19 @@ def _count_shared(asked: Iterable[str], words: Sequence[str]) -> int:
 def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
     """Fold records of one speaker that say the same into the best of them; return at most twice `limit` records."""
     kept: list[Recalled] = []
-    compared: list[tuple[set[str], object]] = []
-    seen = set[str]()
+    compared: list[tuple[list[str], object]] = []
+    vocabulary = set[str]()
+    different = cache(lambda number: set(compared[number][0]))  # words of a text that was kept
     for record in records:
-        words = set(str(record.value.get("text", "")).casefold().split())
-        speaker = record.value.get("speaker")
-        same = None
-        if len(words & seen) >= _SAME * len(
-            words
-        ):  # most texts have words of their own, and none is compared with them
-            same = next((n for n, (other, by) in enumerate(compared) if by == speaker and _same(words, other)), None)
+        words, before = str(record.value.get("text", "")).casefold().split(), len(vocabulary)
+        vocabulary.update(words)
+        speaker, same = record.value.get("speaker"), None
+        # Most texts have words that none before them has, too many of them to say the same as any.
+        if len(vocabulary) - before <= (1 - _SAME) * len(words) + 1:
+            own = set(words)
+            same = next(
+                (n for n, (_, by) in enumerate(compared) if by == speaker and _say_the_same(own, different(n))), None
+            )
         if same is not None:
             kept[same] = kept[same]._replace(folded=(*kept[same].folded, record.key))
         elif len(kept) >= 2 * limit:
@@ -343,11 +346,10 @@ def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
         else:
             kept.append(record)
             compared.append((words, speaker))
-            seen |= words
     return kept
 
 
-def _same(words: set[str], other: set[str]) -> bool:
+def _say_the_same(words: set[str], other: set[str]) -> bool:
     both = len(words & other)
     return both > 0 and both >= _SAME * (len(words) + len(other) - both)
 
