@@ -6,12 +6,14 @@ Read `fact` first (what a fact is), then `writing` (how it gets into a store) an
 * `reading`: facts from what a model sent, classified as fact, claim, rumour, secret or preference.
 * `likeness`: whether two facts say the same in other words.
 * `writing`: `note_facts` for apps, `write_facts` for records with keys of their own.
+* `by_hand`: facts that a person writes outside of any turn: `add_fact`.
 * `slots`: `find_slots`, for prompts that ask for facts.
 * `marks`: the small records beside the facts that say which fact holds a slot, and what was judged to be wrong.
 * `hearsay`: rumours, claims and secrets that a later fact settles.
 * `validity`: what holds, then and now: `keep_valid`, `replace_superseded`, `slot_history`, `count_repetitions`.
 * `latest`: `latest_facts`, the newest of however many.
 * `groups`: all facts, by whether they hold: `group_facts`.
+* `conclusions`: insights that come with the records that they were drawn from.
 * `sources`: what insights rest on, and which of them go when that is removed.
 * `reflection`: what has not been reflected on, and what a model's reflection comes to.
 """

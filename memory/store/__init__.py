@@ -1,9 +1,10 @@
 """FaissStore: a LangGraph store that is durable in SQLite and searched by words and meaning. Read `faiss_store` first.
 
-Other rooms use three modules:
+Other rooms use four modules:
 
 * `faiss_store`: the store.
 * `any_store`: typed reads and writes on any LangGraph store.
+* `joint_reads`: reads of several callers at once as one batch.
 * `glance`: one item of a file, read without the store.
 
 Inside, from the file up:
