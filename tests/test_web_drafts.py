@@ -105,6 +105,8 @@ def test_the_latest_of_two_refreshes_counts_however_late_the_first_one_comes(com
     page.route("**/panel/core", lambda route: held.append((route, route.fetch())), times=1)
     with page.expect_request("**/panel/core"):
         other.post("core", label="human", value="She sails.")
+    while not held:
+        page.wait_for_timeout(20)
     other.post("core", label="human", value="She rows.")
     page.wait_for_timeout(300)  # a second refresh that does not wait would be done
     held[0][0].fulfill(response=held[0][1])

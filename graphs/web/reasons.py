@@ -12,7 +12,6 @@ from questbook.types import JSON
 _MOST_WORDS = 6
 _CLOSE = 5  # rank by meaning up to which a memory is said to be close
 _SIGNS = {
-    "name word for word": "has the name that you said",
     "named +1": "is about whom you named",
     ", time ": "is of the time that you named",
 }

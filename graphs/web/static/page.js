@@ -292,7 +292,7 @@
     ctx.sourceElement.closest("details")?.removeAttribute("open");
     // What was sent is the server's; what was written since is not.
     if (!ctx.sourceElement.matches("form")) return;
-    for (const field of fieldsOf(ctx.sourceElement).filter((each) => each.value === sent.get(each))) {
+    for (const field of fieldsOf(ctx.sourceElement).filter((each) => !each.options && each.value === sent.get(each))) {
       if (passed.has(field)) field.value = field.defaultValue;
       else field.defaultValue = field.value;
     }
