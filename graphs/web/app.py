@@ -109,7 +109,7 @@ def create_app(
         ],
         middleware=[
             Middleware(Guard, token=token, people=people or {}, root=root, log_in=log_in),
-            Middleware(desk.holding),
+            Middleware(desk.hold_tables),
         ],
         exception_handlers={
             Exception: fail,

@@ -141,7 +141,7 @@ class Desk:
         table.guests += 1
         return table
 
-    def holding(self, app: ASGIApp) -> ASGIApp:
+    def hold_tables(self, app: ASGIApp) -> ASGIApp:
         """Return an app during whose requests no table that they use is closed."""
 
         async def hold(scope: Scope, receive: Receive, send: Send) -> None:
