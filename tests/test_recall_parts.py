@@ -3,14 +3,15 @@
 The record "b" has what the part looks for; where the part is turned off, "a" comes first, by its key.
 """
 
+import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
-from questbook.memory.recall.query import Present, Query, WeightedText
-from questbook.memory.recall.recall import recall
+from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
+from questbook.memory.recall.recall import _fold_duplicates, recall
 from questbook.memory.recall.weights import Weights
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember
@@ -317,3 +318,24 @@ async def test_the_record_that_tells_most_of_an_event_counts():
     said = ["The river flooded.", "I met Oda.", "I met Mira.", "I met Goran.", "The river flooded Wendal."]
     times = await times_of("Whom did I meet before the river flooded Wendal?", *said)
     assert max(times, key=times.__getitem__) == 4
+
+
+def test_all_texts_that_say_the_same_are_folded_whatever_spares_comparisons():
+    """As comparing each text with each does it: nine words of ten in common, whether the rest is new or not."""
+    dice = random.Random(4)
+    vocabulary = [f"word{number}" for number in range(60)]
+    folded = 0
+    for _ in range(60):
+        texts = [dice.sample(vocabulary, dice.randint(0, 25)) for _ in range(4)]
+        for words in list(texts):
+            texts += [[*words[: -1 - number], *(f"new{n}" for n in range(number))] for number in range(3)]
+        dice.shuffle(texts)
+        records = [Recalled(str(n), {"text": " ".join(words)}, None, 0.0) for n, words in enumerate(texts)]
+        kept: list[set[str]] = []
+        for words in map(set, texts):
+            if not any(words & other and len(words & other) >= 0.9 * len(words | other) for other in kept):
+                kept.append(words)
+        best = _fold_duplicates(records, len(records))
+        assert [set(record.value["text"].split()) for record in best] == kept
+        folded += len(records) - len(kept)
+    assert folded > 60

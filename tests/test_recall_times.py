@@ -218,3 +218,16 @@ def test_a_span_in_hours_has_a_quarter_of_slack_and_one_until_now_ends_now():
 
 def test_the_29th_of_february_without_a_year_is_that_of_this_year():
     assert span("on 29 February", datetime(2028, 1, 10, tzinfo=UTC)) == ("2028-02-29", "2028-02-29")
+
+
+def test_every_word_that_names_a_time_is_enough_to_look_for_one():
+    """What spares the patterns lets no question pass that one of them would read."""
+    now = datetime(2026, 3, 10, 15, tzinfo=UTC)
+    for question in (
+        "in sept", "since feb", "this weekend", "the current session", "half an hour ago", "a few nights back",
+        "last time", "on the third night", "until we left", "Till Anna came", "session 2", "day 4",
+        "2026-01-02",
+        "today", "tonight", "last night", "this morning", "on Wednesday", "the past couple of months", "by October",
+        "what_happened yesterday", "the previous game", "the current year",
+    ):  # fmt: skip
+        assert read_asked_time(question, now, day=9, session=5).is_named, question

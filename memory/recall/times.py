@@ -127,7 +127,7 @@ TIME_WORDS = frozenset(
     | {f"{unit}{end}" for unit in _UNITS for end in ("", "s")}
 )
 """Words by which a question names a time, and which a record of that time need not have."""
-_NEEDED = (TIME_WORDS - _NUMBERS.keys()) | {"until", "till", "current", "sept"} | {month[:3] for month in _MONTHS}
+_NEEDED = (TIME_WORDS - _NUMBERS.keys()) | {"until", "till", "sept"} | {month[:3] for month in _MONTHS}
 _RECORD_DAY = re.compile(r"\bday\s+(\d{1,6})\b", re.IGNORECASE)
 # One pattern for many texts: which time they name is not asked.
 _TIME_WORD = re.compile(

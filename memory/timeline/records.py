@@ -43,11 +43,12 @@ class Stamp:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Read the stamp of a stored record; what is missing or has the wrong type is unknown."""
-        stamp = object.__new__(cls)
-        stamp.__dict__.update(_NO_STAMP)
+        stamp, get = object.__new__(cls), value.get
+        own = stamp.__dict__
+        own.update(_NO_STAMP)
         for name, kind in _STAMP_TYPES:
-            if isinstance(part := value.get(name), kind) and not isinstance(part, bool):
-                stamp.__dict__[name] = part
+            if isinstance(part := get(name), kind) and part is not True and part is not False:
+                own[name] = part
         return stamp
 
     @property
