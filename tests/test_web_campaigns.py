@@ -284,3 +284,15 @@ def test_every_name_has_its_page(server):
             assert page.url.path.startswith("/c/")
             assert "Who do you want to play?" in page.text
     assert not (server.home.path.parent / "b").exists()
+
+
+def test_a_campaign_without_a_message_offers_no_file_and_no_other_name(server):
+    with Visitor(server.url) as visitor:
+        settings = visitor.get("settings").text
+        assert "after its first message" in settings
+        assert "/export" not in settings
+        visitor.say("I'm Mira.")
+        settings = visitor.get("settings").text
+        assert "after its first message" not in settings
+        assert "/export" in settings
+        assert "/rename" in settings

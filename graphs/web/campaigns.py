@@ -242,6 +242,7 @@ async def _values(desk: Desk, table: Table) -> dict[str, object]:
         "here": desk.here(table),
         "campaign": assistant_name(game.context.campaign),
         "is_game": game.machine == GAME,
+        "has_begun": await game.saved_game() is not None,
         "settings": rows,
         "is_away": name in await asyncio.to_thread(put_away, desk.home, game.context.user or ""),
         "can_share": desk.log_in and game.machine == GAME,
