@@ -296,3 +296,14 @@ def test_a_campaign_without_a_message_offers_no_file_and_no_other_name(server):
         assert "after its first message" not in settings
         assert "/export" in settings
         assert "/rename" in settings
+
+
+def test_a_remembered_fact_names_the_line_of_its_turn(server):
+    with Visitor(server.url) as visitor:
+        visitor.say(MIRA)
+        assert visitor.post("settings", buffer_tokens="200").status_code == 200
+        for message in ("I talk to Maren Holt.", "I search for tracks.", "I climb the ivy to the lamp."):
+            visitor.say(message)
+        memories = visitor.get("panel/memories").text
+    assert "trait · turn 1 of main" in memories
+    assert "on branch" not in memories

@@ -15,7 +15,7 @@ def test_a_reason_is_in_plain_words_and_names_the_words_that_are_shared():
     reasons = [memory["reason"] for memory in add_reasons(memories, "Where is the lantern of the reef, Maren?")]
     assert reasons == [
         "shares the words lantern, reef; close in meaning",
-        "shares the word maren; is about whom you named; is of the time that you named",
+        "shares the word maren; is about what you named; is of the time that you named",
         "fits what was said",
         "the turn after “A bell.”",
         "close in meaning",

@@ -21,7 +21,7 @@ from questbook.graphs.web.table import Table
 from questbook.memory.recall.query import Query
 from questbook.memory.recall.recall import recall
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
-from questbook.memory.timeline.timeline import read_timeline
+from questbook.memory.timeline.timeline import read_timeline, record_key
 from questbook.types import JSON
 
 _MOST_MATCHES = 20
@@ -126,10 +126,18 @@ async def recalled_memories(desk: Desk, request: Request, table: Table, question
     if memories is None:
         return None
     spaces = _spaces(desk, request, game)
-    records = await asyncio.gather(*(_record(game, str(memory.get("key", "")), spaces) for memory in memories))
-    places = [{name: (record or {}).get(name) for name in ("branch", "line")} for record in records]
+    places = await asyncio.gather(*(_place(game, str(memory.get("key", "")), spaces) for memory in memories))
     placed = [memory | place for memory, place in zip(memories, places, strict=True)]
     return await asyncio.to_thread(add_reasons, placed, question)
+
+
+async def _place(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON:
+    """Return the branch and the line on which a memory was written; a fact's line is that of its turn."""
+    record = await _record(game, key, spaces) or {}
+    branch, line = record.get("branch"), record.get("line")
+    if branch and not line and isinstance(turn := record.get("turn"), int):
+        line = (await _record(game, record_key(branch, turn, "exchange"), spaces) or {}).get("line")
+    return {"branch": branch, "line": line}
 
 
 async def _record(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON | None:

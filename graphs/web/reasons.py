@@ -12,7 +12,7 @@ from questbook.types import JSON
 _MOST_WORDS = 6
 _CLOSE = 5  # rank by meaning up to which a memory is said to be close
 _SIGNS = {
-    "named +1": "is about whom you named",
+    "named +1": "is about what you named",
     ", time ": "is of the time that you named",
 }
 _MEANING = re.compile(r"meaning #([0-9]{1,6})")
