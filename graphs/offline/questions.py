@@ -96,7 +96,7 @@ _UNKNOWN = {
 
 
 class KnownAnswer(NamedTuple):
-    """What is known in answer to a question about somebody.
+    """The answer to a question about somebody.
 
     Attributes:
         reply: The answer; "" if nothing is known.
