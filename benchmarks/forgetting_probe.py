@@ -9,11 +9,12 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import ExecutionInfo, Runtime
 
 from questbook.graphs.dungeon_master.nodes.recall import recall
-from questbook.graphs.dungeon_master.prompts import memory_line, quest_prompt
+from questbook.graphs.dungeon_master.prompts import quest_prompt
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.embedded.game import Game
+from questbook.graphs.turn.memories import memory_line
 from questbook.graphs.turn.player_view import PlayerView
-from questbook.memory.facts.validity import replace_superseded
+from questbook.memory.facts.replacing import replace_superseded
 from questbook.memory.recall.query import Query, WeightedText
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.timeline.namespaces import campaign_namespace

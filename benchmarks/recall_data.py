@@ -67,6 +67,17 @@ def beam(folder: Path) -> Corpus:
         folder: `chats/TIER/ID`.
     """
     now = Present(datetime(2025, 1, 1, tzinfo=UTC))
+    turns, asked = beam_chat(folder)
+    questions = [one for one in asked if one[2]]
+    return Corpus(f"{folder.parent.name}-{folder.name}", turns, questions, now)
+
+
+def beam_chat(folder: Path) -> tuple[list[dict[str, Any]], list[tuple[str, str, frozenset[Any]]]]:
+    """Return the messages of a conversation of BEAM, and all questions, also those that nothing answers.
+
+    Args:
+        folder: `chats/TIER/ID`.
+    """
     turns = [
         {"text": message["content"], "speaker": message["role"], "id": message["id"]}
         for message in _messages(json.loads((folder / "chat.json").read_text("utf-8")))
@@ -76,8 +87,8 @@ def beam(folder: Path) -> Corpus:
     asked = json.loads((folder / "probing_questions" / "probing_questions.json").read_text("utf-8"))
     for ability, several in asked.items():
         found = [(one["question"], frozenset(_ids(one.get("source_chat_ids"))) & known) for one in several]
-        questions += [(question, ability.replace("_", " "), evidence) for question, evidence in found if evidence]
-    return Corpus(f"{folder.parent.name}-{folder.name}", turns, questions, now)
+        questions += [(question, ability.replace("_", " "), evidence) for question, evidence in found]
+    return turns, questions
 
 
 def _messages(value: Any) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ Agents. LoCoMo (Maharana et al. 2024) is not part of this project; without it, o
 out and named. What comes for questions about what was never told is counted in tokens: questions of the other
 conversations or campaigns, of which nobody is known here, and questions about invented names. LoCoMo's category 5 asks
 what one speaker told as if the other had: its turns were told, so it stands apart. Each figure is one line
-`name: value unit`.
+`name: value unit`. How much of the evidence an app's prompt has, within its tokens, is measured by `evidence.py`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from questbook.memory.timeline.remember import remember  # noqa: E402
 AT = (5, 10, 20)
 NEVER, TURNED = "never told", "told by the other speaker"
 BUDGET, MOST = 800, 24  # tokens and records, as the dungeon master has them
-PARTS = ("neighbours", "named", "phrase", "time", "answers", "meaning", "spread", "recency", "importance")
+PARTS = ("nearby", "named", "phrase", "time", "answers", "meaning", "chances", "recency", "importance")
 NAMES = ("Zorblax", "Ysmera Thornwick", "Uldric", "the Brass Vulture", "Ophrune", "Old Wendrell")
 ABOUT = (
     "What do I know of {}?",

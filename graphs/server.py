@@ -26,11 +26,11 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from questbook.graphs.embedded import databases
-from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.settings import ONLY_USER, USER_VARIABLE
 from questbook.types import JSON
 
 if TYPE_CHECKING:
+    from questbook.graphs.embedded.checkpointer import Checkpointer
     from questbook.memory.store.faiss_store import FaissStore
 
 __all__ = ["app", "open_checkpointer", "open_store"]
@@ -124,6 +124,24 @@ def _is_id(assistant: str) -> bool:
         return False
 
 
+@asynccontextmanager
+async def open_checkpointer() -> AsyncIterator["Checkpointer"]:
+    """Open the terminal's checkpoints; with a log-in, threads say who began them, and others' are refused."""
+    async with databases.open_checkpointer() as checkpointer:
+        checkpointer.log_in = _who_logged_in if _has_log_in() else None
+        yield checkpointer
+
+
+def _has_log_in() -> bool:
+    config = import_module("langgraph_api.config")
+    return bool(config.LANGGRAPH_AUTH) or config.LANGGRAPH_AUTH_TYPE != "noop"
+
+
+def _who_logged_in() -> str | None:
+    caller = import_module("langgraph_api.utils").get_auth_ctx()
+    return str(caller.user.identity) if caller and caller.user else None
+
+
 def open_store() -> "AbstractAsyncContextManager[FaissStore]":
     """Open the semantic store as `index` and `ttl` of `store` in `langgraph.json` say, else as the terminal does."""
     settings: JSON = import_module("langgraph_api.config").STORE_CONFIG or {}
@@ -136,8 +154,7 @@ async def play_page(scope: Scope, receive: Receive, send: Send) -> None:
     With a log-in, each request is its user's: `http.enable_custom_route_auth` in langgraph.json lets LangGraph's Auth
     name them. Without, it is the terminal's user, and nobody where others may come and no user is named.
     """
-    config = import_module("langgraph_api.config")
-    log_in = bool(config.LANGGRAPH_AUTH) or config.LANGGRAPH_AUTH_TYPE != "noop"
+    log_in = _has_log_in()
     problem = ""
     page: ASGIApp
     if log_in and "user" not in scope:

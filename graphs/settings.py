@@ -71,9 +71,10 @@ class Settings(BaseModel):
     seed: int | None = Field(default=None, description="Makes dice and the offline storyteller repeatable.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="Passed to the model; empty: its default.")
     embeddings: str = Field(
-        default="hash",
+        default="auto",
         min_length=1,
-        description="Embedder of the embedded store: hash, minilm, or provider:model. Read when the store is opened.",
+        description="Embedder of the embedded store: hash, minilm, or provider:model. 'auto': the one that it was made "
+        "with; for a new one minilm if its weights are here, else hash. Read when the store is opened.",
     )
     buffer: Literal["tokens", "turns", "summary", "unbounded"] = Field(
         default="tokens",

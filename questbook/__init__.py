@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from questbook.graphs.middleware.memory import FactNotes, TimelineMemoryMiddleware
     from questbook.graphs.pruning.prune import Pruned, prune, prune_sync
     from questbook.graphs.turn.clock import keep_ids_after
-    from questbook.graphs.turn.exchanges import Recall
+    from questbook.graphs.turn.recall import Recall
     from questbook.graphs.turn.state import patches
     from questbook.memory.buffer.policies import BufferPolicy, LastTurns, RunningSummary, TokenBudget, Unbounded
     from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer
@@ -145,7 +145,7 @@ if TYPE_CHECKING:
     from questbook.notebooks.state import StateNotebook
     from questbook.types import JSON
 
-__version__ = "0.2.0"
+__version__ = "0.2.1"
 
 _HOMES = {
     "questbook.graphs.agent.description": "Mode",
@@ -164,7 +164,7 @@ _HOMES = {
     "questbook.graphs.middleware.channels": "MemoryState",
     "questbook.graphs.middleware.memory": "FactNotes TimelineMemoryMiddleware",
     "questbook.graphs.pruning.prune": "Pruned prune prune_sync",
-    "questbook.graphs.turn.exchanges": "Recall",
+    "questbook.graphs.turn.recall": "Recall",
     "questbook.graphs.turn.clock": "keep_ids_after",
     "questbook.graphs.turn.state": "patches",
     "questbook.memory.buffer.policies": "BufferPolicy LastTurns RunningSummary TokenBudget Unbounded",

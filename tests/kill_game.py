@@ -118,8 +118,8 @@ def _points(reaper: Reaper) -> None:
     for node, (path, asked) in inside.items():
         module: Any = sys.modules[path]
         setattr(module, asked, _watched(reaper, f"{asked} in {node}", getattr(module, asked)))
-    recall: Any = sys.modules["questbook.graphs.dungeon_master.nodes.recall"]
-    recall.phrase_age = lambda *_, **__: "a while ago"  # a killed game takes longer, and the storyteller tells ages
+    memories: Any = sys.modules["questbook.graphs.turn.memories"]
+    memories.phrase_age = lambda *_, **__: "a while ago"  # a killed game takes longer, and the storyteller tells ages
     reflecting: Any = questbook.graphs.reflect.trigger
     for name, spec in reflecting._inline.builder.nodes.items():
         spec.runnable.function = _watched(reaper, f"{name} in reflect", spec.runnable.function)

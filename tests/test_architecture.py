@@ -207,3 +207,76 @@ def test_every_write_to_a_store_goes_through_put_all():
     write = re.compile(r"store(?:\(\))?\.a?(?:put\(|batch\((?!.*GetOp)).*")
     others = [path for path in SOURCES if path.parent.name != "store" and path.name != "sync.py"]
     assert [(name_of(path), line) for path in others for line in write.findall(path.read_text("utf-8"))] == []
+
+
+# Who opens a file by its name, and which: never one that SQLite may have open, because to close it drops the locks.
+OPENS = {
+    "graphs/embedded/campaign_archive.py:_open": "a zip that a person names, in a command that then ends",
+    "graphs/embedded/campaign_archive.py:write_archive": "a new zip",
+    "graphs/offline/storyteller/language.py:load": "a table of this package",
+    "graphs/terminal/cli.py:main": "the null device",
+    "graphs/terminal/input.py:_entries": "the prompt's history",
+    "graphs/terminal/input.py:_open": "the prompt's history",
+    "graphs/terminal/input.py:remove_typed": "a draft of the prompt's history",
+    "graphs/web/app.py:_token_of": "the page's token",
+    "graphs/web/campaigns.py:send": "an exported zip in a temporary directory",
+    "graphs/web/desk.py:__init__": "templates of this package",
+    "memory/embeddings/bert.py:load_tokenizer": "a model's vocabulary",
+    "memory/embeddings/bert.py:read_safetensors": "a model's weights",
+    "memory/embeddings/minilm.py:_checksum": "a model's weights",
+    "memory/embeddings/minilm.py:_copy": "a model's weights, where a person has them",
+    "memory/embeddings/minilm.py:_download": "a model's weights",
+    "memory/lore/documents.py:read_bytes": "texts that a person names, known by their endings",
+    "memory/lore/langchain_index.py:_bytes_of": "index.faiss and index.pkl of LangChain",
+    "memory/ltm/config.py:read": "the extension's settings",
+    "memory/ltm/config.py:write": "the extension's settings",
+    "memory/ltm/extension_files.py:_copy": "a copy in a temporary directory",
+    "memory/ltm/extension_files.py:read_csv": "a CSV file",
+    "memory/ltm/extension_files.py:write_csv": "a new CSV file",
+    "memory/ltm/migration.py:_decode": "an array of the extension",
+    "memory/ltm/migration.py:_header": "an array of the extension",
+    "memory/store/database_file.py:_link_empty_file": "a file that has no other name yet",
+    "memory/store/snapshots.py:_checksum": "a snapshot of an index",
+    "memory/store/snapshots.py:_create": "a snapshot of an index",
+    "memory/store/snapshots.py:read_snapshot": "a snapshot of an index",
+    "memory/store/snapshots.py:write_snapshot": "a snapshot of an index",
+}
+OPENING = {
+    "open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text", "touch", "ZipFile", "mkstemp", "FileIO",
+    "NamedTemporaryFile", "mmap", "memmap", "fromfile", "read_index", "write_index", "FileResponse", "truncate",
+    "copyfile", "copy2", "copytree", "move", "make_archive",
+}  # fmt: skip
+"""Names of functions that open a file by its name."""
+OTHERS = {
+    "FaissStore.open", "archive.open", "backend.open", "webbrowser.open", "read_bytes", "read_index",
+}  # fmt: skip
+"""What has such a name and opens no file by itself: of `read_bytes` and `read_index`, ours."""
+
+
+def openings(path):
+    """Return the functions of a module that open a file by its name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        tree = ast.parse(path.read_text("utf-8"))
+    found = set()
+
+    def walk(node, function):
+        for child in ast.iter_child_nodes(node):
+            inside = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else function
+            if isinstance(child, ast.Call):
+                called = ast.unparse(child.func)
+                opens = called.rpartition(".")[2] in OPENING or called == "shutil.copy"
+                if opens and ".".join(called.split(".")[-2:]) not in OTHERS:
+                    found.add(f"{name_of(path)}:{inside}")
+            walk(child, inside)
+
+    walk(tree, "")
+    return found
+
+
+def test_nobody_opens_a_database_file_beside_sqlite():
+    found = set().union(*(openings(path) for path in SOURCES))
+    assert found - OPENS.keys() == set(), (
+        "may SQLite have this file open? `memory.store.database_file` reads such files"
+    )
+    assert OPENS.keys() - found == set(), "opens no file any more"

@@ -218,10 +218,3 @@ async def test_without_a_store_it_talks_and_says_what_it_cannot(model):
     values = await app.ainvoke({"messages": [("user", "hi")]}, config, context={"model": "scripted"})
     assert "There is no store here" in values["messages"][-2].text
     assert [entry["node"] for entry in values["notices"]] == ["remember"]
-
-
-async def test_a_long_result_is_cut_and_says_so(companion):
-    await companion.say("note", say("ok", call("archival_memory_insert", content="word " * 2000)))
-    await companion.say("find", say("", call("archival_memory_search", query="word")), say("Long."))
-    assert len(companion.results[-1].text) < 2000
-    assert "8,500 characters more" in companion.results[-1].text

@@ -3,10 +3,13 @@
 import json
 import shutil
 import sqlite3
+import zipfile
+from datetime import timedelta
 
 import pytest
 from program import start
 
+from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.embedded.doctor import problem_of
@@ -61,7 +64,9 @@ async def test_a_sound_home_says_nothing(home, capsys):
     await play(home, *WORDS)
     assert await problem(home) == ""
     assert await doctor(CONTEXT, mend=False)
-    assert capsys.readouterr().out == "Checkpoints and memories agree (1 campaign of adventurer).\n"
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "Checkpoints and memories agree (1 campaign of adventurer)."
+    assert [line for line in said[1:] if "MiniLM" not in line] == []
 
 
 async def test_lost_memories_are_rebuilt_from_checkpoints(home, capsys, monkeypatch):
@@ -139,7 +144,8 @@ async def test_lost_checkpoints_are_said_and_the_campaign_goes_on_from_what_memo
     assert await problem(home) == ""
 
 
-async def test_checkpoints_of_another_day_are_said(home):
+async def test_checkpoints_of_another_day_are_said(home, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     await play(home, *WORDS[:2])
     shutil.copy(home.checkpoints, home.path / "old")
     await play(home, *WORDS[2:])
@@ -148,6 +154,40 @@ async def test_checkpoints_of_another_day_are_said(home):
     assert "it ends with turn 2, and memory knows turns to 4" in await problem(home)
     assert (await play(home, "I leave"))["turn"] == 3
     assert await problem(home) == ""
+    assert not await doctor(CONTEXT, mend=False)
+    said = capsys.readouterr().out
+    assert "turns that no checkpoint has (3 to 4)" in said
+    assert "Versions before 0.2.1 lost turns where two programs" in said
+    assert start(home.path, "export", "isle.zip", "--campaign", "isle").returncode == 0
+    with zipfile.ZipFile("isle.zip") as archive:
+        assert WORDS[2] in archive.read("records.jsonl").decode(), "what was said can still be read"
+
+
+async def test_undone_and_retried_turns_are_not_lost_ones(home, capsys):
+    await play(home, *WORDS)
+    async with open_game(CONTEXT, home) as game:
+        await (await game.history()).undo(2)
+    await play(home, "I leave the town")
+    async with open_game(CONTEXT, home) as game:
+        async for _ in game.retry():
+            pass
+        await prune(game.checkpointer, keep_turns=1, idle=timedelta(0))
+    assert await doctor(CONTEXT, mend=False)
+    assert "agree" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", DATA)
+async def test_damage_is_said_before_anything_is_compared_or_mended(home, name, capsys):
+    await play(home, *WORDS[:2])
+    file = home.path / name
+    pages = bytearray(file.read_bytes())
+    pages[4096 * 3 : 4096 * 5] = bytes(range(256)) * 32
+    file.write_bytes(pages)
+    assert not await doctor(CONTEXT, mend=True)
+    said = capsys.readouterr().out
+    assert f"{file} is damaged: " in said
+    assert "sqlite3 FILE .recover" in said
+    assert file.read_bytes() == pages
 
 
 @pytest.mark.slow

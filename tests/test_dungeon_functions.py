@@ -1,5 +1,6 @@
 """The dungeon master's parts by themselves: what they return at their limits, with and without each argument."""
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -10,12 +11,13 @@ from langgraph.store.memory import InMemoryStore
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.edges import route_reflected, route_upkeep
 from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts, write_waiting_facts
-from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets, last_within, memory_of
+from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets
 from questbook.graphs.dungeon_master.nodes.update_state import update_state
-from questbook.graphs.dungeon_master.prompts import memory_line
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflection_due
-from questbook.memory.recall.query import Present, Recalled
+from questbook.graphs.turn.memories import Reader, memory_line, memory_of
+from questbook.graphs.turn.recall import within_budget
+from questbook.memory.recall.query import Recalled
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.notebooks import StateNotebook
@@ -195,31 +197,32 @@ def record(key="k", **value):
     return Recalled(key, value, 0.5, 0.0, FACTS)
 
 
-PRESENT = Present(None, 3, 4)
+def reader(character="Mira"):
+    return Reader(datetime(2026, 3, 1, tzinfo=UTC), session=4, character=character)
 
 
 def test_a_memory_has_what_the_prompt_shows_and_where_it_comes_from():
     memory = memory_of(record(kind="trait", text="Goran sings.", turn=2, said_at="2026-01-01T00:00:00+00:00",
-                              story_time="at dusk", claimed_by="Oda"), PRESENT, "Mira")  # fmt: skip
+                              story_time="at dusk", claimed_by="Oda"), reader())  # fmt: skip
     assert {name: memory[name] for name in ("key", "kind", "turn", "text", "story_time", "claimed_by", "score")} == {
         "key": "k", "kind": "trait", "turn": 2, "text": "Goran sings.", "story_time": "at dusk", "claimed_by": "Oda",
         "score": 0.5,
     }  # fmt: skip
     assert memory["age"]
-    exchange = memory_of(record(player="I ask.", reply="No.", turn=1), PRESENT, "Mira")
+    exchange = memory_of(record(player="I ask.", reply="No.", turn=1), reader())
     assert (exchange["kind"], exchange["player"], exchange["reply"]) == ("exchange", "I ask.", "No.")
-    lore = memory_of(record(kind="lore", text="Smiths.", source="a.md", page=3), PRESENT, "Mira")
+    lore = memory_of(record(kind="lore", text="Smiths.", source="a.md", page=3), reader())
     assert (lore["source"], lore["page"], "age" in lore) == ("a.md", 3, False)
 
 
 def test_what_the_character_does_not_know_is_a_secret():
     known = record(kind="trait", text="Goran drinks.", turn=1, known_by=["Oda"])
-    assert memory_of(known, PRESENT, "Mira")["kind"] == "secret"
-    assert memory_of(known, PRESENT, "Oda")["kind"] == "trait"
+    assert memory_of(known, reader())["kind"] == "secret"
+    assert memory_of(known, reader("Oda"))["kind"] == "trait"
 
 
 def test_an_age_counts_sessions():
-    ages = {memory_of(record(text="x", session=session, turn=1), PRESENT, "").get("age") for session in (2, 4)}
+    ages = {memory_of(record(text="x", session=session, turn=1), reader("")).get("age") for session in (2, 4)}
     assert len(ages) == 2
 
 
@@ -238,15 +241,17 @@ async def test_secrets_in_the_buffer_come_from_its_turns_alone_the_latest_first_
     away = {"kind": "secret", "text": "elsewhere"} | Stamp("b", 4).to_json()
     await store.aput(FACTS, "other", away)
 
-    def to_memory(found):
-        return {"kind": "secret", "text": found.value["text"], "turn": found.value["turn"]}
+    def cost(found):
+        return len(found.text)
 
-    secrets = last_within(await buffered_secrets(store, FACTS, [("a", 4)], 2), to_memory, 1000)
-    assert [memory["turn"] for memory in secrets] == [2, 3, 4]
-    [one] = last_within(await buffered_secrets(store, FACTS, [("a", 4)], 2), to_memory, 25)
-    assert one["turn"] == 4
-    assert last_within(await buffered_secrets(store, FACTS, [("a", 4)], 2), to_memory, 0) == []
-    assert last_within(await buffered_secrets(store, FACTS, [("a", 4)], 5), to_memory, 1000) == []
+    async def fitting(since, budget):
+        records = await buffered_secrets(store, FACTS, [("a", 4)], since)
+        return [found.value["turn"] for found in within_budget(records, budget, cost)]
+
+    assert await fitting(2, 1000) == [2, 3, 4]
+    assert await fitting(2, len("secret of turn 4")) == [4]
+    assert await fitting(2, 0) == []
+    assert await fitting(5, 1000) == []
 
 
 # Edges, and notes that are not due.

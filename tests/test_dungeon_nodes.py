@@ -10,18 +10,12 @@ from scripted import call
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.edges import route_tools
-from questbook.graphs.dungeon_master.nodes.recall import (
-    buffered_secrets,
-    last_within,
-    memories_for,
-    memory_of,
-    player_wishes,
-)
+from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets, memories_for, player_wishes
 from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
-from questbook.graphs.dungeon_master.prompts import memory_line
 from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.memories import memory_lines, memory_tokens
+from questbook.graphs.turn.recall import within_budget
 from questbook.graphs.turn.reply import MOST_CALLS
-from questbook.memory.recall.query import Present
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.notebooks import StateNotebook
@@ -59,13 +53,13 @@ async def keys(state, store, **settings):
     return [memory["key"] for memory in await memories_for(state, runtime(store, **settings))]
 
 
-async def test_memories_cost_no_more_than_the_setting_and_are_24_at_most(store):
-    for n in range(40):
+async def test_memories_cost_no_more_than_the_setting_and_are_48_at_most(store):
+    for n in range(60):
         await know(store, f"{n:02}", f"Goran forged sword {n} in the valley.", turn=1 + n % 8)
     state = asking("What did Goran forge?")
     few = await memories_for(state, runtime(store, recall_tokens=200))
-    assert 120 < sum(count_tokens_approximately([memory_line(memory)]) for memory in few) <= 200
-    assert len(await memories_for(state, runtime(store, recall_tokens=9000))) == 24
+    assert 150 < count_tokens_approximately([memory_lines(few)]) <= 200 + 3, "a message takes three more"
+    assert len(await memories_for(state, runtime(store, recall_tokens=9000))) == 48
     assert await memories_for(state, runtime(store, recall_tokens=0)) == []
     assert [memory["turn"] for memory in few] == sorted(memory["turn"] for memory in few)
 
@@ -129,15 +123,14 @@ async def test_secrets_of_the_buffer_begin_with_its_first_turn_and_end_with_the_
     for turn in range(1, 6):
         await know(store, f"{turn}", "Goran lied.", turn=turn, kind="secret")
 
-    def to_memory(record):
-        return memory_of(record, Present(None, 1, None), "Mira")
+    def cost(record):
+        return memory_tokens({"turn": record.value["turn"], "kind": "secret", "text": record.text})
 
     for since, last, turns in ((3, 4, [3, 4]), (4, 4, [4]), (5, 4, []), (-1, 2, [1, 2])):
-        found = last_within(await buffered_secrets(store, FACTS, [("a", last)], since), to_memory, 1000)
-        assert [memory["turn"] for memory in found] == turns
-    cost = count_tokens_approximately([memory_line(found[0])])
-    exact = last_within(await buffered_secrets(store, FACTS, [("a", 5)], 1), to_memory, 2 * cost)
-    assert [memory["turn"] for memory in exact] == [4, 5], "to the last token"
+        found = within_budget(await buffered_secrets(store, FACTS, [("a", last)], since), 1000, cost)
+        assert [record.value["turn"] for record in found] == turns
+    exact = within_budget(await buffered_secrets(store, FACTS, [("a", 5)], 1), 2 * cost(found[0]), cost)
+    assert [record.value["turn"] for record in exact] == [4, 5], "to the last token"
 
 
 # Dice.
@@ -205,13 +198,13 @@ async def test_of_too_many_wishes_those_that_matter_most_come_along():
         value = {"kind": "preference", "text": f"Wish {number}.", "importance": importance, "at": f"{number}"}
         await store.aput(player, f"k{number}", value)
 
-    def to_memory(record):
-        return {"kind": "preference", "text": record.value["text"], "turn": None}
+    def cost(record):
+        return memory_tokens({"kind": "preference", "text": record.text})
 
     async def texts(budget):
-        return [memory["text"] for memory in last_within(await player_wishes(store, player), to_memory, budget)]
+        return [record.text for record in within_budget(await player_wishes(store, player), budget, cost)]
 
     assert await texts(1000) == ["Wish 1.", "Wish 2.", "Wish 3.", "Wish 0."]
-    one = count_tokens_approximately([memory_line({"kind": "preference", "text": "Wish 0.", "turn": None})])
+    one = memory_tokens({"kind": "preference", "text": "Wish 0."})
     assert await texts(3 * one) == ["Wish 2.", "Wish 3.", "Wish 0."]
     assert await texts(one - 1) == []

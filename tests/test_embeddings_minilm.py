@@ -9,6 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_minilm import (
+    HEADS,
+    LAYERS,
+    LONGEST,
+    VOCABULARY,
+    WIDTH,
+    checksums,
+    random_weights,
+    write_tiny,
+)
 
 from questbook import EmbeddingError, FaissStore, MiniLMEmbeddings, load_embeddings
 from questbook.memory.embeddings import minilm as module
@@ -16,8 +26,6 @@ from questbook.memory.embeddings.bert import BertEncoder, load_tokenizer
 from questbook.memory.embeddings.minilm import fetch_minilm
 
 FIXTURE = Path(__file__).with_name("minilm_vectors.json")
-VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\ndragon\n##s\nthe\n.\n-\n龍\ncafe\n5\n"
-WIDTH, INNER, HEADS, LAYERS, LONGEST = 24, 40, 12, 2, 256
 TEXTS = {  # with their pieces
     "": [2, 3],
     "dragon": [2, 4, 3],
@@ -27,56 +35,16 @@ TEXTS = {  # with their pieces
 }
 
 
-def random_weights():
-    numbers = np.random.default_rng(7)
-    shapes = {
-        "embeddings.word_embeddings.weight": (len(VOCABULARY.split()), WIDTH),
-        "embeddings.position_embeddings.weight": (LONGEST, WIDTH),
-        "embeddings.token_type_embeddings.weight": (2, WIDTH),
-        "embeddings.LayerNorm.weight": (WIDTH,),
-        "embeddings.LayerNorm.bias": (WIDTH,),
-    }
-    for layer in range(LAYERS):
-        name = f"encoder.layer.{layer}."
-        for part in ("query", "key", "value"):
-            shapes |= {f"{name}attention.self.{part}.weight": (WIDTH, WIDTH)}
-            shapes |= {f"{name}attention.self.{part}.bias": (WIDTH,)}
-        shapes |= {
-            f"{name}attention.output.dense.weight": (WIDTH, WIDTH),
-            f"{name}attention.output.dense.bias": (WIDTH,),
-        }
-        shapes |= {f"{name}intermediate.dense.weight": (INNER, WIDTH), f"{name}intermediate.dense.bias": (INNER,)}
-        shapes |= {f"{name}output.dense.weight": (WIDTH, INNER), f"{name}output.dense.bias": (WIDTH,)}
-        for part in ("attention.output", "output"):
-            shapes |= {f"{name}{part}.LayerNorm.weight": (WIDTH,), f"{name}{part}.LayerNorm.bias": (WIDTH,)}
-    return {name: numbers.normal(0.3, 0.6, shape).astype("<f4") for name, shape in shapes.items()}
-
-
-def write_safetensors(file, tensors):
-    header, data = {}, b""
-    for name, tensor in tensors.items():
-        end = len(data) + tensor.nbytes
-        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [len(data), end]}
-        data += tensor.tobytes()
-    header["embeddings.position_ids"] = {"dtype": "I64", "shape": [1], "data_offsets": [len(data), len(data) + 8]}
-    text = json.dumps(header).encode()
-    file.write_bytes(len(text).to_bytes(8, "little") + text + data + bytes(8))
-
-
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     """A directory with a tiny random model."""
-    directory = tmp_path_factory.mktemp("tiny")
-    write_safetensors(directory / "model.safetensors", random_weights())
-    (directory / "vocab.txt").write_text(VOCABULARY)
-    return directory
+    return write_tiny(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture
 def published_tiny(tiny, monkeypatch):
     """The tiny model in the place of the published one."""
-    sums = {name: hashlib.sha256((tiny / name).read_bytes()).hexdigest() for name in module.SHA256}
-    monkeypatch.setattr(module, "SHA256", sums)
+    monkeypatch.setattr(module, "SHA256", checksums(tiny))
     return tiny
 
 

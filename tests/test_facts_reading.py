@@ -31,13 +31,14 @@ def read(*facts):
 
 def test_a_whole_fact_is_read_as_it_is():
     [fact], notices = read(WHOLE)
-    assert fact.record() == {**WHOLE, "slot": "goran|home"}
+    days = {"when": ["2026-05-03", "2026-05-03"], "date": "20260503", "month": "202605"}
+    assert fact.record() == {**WHOLE, "slot": "goran|home", **days}
     assert notices == []
 
 
 def test_the_tool_asks_for_what_is_read_and_nothing_else():
     entry = facts_tool()["function"]["parameters"]["properties"]["facts"]["items"]
-    assert set(entry["properties"]) == set(Fact.model_fields) - {"of_player"} | {"about"}
+    assert set(entry["properties"]) == set(Fact.model_fields) - {"of_player", "when", "day"} | {"about"}
     assert entry["properties"]["kind"]["enum"] == list(KINDS)
 
 

@@ -9,8 +9,8 @@ from langgraph.store.memory import InMemoryStore
 from paper import files, pdf
 
 from questbook import FaissStore
-from questbook.graphs.dungeon_master.prompts import memory_line
 from questbook.graphs.terminal.play import DUNGEON_MASTER
+from questbook.graphs.turn.memories import memory_line
 from questbook.memory.errors import StoreError, UnknownLoreError
 from questbook.memory.lore.collection import add_lore, list_lore, remove_lore
 from questbook.memory.lore.documents import PIECE_CHARS, LorePiece, find_documents

@@ -203,3 +203,25 @@ async def test_langgraphs_server_runs_it_and_studio_forks_it(studio):
         other, "lamps", input={"messages": [{"role": "user", "content": "Who am I?"}]}, raise_error=False
     )
     assert "No user is named" in str(refused)
+    bob = await client.runs.wait(
+        thread,
+        "lamps",
+        input={"messages": [{"role": "user", "content": "I am Bob."}]},
+        config={"configurable": {"user": "bob"}},
+        raise_error=False,
+    )
+    assert "belongs to" in str(bob)
+    assert "I am Bob." not in str((await client.threads.get_state(thread))["values"]["messages"])
+    await client.threads.delete(other)
+    await client.threads.delete(thread)
+    for _ in range(2):
+        await client.threads.create(thread_id=thread, graph_id="lamps", if_exists="do_nothing")
+        await say("My lamp is heavy.", thread)
+        assert "My lamp is red." in await say("Which colour has my lamp?", thread)
+        new = (await client.threads.create(graph_id="lamps"))["thread_id"]
+        assert "My lamp is red." in await say("Which colour has my lamp?", new)
+        [entry] = (await client.threads.get_state(thread))["values"]["notices"]
+        assert "was here before" in entry["text"]
+    first = (await client.threads.get_history(thread, limit=100))[-1]
+    assert "turn" not in first["values"]
+    assert "heavy" not in await say("Is my lamp heavy or light?", checkpoint=first["checkpoint"])

@@ -104,7 +104,7 @@ async def test_a_memory_is_updated_and_deleted_on_its_own_line_alone():
     found = tool_texts(await talk.say("What is he called?", None, search, "Max."))[-1]
     assert "called Max" in found
     assert REX not in found
-    end = say("", call("manage_memory", action="delete", id=key))
+    end = say("", call("manage_memory", action="end", id=key))
     await talk.say("Forget my dog.", first, end, search, "Done.")
     assert REX not in tool_texts(talk.values)[-1], "a later search of the turn"
     talk.forget_messages()

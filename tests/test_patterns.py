@@ -24,11 +24,14 @@ def modules_with_expressions() -> list[str]:
 
 
 MODULES = modules_with_expressions()
-# What never meets a longer text: the offline models cut a message before they read it (`OfflineModel.longest`), and the
-# storyteller reads an intent from 600 characters without two blanks side by side.
+# What never meets a longer text, because it is cut before: the offline models cut a message before they read it
+# (`OfflineModel.longest`), the storyteller reads an intent from 600 characters without two blanks side by side, and
+# the other modules have a `_LONGEST`.
 LONGEST = {
     "questbook.graphs.offline.storyteller": 2_000,
     "questbook.graphs.offline": 12_000,
+    "questbook.memory.recall.intents": 2_000,  # `_LONGEST` of both modules
+    "questbook.memory.facts.attributes": 1_000,
 }
 INTENT = "questbook.graphs.offline.storyteller.intent"
 

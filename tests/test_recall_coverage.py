@@ -98,7 +98,7 @@ async def test_what_is_about_somebody_comes_though_it_does_not_say_the_name():
 
 async def test_a_hint_brings_what_it_covers_but_fills_nothing_for_a_stranger(store):
     scene = [WeightedText("at the market", 0.3)]
-    assert await replies(store, "What does Goran say?", hints=scene, weights=Weights(neighbours=(0, 0, 0, 0)))
+    assert await replies(store, "What does Goran say?", hints=scene, weights=Weights(nearby=0))
     assert TALE[5] in await replies(store, "Goran?", hints=scene)
     assert await replies(store, "What do I know of Zorblax?", hints=scene) == []
 
@@ -162,7 +162,7 @@ async def test_misspelt_words_and_other_scripts_find_what_they_mean(tmp_path, qu
     ]
     with opened("faiss", tmp_path) as store:
         await remember(store, HERE, told)
-        alone = Weights(neighbours=(0, 0, 0, 0))
+        alone = Weights(nearby=0)
         assert [one.text for one in await recall(store, HERE, Query(question, weights=alone))] == [told[number]]
         assert await recall(store, HERE, Query("Что я знаю о Зорблаксе?", weights=alone)) == []
 

@@ -66,7 +66,7 @@ async def test_an_answer_is_found_by_the_question_before_it_and_brings_it_along(
 
     assert (await turns(Weights()))[0] == 4
     assert 5 in await turns(Weights())
-    assert 5 not in await turns(Weights().without("neighbours", "spread"))
+    assert 5 not in await turns(Weights().without("nearby"))
     (alone,) = await recall(store, HERE, Query("Was it the ferryman?", timeline=LINE, limit=1))
     assert alone.question["text"] == "Who stole the swordfish bell?"
 
@@ -95,7 +95,7 @@ async def test_who_is_named_as_speaker_or_subject_comes_first_and_nobody_is_left
     assert (await keys(store, "What is goran afraid of?"))[0] == "x"
 
 
-async def test_every_fourth_place_is_a_notes_beside_many_turns_that_ask_what_it_answers(store):
+async def test_a_note_that_answers_comes_before_many_turns_that_ask_the_same(store):
     question = "What do you know of Oda's lamp?"
     await remember(store, HERE, [f"{question} The day is {word}." for word in "abcdefghijklmnopqrstuvwxyz"])
     await fact(store, "x", "Oda's lamp: Redibo", subject="Oda")
@@ -105,15 +105,12 @@ async def test_every_fourth_place_is_a_notes_beside_many_turns_that_ask_what_it_
         found = await recall(store, namespaces, Query(question, timeline=LINE, **settings))
         return {place: one.key for place, one in enumerate(found, 1) if one.namespace == FACTS}
 
-    assert await noted() == {2: "x"}
-    assert await noted(max_cosine_distance=1.0, fitting=False) == {2: "x"}
-    assert await noted(limit=1) == {}, "the first place is the best one's"
-    assert await noted([FACTS]) == {1: "x", 2: "weak"}, "no turn is in their way"
-    assert await noted(weights=Weights(scoring="generative_agents")) == {}, "which is as it was published"
+    assert await noted() == {1: "x"}
+    assert await noted(max_cosine_distance=1.0, fitting=False) == {1: "x"}
+    assert await noted([FACTS]) == {1: "x", 2: "weak"}
     for name, value in zip("abcd", ("gold", "tall", "old", "lit"), strict=True):
         await fact(store, name, f"Oda's lamp is {value}", subject="Oda", importance=ord(name) - 96)
-    assert list(await noted()) == [2, 6, 10], "nine places of twelve stay with the turns"
-    assert list(await noted(weights=Weights(named=9.0))) == [1, 2, 3, 4, 5], "their own weight brings them all"
+    assert list(await noted()) == [1, 2, 3, 4, 5]
 
 
 async def test_a_time_in_the_question_moves_up_what_fits_and_loses_nothing_undated(store):

@@ -10,8 +10,9 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
+from questbook.memory.recall.choice import choose
 from questbook.memory.recall.query import Present, Query, Recalled, WeightedText
-from questbook.memory.recall.recall import _fold_duplicates, recall
+from questbook.memory.recall.recall import recall
 from questbook.memory.recall.weights import Weights
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import remember
@@ -84,43 +85,36 @@ async def test_meaning_alone_decides_where_no_word_is_shared():
     best, second = await recall(store, FACTS, "vessel")
     assert (best.reason.by_meaning, second.reason.by_meaning) == (1, 2)
     assert (best.reason.by_words, second.reason.by_words) == (None, None)
-    assert best.weight - second.weight == pytest.approx(1.5 * (1 - second.score / best.score)), "1.5 times the cosine"
+    assert best.weight - second.weight == pytest.approx(1 - second.score / best.score), "the cosine, whole"
 
 
-async def test_a_record_takes_a_share_of_its_neighbours_meaning():
-    store = store_with(vessel=[0.0, 1.0], boat=[0.1, 0.995])
-    said = ["Rain.", "Fog.", "A boat.", "Snow.", "Wind.", "Hail."]
-    await remember(store, HERE, said)
-    query = Query("vessel", timeline=[("main", 6)], weights=Weights(recency=0))
-    weights = {found.value["turn"]: found.weight for found in await recall(store, HERE, query)}
-    assert weights[3] > weights[2] == pytest.approx(weights[4])
-    assert weights[2] > weights[1] == pytest.approx(weights[5])
-    assert weights[1] > weights[6]
-
-
-async def test_a_word_counts_less_in_a_neighbour_and_more_in_the_one_before_than_in_the_one_after():
+async def test_a_word_counts_less_nearby_and_the_less_the_farther():
     store = store_with()
-    said = [f"Rain falls {n}." for n in range(1, 12)]
-    said[5] = "Swordfish falls six."
+    said = [f"Rain falls on the roof, on the road and on the river {n}." for n in range(1, 22)]
+    said[10] = "A swordfish falls on the road."
     await remember(store, HERE, said)
-    off = Weights(meaning=0, recency=0)
-    found = await recall(store, HERE, Query("swordfish", timeline=[("main", 11)], weights=off))
-    assert [one.value["turn"] for one in found][:5] == [6, 7, 5, 4, 8]
-    assert {one.value["turn"] for one in found if one.weight > 0} == {4, 5, 6, 7, 8}
+    found = await recall(
+        store, HERE, Query("swordfish", timeline=[("main", 21)], limit=30, weights=Weights(meaning=0, recency=0))
+    )
+    weights = {one.value["turn"]: one.weight for one in found if one.weight > 0}
+    assert max(weights, key=weights.__getitem__) == 11
+    assert weights[11] > weights[12] > weights[14] > weights[17]
+    assert weights[12] > weights[10] > weights[8], "an answer comes after its question"
+    assert {1, 20, 21}.isdisjoint(weights), "more than eighty words away"
 
 
 def test_the_default_weights_are_those_that_were_measured():
     assert Weights().model_dump() == {
-        "scoring": "sum", "words": 1.0, "neighbours": (0.6, 0.5, 0.3, 0.3), "meaning": None, "spread": (0.2, 0.1),
-        "named": 0.3, "phrase": 0.3, "time": 1.0, "answers": 0.1, "importance": 0.1, "recency": 0.02,
+        "scoring": "sum", "words": 1.0, "nearby": 0.7, "meaning": None, "chances": 0.8, "prefers": 0.5, "named": 0.3,
+        "phrase": 0.3, "time": 1.0, "answers": 0.1, "importance": 0.1, "recency": 0.02,
     }  # fmt: skip
-    assert (Weights().of_meaning(0.25), Weights(meaning=0.7).of_meaning(0.25)) == (0.375, 0.7)
+    assert (Weights().of_meaning(0.25), Weights(meaning=0.7).of_meaning(0.25)) == (0.25, 0.7)
     assert Weights.model_validate('{"time": 2}').time == 2
 
 
 def test_an_ablation_turns_all_of_a_part_off_and_leaves_the_others():
-    off = Weights(time=2).without("words", "neighbours", "spread")
-    zeros = {"words": 0.0, "neighbours": (0.0, 0.0, 0.0, 0.0), "spread": (0.0, 0.0)}
+    off = Weights(time=2).without("words", "nearby")
+    zeros = {"words": 0.0, "nearby": 0.0}
     assert off.model_dump() == Weights(time=2).model_dump() | zeros
 
 
@@ -207,17 +201,17 @@ async def test_two_without_words_do_not_say_the_same():
 async def test_a_budget_is_filled_with_what_fits_to_the_last_token():
     store = store_with()
     for key in "abc":
-        await store.aput(FACTS, key, {"text": f"The lamp of {key}.", "cost": {"a": 5, "b": 6, "c": 2}[key]})
+        await store.aput(FACTS, key, {"text": f"The lamp of {key}.", "cost": {"a": 50, "b": 60, "c": 20}[key]})
 
     async def chosen(budget, **more):
         return await keys(store, "lamp", budget=budget, cost=lambda record: record.value["cost"], **more)
 
-    assert await chosen(13) == ["a", "b", "c"]
-    assert await chosen(12) == ["a", "b"]
-    assert await chosen(7) == ["a", "c"], "what does not fit is passed over"
-    assert await chosen(6) == ["a"]
-    assert await chosen(1) == []
-    assert await chosen(13, limit=2) == ["a", "b"]
+    assert await chosen(130) == ["a", "b", "c"]
+    assert await chosen(129) == ["a", "b"]
+    assert await chosen(70) == ["a", "c"], "what does not fit is passed over"
+    assert await chosen(60) == ["a"]
+    assert await chosen(10) == []
+    assert await chosen(130, limit=2) == ["a", "b"]
 
 
 @pytest.mark.parametrize("distance", [-0.1, 2.1])
@@ -335,7 +329,7 @@ def test_all_texts_that_say_the_same_are_folded_whatever_spares_comparisons():
         for words in map(set, texts):
             if not any(words & other and len(words & other) >= 0.9 * len(words | other) for other in kept):
                 kept.append(words)
-        best = _fold_duplicates(records, len(records))
+        best = choose(records, Query("?", limit=len(records)))
         assert [set(record.value["text"].split()) for record in best] == kept
         folded += len(records) - len(kept)
     assert folded > 60

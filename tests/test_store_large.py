@@ -274,7 +274,7 @@ def test_several_searches_of_one_batch(large):
         assert [found[0].key for found in store.batch(ops)] == ["5", "6", "5"]
 
 
-def test_the_environment_is_not_read(tmp_path, monkeypatch):
+def test_no_environment_is_needed(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "environ", {})
     with FaissStore.open(tmp_path / "s.db") as store:
         store.put(("a",), "k", {"text": "x"})

@@ -1,4 +1,4 @@
-"""Word scores: BM25 over records and their neighbours."""
+"""Word scores: BM25 over texts and the words nearby."""
 
 import numpy as np
 import pytest
@@ -10,12 +10,12 @@ from questbook.memory.text.bm25 import WordTable
 from questbook.memory.text.stems import heads_of, stem_words
 
 TEXTS = {"x": "the lamp and the door", "y": "the lamp", "z": "the lamp, the lamp, the keeper"}
-ALONE = np.empty((3, 0), np.intp)
 
 
-def scored(texts, query, near=(), shares=()):
-    near = np.array(near, np.intp).reshape(len(texts), len(shares))
-    table = WordTable(list(texts.values()), [content_words(query, frozenset())], near, shares)
+def scored(texts, query, rows=None):
+    table = WordTable(
+        list(texts.values()), [content_words(query, frozenset())], None if rows is None else np.array(rows, np.intp)
+    )
     return dict(zip(texts, table.scores()[0], strict=True))
 
 
@@ -27,11 +27,12 @@ def test_rare_words_count_more_and_scores_stay_positive():
     assert scored(TEXTS, '"; DROP TABLE t; -- " OR NEAR(') == {"x": 0, "y": 0, "z": 0}
 
 
-def test_a_word_in_a_neighbour_counts_less_and_more_the_nearer():
-    texts = {"asked": "Where is the swordfish?", "answered": "In the cellar.", "later": "Thanks!", "far": "Ahoy."}
-    near = [(-1, -1), (0, -1), (1, 0), (2, 1)]  # of the one before and the second before
-    scores = scored(texts, "swordfish", near, (0.6, 0.3))
-    assert scores["asked"] > scores["answered"] > scores["later"] > scores["far"] == 0
+def test_a_word_nearby_counts_less_and_more_the_nearer():
+    texts = {"asked": "Where is the swordfish?", "answered": "In the cellar. " * 14, "later": "Thanks! " * 40}
+    texts |= {"far": "Ahoy.", "elsewhere": "Thanks!"}
+    scores = scored(texts, "swordfish", [0, 0, 0, 0, 1])
+    assert scores["asked"] > scores["answered"] > scores["later"] > scores["far"] == scores["elsewhere"] == 0
+    assert scored(texts, "swordfish")["answered"] == 0, "texts without rows stand alone"
 
 
 def test_stems_diacritics_and_scripts_without_spaces():
@@ -42,7 +43,7 @@ def test_stems_diacritics_and_scripts_without_spaces():
 
 
 def test_several_queries_are_scored_apart():
-    first, second = WordTable(list(TEXTS.values()), [["keeper"], ["door"]], ALONE, ()).scores()
+    first, second = WordTable(list(TEXTS.values()), [["keeper"], ["door"]]).scores()
     assert first[2] > 0 == first[0]
     assert second[0] > 0 == second[2]
 

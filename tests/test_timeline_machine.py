@@ -180,6 +180,6 @@ async def test_the_model_finds_what_a_prompt_tells_of_an_abandoned_turn(monkeypa
     await world.turn(world.places[1])
     await world.undo(world.places[1])
     assert not +world.prompts
-    monkeypatch.setattr("questbook.graphs.dungeon_master.nodes.recall.as_of", lambda timeline, _: timeline)
+    monkeypatch.setattr("questbook.graphs.turn.recall.as_of", lambda timeline, _: timeline)
     await world.undo(world.places[1])
     assert world.prompts == Counter(leaked=1)

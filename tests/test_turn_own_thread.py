@@ -1,15 +1,20 @@
 """A thread belongs to one machine: another graph's run on it is refused, and changes nothing."""
 
+from functools import partial
+
 import pytest
 from companion_thread import Companion
 from desk import Desk, TicketNotebook
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from scripted import say
+from langgraph.types import Command, interrupt
+from scripted import call, say
 
 from questbook.graphs.companion.graph import build_graph as build_companion
+from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.graph import build_graph as build_dungeon_master
 from questbook.graphs.errors import InputError
+from questbook.graphs.history.history import History
 from questbook.graphs.reflect.graph import build_graph as build_reflect
 
 FORGED = {"timeline": [["aaa", 99]], "turn": 99}
@@ -98,3 +103,45 @@ async def test_nobody_can_give_a_thread_away(game):
     assert game.values["machine"] == "dungeon_master"
     await game.play("I look around.")
     assert game.values["turn"] == 2
+
+
+async def test_a_resume_by_another_user_is_refused_before_anything_is_done():
+    done = []
+
+    def refund(amount: int) -> str:
+        """Pay money back, once a person has agreed."""
+        done.append((interrupt({"approve": amount}), amount))
+        return "refunded"
+
+    desk = Desk(TicketNotebook, tools=[refund], name="refunds")
+    await desk.say("It leaks.", reply=say("Oh dear."))
+    desk.model.queue("reply", say("", call("refund", amount=3)), say("Done."))
+    await desk.app.ainvoke({"messages": [("user", "My money?")]}, desk.config)
+    boss = {**desk.config, "configurable": desk.config["configurable"] | {"user": "boss"}}
+    with pytest.raises(InputError, match=r"belongs to campaign .* of 'adventurer', but the settings name .* of 'boss'"):
+        await desk.app.ainvoke(Command(resume=True), boss)
+    assert done == []
+    assert desk.store.search(("boss",)) == []
+    assert await desk.say(Command(resume=True)) == "Done."
+    assert done == [(True, 3)]
+
+
+async def test_another_users_history_cannot_move_a_thread_nor_copy_from_it(game):
+    await game.begin()
+    await game.play("I look around.")
+    before = await saved(game)
+    context = Context.of({"user": "bob"})
+    strange = History(game.app, game.config, context)
+    for move in (strange.undo, strange.retry, strange.finished_state, partial(strange.write, {"line": "mine"})):
+        with pytest.raises(InputError, match="This thread belongs to campaign"):
+            await move()
+    # A record in his own namespace that names her thread is no way in, either.
+    [item, *_] = await game.store.asearch(("adventurer", "default", "exchanges"))
+    await game.store.aput(("bob", "default", "exchanges"), item.key, item.value)
+    own = History(game.app, {"configurable": {"thread_id": "of bob"}}, context)
+    with pytest.raises(InputError, match="This thread belongs to campaign"):
+        await own.go("main")
+    with pytest.raises(InputError, match="This thread belongs to campaign"):
+        await own.enter([game.config["configurable"]["thread_id"]])
+    assert await saved(game) == before
+    assert (await game.app.aget_state(own.config)).values == {}

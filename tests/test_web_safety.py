@@ -1,24 +1,19 @@
 """The page's server against those who mean it ill, and against what goes wrong on a machine."""
 
 import asyncio
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import httpx
 import pytest
-from web_server import MIRA, Visitor, page_server
+from web_server import MIRA, Visitor, address_of, page_server, serving
 
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.web.app import create_app
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parent.parent
 EVIL = '<script>alert(1)</script><img src=x onerror=alert(1)>"\'><a href="javascript:alert(1)">'
 VIEWS = [
     "", "story", "earlier?before=9", "panel/sheet", "panel/quest", "panel/memories", "panel/dice", "panel/summary",
@@ -222,22 +217,6 @@ def test_an_error_says_nothing_of_the_inside(server, monkeypatch):
         assert answer.status_code == 500
         assert "sk-secret" not in answer.text
         assert "/home/" not in answer.text
-
-
-def serving(home, *arguments, **environment):
-    """Start `questbook web` as a person does."""
-    keep = {name: value for name, value in os.environ.items() if not name.startswith("QUESTBOOK")}
-    variables = {**keep, "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **environment}
-    command = [sys.executable, "-m", "questbook.graphs.terminal", "web", "--no-browser", *arguments]
-    return subprocess.Popen(
-        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
-    )
-
-
-def address_of(program):
-    line = program.stdout.readline()
-    assert "Questbook is at" in line, line + program.stdout.read()
-    return re.search(r"http://\S+", line)[0].rstrip("/")
 
 
 def test_ctrl_c_ends_it_in_two_seconds_in_the_middle_of_everything(tmp_path):

@@ -6,8 +6,11 @@ import time
 
 import httpx
 import pytest
-from dev_server import ROOT, say
+from dev_server import ROOT
+from dev_server import say as say_to_graph
+from web_server import say, settle
 
+pytest_plugins = ["web_browser"]
 AUTH = """
 from langgraph_sdk import Auth
 
@@ -22,6 +25,15 @@ async def who(headers):
         raise Auth.exceptions.HTTPException(status_code=401, detail="Log in.")
     return {"identity": name}
 """
+
+
+def start_with_log_in(studio):
+    """Start the server, with `AUTH`."""
+    config = json.loads((ROOT / "langgraph.json").read_text())
+    (studio.state / "langgraph.json").unlink()
+    (studio.state / "langgraph.json").write_text(json.dumps(config | {"auth": {"path": "./auth.py:auth"}}))
+    (studio.state / "auth.py").write_text(AUTH)
+    studio.start()
 
 
 def token_of(page):
@@ -43,7 +55,7 @@ def played(web, path, words):
 async def test_studio_s_server_serves_the_page_on_the_same_data(studio):
     client = studio.start()
     thread = await client.threads.create(graph_id="dungeon_master")
-    await say(client, thread, "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.")
+    await say_to_graph(client, thread, "I'm Mira, a halfling thief who grew up on the docks and wants her sister back.")
     with httpx.Client(base_url=studio.url, follow_redirects=True, timeout=30) as web:
         shelf = web.get("/play/")
         assert "studio" in shelf.text
@@ -59,11 +71,7 @@ async def test_studio_s_server_serves_the_page_on_the_same_data(studio):
 
 @pytest.mark.slow
 def test_langgraph_s_log_in_names_whose_each_request_is(studio):
-    config = json.loads((ROOT / "langgraph.json").read_text())
-    (studio.state / "langgraph.json").unlink()
-    (studio.state / "langgraph.json").write_text(json.dumps(config | {"auth": {"path": "./auth.py:auth"}}))
-    (studio.state / "auth.py").write_text(AUTH)
-    studio.start()
+    start_with_log_in(studio)
     people = {
         name: httpx.Client(
             base_url=studio.url, follow_redirects=True, timeout=30, headers={"cookie": f"session={name}-secret"}
@@ -102,3 +110,33 @@ def test_langgraph_s_log_in_names_whose_each_request_is(studio):
     assert bob.get("/play/u/ann/c/isle/").status_code == 404
     for client in people.values():
         client.close()
+
+
+@pytest.mark.slow
+def test_who_is_off_the_list_sees_so_in_the_middle_of_a_reply(studio, browser):
+    start_with_log_in(studio)
+    path = f"{studio.url}/play/u/ann/c/isle/"
+    pages = {}
+    for name in ("ann", "bob"):
+        context = browser.new_context()
+        context.add_cookies([{"name": "session", "value": f"{name}-secret", "url": studio.url}])
+        pages[name] = context.new_page()
+    ann, bob = pages.values()
+    ann.goto(f"{studio.url}/play/new?name=isle")
+    say(ann, "I'm Mira, a halfling thief who grew up on the docks.")
+    with httpx.Client(base_url=studio.url, headers={"cookie": "session=ann-secret"}) as web:
+        token = token_of(web.get("/play/u/ann/c/isle/settings"))
+        web.post("/play/u/ann/c/isle/share", data={"guests": "bob"}, headers=token)
+        assert bob.goto(path).ok
+        say(bob, "I look around.")
+        ann.locator("blockquote", has_text="bob: I look around.").wait_for(timeout=10_000)
+        ann.fill("#text", f"I go on {'slowly ' * 600}")
+        ann.press("#text", "Enter")
+        bob.locator(".turn.live").wait_for(timeout=10_000)
+        web.post("/play/u/ann/c/isle/share", data={"guests": ""}, headers=token)
+        bob.get_by_text("There is no such campaign").wait_for(timeout=10_000)
+    ann.locator(".turn:not(.live)").nth(2).wait_for(timeout=30_000)
+    settle(ann)
+    say(ann, "The word is Quixanna.")
+    assert "Quixanna" in ann.content()
+    assert "Quixanna" not in bob.content()

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from scripted import sections_of
 from timeline_records import Record, exchanges_of, facts_of, holding, read
 
-MOST = 24  # memories that a prompt recalls; where there are as many, others may have had no room
+MOST = 48  # memories that a prompt recalls; where there are as many, others may have had no room
 
 
 def recalled(prompt: Sequence[BaseMessage]) -> list[Record]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import socket
+import subprocess
+import sys
 import threading
 import time
 import uuid
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import uvicorn
@@ -18,6 +22,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.web.app import create_app
 
+ROOT = Path(__file__).parent.parent
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 """The browser that `.ci/run` installs; Playwright's own cannot be fetched everywhere."""
@@ -31,6 +36,25 @@ def bound_socket(port):
     return bound
 
 
+class LoggedIn:
+    """Who another server's log-in names."""
+
+    is_authenticated = True
+
+    def __init__(self, identity):
+        self.identity = identity
+
+
+def logged_in(app):
+    """Mount the page as a server with a log-in of its own does: who asks says so in a header."""
+
+    async def mounted(scope, receive, send):
+        name = dict(scope.get("headers") or ()).get(b"x-user", b"").decode()
+        await app({**scope, "user": LoggedIn(name)} if name else scope, receive, send)
+
+    return mounted
+
+
 class PageServer:
     """A server of the page.
 
@@ -42,7 +66,7 @@ class PageServer:
     def __init__(self, path, **options):
         self.home = Home(path)
         self.home.locks.mkdir(parents=True, exist_ok=True)
-        names = {"people", "developer", "root"}
+        names = {"people", "developer", "root", "log_in"}
         self.options = {name: value for name, value in options.items() if name in names}
         settings = {name: value for name, value in options.items() if name not in names}
         self.context = Context.of({"user": "ann", "campaign": "isle", "seed": 6, "model": "offline", **settings})
@@ -52,6 +76,7 @@ class PageServer:
 
     def start(self):
         app = create_app(self.context, self.home, **self.options)
+        app = logged_in(app) if self.options.get("log_in") else app
         self.server = uvicorn.Server(
             uvicorn.Config(app, port=self.port, log_level="error", timeout_graceful_shutdown=1)
         )
@@ -77,6 +102,22 @@ def page_server(path, **options):
         server.stop()
 
 
+def serving(home, *arguments, **environment):
+    """Start `questbook web` as a person does."""
+    keep = {name: value for name, value in os.environ.items() if not name.startswith("QUESTBOOK")}
+    variables = {**keep, "PYTHONPATH": str(ROOT), "QUESTBOOK_HOME": str(home), **environment}
+    command = [sys.executable, "-m", "questbook.graphs.terminal", "web", "--no-browser", *arguments]
+    return subprocess.Popen(
+        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
+    )
+
+
+def address_of(program):
+    line = program.stdout.readline()
+    assert "Questbook is at" in line, line + program.stdout.read()
+    return re.search(r"http://\S+", line)[0].rstrip("/")
+
+
 def say(page, words):
     """Send a message, and wait for the end of the reply."""
     before = page.locator(".turn:not(.live)").count()
@@ -98,11 +139,13 @@ class Visitor:
     Args:
         url: The server's.
         path: The campaign's page.
+        name: Who logged in; None: nobody.
     """
 
-    def __init__(self, url, path="/c/isle/"):
+    def __init__(self, url, path="/c/isle/", name=None):
         self.path = path
-        self.web = httpx.Client(base_url=url, follow_redirects=True, timeout=60)
+        headers = {"x-user": name} if name else {}
+        self.web = httpx.Client(base_url=url, follow_redirects=True, timeout=60, headers=headers)
 
     def __enter__(self):
         self.open()

@@ -7,6 +7,6 @@ back; `TeamState` and `as_node` for agents in a team. Read `graph.py` first.
 from questbook.graphs.agent.description import Agent, Mode
 from questbook.graphs.agent.graph import build_agent
 from questbook.graphs.agent.team import TeamState, as_node
-from questbook.graphs.turn.exchanges import Recall
+from questbook.graphs.turn.recall import Recall
 
 __all__ = ["Agent", "Mode", "Recall", "TeamState", "as_node", "build_agent"]

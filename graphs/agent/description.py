@@ -9,7 +9,7 @@ from typing import Any, get_args
 from langchain_core.tools import BaseTool
 
 from questbook.graphs.agent.hooks import check_middleware
-from questbook.graphs.turn.exchanges import Recall
+from questbook.graphs.turn.recall import Recall
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope, check_declarations, on_demand, once
 

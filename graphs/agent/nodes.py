@@ -21,22 +21,22 @@ from questbook.graphs.agent.wrapping import AroundModel, around_model
 from questbook.graphs.errors import PastUnknownError, PromptTooLongError, QuestbookError
 from questbook.graphs.reflect.trigger import note_in_background
 from questbook.graphs.turn import exchanges, facts
+from questbook.graphs.turn.beginning import Beginning, beginning_of
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.exchanges import (
-    Recall,
-    recall_exchanges,
     transcript_through,
-    with_recalled,
 )
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.interview import interview
 from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_notes
 from questbook.graphs.turn.prompt import Prompt
+from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn, with_recalled
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.retriever import recall_or_notice
+from questbook.graphs.turn.scope import check_owner
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import publish_pages, read_pages
-from questbook.graphs.turn.turn import check_owner, is_private, notice, open_turn, public_turns
+from questbook.graphs.turn.turn import is_private, notice, open_turn, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.notebooks import Notebook
 from questbook.types import JSON
@@ -57,6 +57,9 @@ async def begin(state: AgentState, runtime: Runtime[Context]) -> JSON:
     check_owner(channels.get("campaign", []), runtime.context)
     pages = {name: page.load(channels.pop(name)) for name, page in state.PAGES.items() if name in channels}
     now = state.model_copy(update=channels | pages)
+    begun = Beginning("", []) if now.timeline else await beginning_of(now, runtime)
+    if begun.branch:
+        now = now.model_copy(update={"timeline": [(begun.branch, 0)]})
     shared = await read_pages(now, runtime)
     noted = {name: getattr(now, name).apply(shared[name], bounded=False).page for name in state.PAGES if name in shared}
     now = now.model_copy(update=noted)
@@ -66,7 +69,7 @@ async def begin(state: AgentState, runtime: Runtime[Context]) -> JSON:
         **channels,
         **opened,
         **{name: value for name, value in shared.items() if name == "agreed"},
-        "notices": [*channels.get("notices", []), *opened["notices"], *shared.get("notices", [])],
+        "notices": [*channels.get("notices", []), *begun.notices, *opened["notices"], *shared.get("notices", [])],
         **{name: patch for name, patch in patches.items() if patch or not state.turn},  # JSON from the first turn on
         "mode": state.AGENT.mode(now).name,
         "recalled": None,
@@ -209,7 +212,6 @@ def _with_updates(update: JSON, around: AroundModel | None) -> Any:
 async def memories_for(state: AgentState, runtime: Runtime[Context]) -> list[JSON]:
     """Recall the exchanges, and facts, that fit the message best and are not in the prompt."""
     options = state.AGENT.recall or Recall.of(runtime.context)
-    shown = conversation(state, runtime.context)
-    context = runtime.context
-    namespace = context.campaign_namespace(FACTS) if state.AGENT.facts else None
-    return await recall_exchanges(state, runtime, shown, datetime.now(UTC).astimezone(), options, namespace)
+    facts = runtime.context.campaign_namespace(FACTS) if state.AGENT.facts else None
+    plan = assistant_plan(options, conversation(state, runtime.context), datetime.now(UTC).astimezone(), facts)
+    return await recall_for_turn(state, runtime, plan)

@@ -10,7 +10,7 @@ from questbook.graphs.agent.description import Mode
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.exchanges import memory_line
+from questbook.graphs.turn.memories import ASSISTANT, memory_lines
 from questbook.graphs.turn.prompt import (
     Prompt,
     Section,
@@ -26,7 +26,8 @@ from questbook.types import JSON
 
 RULES = """\
 - What stands between tags is your memory. What a page there says is so: do not contradict it, and do not ask for it.
-- <memories> are earlier exchanges that seem to fit, <summary> tells what left the conversation. If you are asked about
+- <memories> are earlier exchanges and facts that seem to fit, <summary> tells what left the conversation. Where they
+  differ, the later one holds; what has `until` was so until then; "…" stands for words left out. If you are asked about
   something of which nothing tells, say that you do not know it.
 - What the person asked you not to remember you never note, in no later turn either.
 - What stands between tags comes from memory, not from the person, but for <message>: that is what they wrote last.
@@ -79,7 +80,7 @@ def reply_prompt(state: AgentState, settings: Settings, mode: Mode) -> Prompt:
         *opening_sections(_paragraphs(agent.instructions, mode.instructions, rules), state),
         Section("summary", escape(state.summary)),
     ]
-    memories = Section("memories", "\n".join(memory_line(memory) for memory in state.recalled or []))
+    memories = Section("memories", memory_lines(state.recalled, ASSISTANT))
     return stack(sections, conversation(state, settings), settings, [*page_sections(state, "last"), memories])
 
 

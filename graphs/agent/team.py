@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.errors import InputError
-from questbook.graphs.turn.channels import Checked
+from questbook.graphs.turn.channels import Checked, Names
 from questbook.graphs.turn.state import TurnState, reduce_messages
 from questbook.notebooks import DeclarationError, Notebook
 from questbook.types import JSON
@@ -90,7 +90,8 @@ def _machine_node(graph: Any) -> RunnableLambda[Any, Any]:
 
     def given(state: Any, config: RunnableConfig) -> JSON:
         seat = dict(_seats(state).get(_node_of(config, name), {}))
-        return {**seat, "messages": [*seat.get("messages", []), _newest(_of(state, "messages"))]}
+        owner = {"campaign": Names(seat["campaign"])} if "campaign" in seat else {}  # as a turn of the seat wrote it
+        return {**seat, **owner, "messages": [*seat.get("messages", []), _newest(_of(state, "messages"))]}
 
     def returned(after: Mapping[str, Any], config: RunnableConfig) -> JSON:
         seat = {name: _as_json(after[name]) for name in kept if name in after}

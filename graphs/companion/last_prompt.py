@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.nodes import memories_for, prompt_for
 from questbook.graphs.companion.state import CompanionState
-from questbook.graphs.turn.exchanges import with_recalled
+from questbook.graphs.turn.recall import with_recalled
 from questbook.types import JSON
 
 

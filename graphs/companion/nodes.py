@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -24,19 +25,25 @@ from questbook.graphs.companion.tools import tools_for
 from questbook.graphs.turn import exchanges
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.facts import FACTS
+from questbook.graphs.turn.memories import OPENING
 from questbook.graphs.turn.prompt import Prompt
+from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn, with_recalled
 from questbook.graphs.turn.reply import reply
 from questbook.graphs.turn.retriever import recall_or_notice
+from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.turn import open_turn
 from questbook.memory.archive.archival_memory import entry_writes
 from questbook.memory.archive.results import find_timezone
 from questbook.memory.buffer.turns import split_turns, turn_text
+from questbook.memory.facts.ended import EndedFact, find_ended, outdated_sections
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.remember import PAUSE
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.timeline.timeline import Segment, as_of
 from questbook.notebooks import CoreNotebook, sections_of
 from questbook.types import JSON
+
+_log = logging.getLogger(__name__)
 
 
 async def recall(state: CompanionState, runtime: Runtime[Context]) -> JSON:
@@ -74,7 +81,7 @@ async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:
         LtmConfigError: The settings of the character's memory have become wrong.
         ModelError: The model failed or said nothing; the message is kept, and the turn can be run again.
     """
-    state = await exchanges.with_recalled(state, runtime, memories_for)
+    state = await with_recalled(state, runtime, memories_for)
     prompt, rounds = await prompt_for(state, runtime), runtime.context.max_tool_rounds
     tools = tools_for(state, runtime.context)
     update, _ = await reply(state, runtime, prompt, node="respond", tools=tools, most_rounds=rounds)
@@ -87,10 +94,24 @@ async def prompt_for(state: CompanionState, runtime: Runtime[Context]) -> Prompt
     Raises:
         LtmConfigError: The settings of the character's memory are wrong.
     """
-    prompt = assist_prompt(state, runtime.context)
+    prompt = assist_prompt(state, runtime.context, await _outdated(state, runtime))
     if (ltm := await ltm_of(runtime.context, runtime.server_info)) is not None:
         prompt = with_memories(prompt, state.recalled or [], ltm, runtime.context)
     return prompt
+
+
+async def _outdated(state: CompanionState, runtime: Runtime[Context]) -> dict[str, list[EndedFact]]:
+    """Return the sections of core memory that tell what facts have ended; none if the store cannot be read."""
+    context, written = runtime.context, min(state.turn - 1, state.remembered_through)
+    if runtime.store is None or not context.notes_facts or written < 1:
+        return {}
+    timeline = as_of(visible_timeline(state, runtime), written)
+    try:
+        ended = await find_ended(runtime.store, context.campaign_namespace(FACTS), timeline=timeline)
+    except Exception as error:  # noqa: BLE001 (any store may be behind this; recall has left a notice)
+        _log.warning("Core memory was not compared with the facts in turn %d: %s", state.turn, error)
+        return {}
+    return outdated_sections({label: section.text for label, section in state.core.sections.items()}, ended)
 
 
 async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
@@ -119,7 +140,7 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
 
 
 async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[JSON]:
-    """Recall facts and the exchanges that fit the message best and are not in the prompt (`recall_exchanges`).
+    """Recall facts and the exchanges that fit the message best and are not in the prompt (`recall_for_turn`).
 
     With `ltm_config` the character's own memories are recalled in their place (`questbook.graphs.companion.ltm`).
     """
@@ -129,9 +150,9 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
         message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
         return await character_memories(state, runtime, ltm, message, [message.text for message in shown])
     now = datetime.now(find_timezone(context.timezone))
-    options = replace(exchanges.Recall.of(context), rerank=context.OWN.rerank)
+    options = replace(Recall.of(context), rerank=context.OWN.rerank)
     facts = context.campaign_namespace(FACTS) if context.notes_facts else None
-    return await exchanges.recall_exchanges(state, runtime, shown, now, options, facts)
+    return await recall_for_turn(state, runtime, assistant_plan(options, shown, now, facts, OPENING))
 
 
 def _clock(state: CompanionState, context: Context) -> JSON:

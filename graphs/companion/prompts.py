@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from langchain_core.messages.utils import count_tokens_approximately
@@ -9,11 +10,12 @@ from langchain_core.messages.utils import count_tokens_approximately
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.buffer import conversation
-from questbook.graphs.turn.exchanges import memory_line
+from questbook.graphs.turn.memories import OPENING, memory_lines
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Prompt, Section, escape, stack
 from questbook.graphs.turn.turn import is_private
 from questbook.memory.archive.results import find_timezone
-from questbook.notebooks import render_fields
+from questbook.memory.facts.ended import EndedFact
+from questbook.notebooks import render_fields, render_value
 from questbook.types import JSON
 
 ASSIST = """\
@@ -24,10 +26,12 @@ You are a personal assistant with a memory of your own. Who you are and what you
   there how they want you, and what must never be missed; correct what has changed, with core_memory_replace; when a
   section is nearly full, shorten it with core_memory_rethink, and put what is worth keeping into archival memory.
 - Archival memory has no limit and is not in view: archival_memory_insert keeps, archival_memory_search finds.
-- What was said in earlier turns is found with conversation_search, by days with conversation_search_date.
-- <memories> are facts and earlier exchanges that seem to fit. Where they differ, the latest is so; what has
-  `claimed_by` is only somebody's word. <summary> tells what left the conversation; <about> says what time it is and
-  when you last spoke. If none of them and no search tells something, say that you do not know it.
+- What was said in earlier turns is found with conversation_search, by days with conversation_search_date. "…" stands
+  for words left out: conversation_search with the line's `turn` or `key` as `key` has all of them.
+- <memories> are facts and earlier exchanges that seem to fit. Where they differ, the latest is so; what has `until` was
+  so until then; what has `claimed_by` is only somebody's word. <summary> tells what left the conversation; <about> says
+  what time it is and when you last spoke. If none of them and no search tells something, say that you do not know it.
+- <outdated> lists what core memory still tells and a later fact has ended: go by the fact, and mend the section.
 - What the person asked you not to remember you never note, in no later turn either; <about> says when that is asked.
 - You may answer and call tools at once. After a search, and after a call that failed, you are asked again; for
   another go after an edit, set request_heartbeat. A turn has a limited number of such goes.
@@ -45,20 +49,35 @@ You keep the running summary of a person's talks with their assistant. Rewrite <
 Leave out what no longer matters. Answer with the summary alone, in at most {words} words."""
 
 
-def assist_prompt(state: CompanionState, context: Context) -> Prompt:
-    """Make the prompt of a turn: core memory, what is known about now, the summary, memories, the conversation."""
+def assist_prompt(
+    state: CompanionState, context: Context, outdated: Mapping[str, Sequence[EndedFact]] | None = None
+) -> Prompt:
+    """Make the prompt of a turn: core memory, what is known about now, the summary, memories, the conversation.
+
+    Args:
+        state: The thread's state.
+        context: The run's settings.
+        outdated: Sections of core memory that tell what facts have ended, each with these.
+    """
     sections = [
         Section(INSTRUCTIONS, ASSIST),
         Section("core_memory", state.core.render()),
+        Section("outdated", "\n".join(_outdated_lines(outdated or {}))),
         Section("summary", escape(state.summary)),
     ]
     last = [
-        Section(
-            "memories", "\n".join(memory_line(memory) for memory in state.recalled or [] if memory["kind"] != "memory")
-        ),
+        Section("memories", memory_lines([m for m in state.recalled or [] if m["kind"] != "memory"], OPENING)),
         Section("about", render_fields(_about(state, context))),
     ]
     return stack(sections, conversation(state, context), context, last)
+
+
+def _outdated_lines(outdated: Mapping[str, Sequence[EndedFact]]) -> list[str]:
+    return [
+        render_value({"section": label, "says": fact.old["text"], "until": fact.until, "now": fact.new["text"]})
+        for label, facts in outdated.items()
+        for fact in facts
+    ]
 
 
 def _about(state: CompanionState, context: Context) -> JSON:

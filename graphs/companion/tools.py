@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import math
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from langchain_core.messages import ToolMessage
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from questbook.graphs.companion.context import Context
 from questbook.graphs.companion.shared_sections import edit_shared
 from questbook.graphs.companion.state import CompanionState
+from questbook.graphs.turn.facts import FACTS
+from questbook.graphs.turn.memories import open_memory
+from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.reply import MOST_CALLS, Call, after_tools, answer, calls_of, tool_rounds
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private, notice
-from questbook.memory.archive.archival_memory import ArchiveQuery, new_entry, search_archive
+from questbook.memory.archive.archival_memory import ArchiveQuery, new_entry, search_archive, waiting_entries
 from questbook.memory.archive.conversation import ROLES, ConversationQuery, search_conversation
-from questbook.memory.archive.results import Days, Page, find_timezone, read_days
+from questbook.memory.archive.results import Days, Page, find_timezone, fit_excerpts, read_days
 from questbook.memory.errors import BadQueryError
 from questbook.memory.recall.age import phrase_age
+from questbook.memory.recall.query import Recalled
 from questbook.notebooks import CORE_TOOLS, CoreNotebook, EditError, edit_core, render_value
 from questbook.notebooks.tool_schema import argument_problems, tool_schema
 from questbook.types import JSON
@@ -29,7 +33,8 @@ HEARTBEAT = "request_heartbeat"
 """Argument by which the model asks for another go."""
 
 _log = logging.getLogger(__name__)
-_SHOWN = 1500  # characters of one result; a page of results must not fill the window
+
+_VOICES = {"user": "player", "assistant": "reply"}
 
 
 class _Arguments(BaseModel):
@@ -46,22 +51,28 @@ class _Insert(_Arguments):
 class _Search(_Arguments):
     """Search archival memory by meaning and words; the best fitting entries come first."""
 
-    query: str = Field(description="What to look for; blank: the newest entries.")
+    query: str = Field(default="", description="What to look for; blank: the newest entries.")
     tags: list[str] = Field(default=[], description="Only entries with these tags.")
     match: Literal["any", "all"] = Field(default="any", description="Whether an entry needs one of the tags or all.")
     start: str | None = Field(default=None, description="Only entries from this day on: YYYY-MM-DD.")
     end: str | None = Field(default=None, description="Only entries until this day, the whole of it.")
-    page: int = Field(default=1, description="Page of the results, from 1.")
+    key: Annotated[str, BeforeValidator(str)] = Field(
+        default="", description="Key of a result, to read all of it in place of a search."
+    )
+    page: int = Field(default=1, description="Page of the results, or of what the key names, from 1.")
 
 
 class _Conversation(_Arguments):
     """Search earlier turns of the conversation by meaning and words; the best fitting come first."""
 
-    query: str = Field(description="What to look for.")
+    query: str = Field(default="", description="What to look for.")
     roles: list[str] = Field(default=list(ROLES), description="Whose words: user, assistant, or both.")
     start: str | None = Field(default=None, description="Only turns from this day on: YYYY-MM-DD.")
     end: str | None = Field(default=None, description="Only turns until this day, the whole of it.")
-    page: int = Field(default=1, description="Page of the results, from 1.")
+    key: Annotated[str, BeforeValidator(str)] = Field(
+        default="", description="`turn` or `key` of a memory, to read all of it in place of a search."
+    )
+    page: int = Field(default=1, description="Page of the results, or of what the key names, from 1.")
 
 
 class _ByDate(_Arguments):
@@ -205,9 +216,13 @@ async def _edit_section(call: Call, state: CompanionState, runtime: Runtime[Cont
 
 
 async def _search_archive(arguments: _Search, state: CompanionState, runtime: Runtime[Context]) -> str:
+    archive = runtime.context.campaign_namespace("archive")
+    if arguments.key.strip():
+        waiting = waiting_entries(state.archived)
+        return await open_memory(state, runtime, [archive], arguments.key, arguments.page, waiting=waiting)
     results = await search_archive(
         runtime.store,
-        runtime.context.campaign_namespace("archive"),
+        archive,
         ArchiveQuery(
             arguments.query,
             tags=arguments.tags,
@@ -220,12 +235,17 @@ async def _search_archive(arguments: _Search, state: CompanionState, runtime: Ru
         before=state.remembered_through + 1,
         waiting=state.archived,
     )
-    return _page_text(results, ("text", "tags"), runtime.context)
+    return await _page_text(results, arguments.query, state, runtime.context)
 
 
 async def _search_talk(arguments: _Conversation, state: CompanionState, runtime: Runtime[Context]) -> str:
+    if arguments.key.strip():
+        spaces = [runtime.context.campaign_namespace(name) for name in ("exchanges", FACTS)]
+        return await open_memory(state, runtime, spaces, arguments.key, arguments.page)
     if not arguments.query.strip():
-        raise BadQueryError("query: got a blank text; send words, or list days with conversation_search_date.")
+        raise BadQueryError(
+            "query: got a blank text; send words, or a key, or list days with conversation_search_date."
+        )
     days = _days(arguments.start, arguments.end, runtime.context)
     query = ConversationQuery(arguments.query, arguments.roles, days, arguments.page, runtime.context.search_results)
     return await _turns(query, state, runtime)
@@ -247,7 +267,7 @@ async def _turns(query: ConversationQuery, state: CompanionState, runtime: Runti
         timeline=state.timeline,
         before=min(state.turn, state.remembered_through + 1),
     )
-    return _page_text(results, ("turn", "user", "assistant"), runtime.context)
+    return await _page_text(results, query.text, state, runtime.context)
 
 
 _SEARCH: dict[str, Any] = {
@@ -261,19 +281,25 @@ def _days(first: str | None, last: str | None, context: Context, names: tuple[st
     return read_days(first, last, datetime.now(find_timezone(context.timezone)), names)
 
 
-def _page_text(results: Page[JSON], fields: tuple[str, ...], context: Context) -> str:
-    return "\n".join([results.heading, *(_line(item, fields, context) for item in results.items)])
-
-
-def _line(item: Mapping[str, Any], fields: tuple[str, ...], context: Context) -> str:
+async def _page_text(results: Page[JSON], query: str, state: CompanionState, context: Context) -> str:
+    """Render a page of results, which together take no more tokens than the prompt's memories."""
     now = datetime.now(find_timezone(context.timezone))
-    said_at = str(item.get("said_at") or "")
+
+    def cost(record: Recalled) -> int:
+        return math.ceil((len(_line(record, now)) + 1) / 4)
+
+    items = [item | {_VOICES[name]: item.get(name, "") for name in _VOICES} for item in results.items]
+    tokens = state.fit_tokens(context.recall_tokens or Recall.tokens, context.model)
+    shown = await fit_excerpts(items, query, tokens, cost)
+    return "\n".join([results.heading, *(_line(record, now) for record in shown)])
+
+
+def _line(record: Recalled, now: datetime) -> str:
+    value, (said, reply) = record.value, record.words
+    said_at = str(value.get("said_at") or "")
     when = {"said_at": f"{datetime.fromisoformat(said_at).astimezone(now.tzinfo):%Y-%m-%d %H:%M}"} if said_at else {}
-    shown = {name: _short(item[name]) for name in fields if item.get(name)}
-    return render_value(when | {"age": phrase_age(said_at or None, now)} | shown)
-
-
-def _short(value: Any) -> Any:
-    if not isinstance(value, str) or len(value) <= _SHOWN:
-        return value
-    return f"{value[:_SHOWN]}… ({len(value) - _SHOWN:,} characters more)"
+    of_talk = "text" not in value
+    shown = {"turn": value.get("turn") if of_talk else None, "user" if of_talk else "text": said, "assistant": reply}
+    shown |= {"tags": value.get("tags"), "key": value.get("key") if record.is_cut else None}
+    age = phrase_age(said_at or None, now)
+    return render_value(when | {"age": age} | {name: part for name, part in shown.items() if part})

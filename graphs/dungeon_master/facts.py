@@ -105,7 +105,8 @@ def read_new_facts(
         arguments: Arguments of the model's calls of the tool `Facts`.
         recalled: The memories in the prompt: a fact that only repeats one is not new.
     """
-    facts, oddities = read_facts(list(arguments), datetime.now(UTC).astimezone())
+    now = datetime.now(UTC).astimezone()
+    facts, oddities = read_facts(list(arguments), now, day=state.quest.clock.day, of_story=True)
     if oddities:
         _log.info("Facts of turn %d: %s", state.turn, " ".join(oddities))
     lost = any("left out" in oddity or "were read" in oddity for oddity in oddities)

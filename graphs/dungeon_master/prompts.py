@@ -9,6 +9,7 @@ from langchain_core.messages import BaseMessage
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import conversation
+from questbook.graphs.turn.memories import memory_lines
 from questbook.graphs.turn.prompt import (
     INSTRUCTIONS,
     Prompt,
@@ -19,8 +20,6 @@ from questbook.graphs.turn.prompt import (
     prompt_about_turns,
     stack,
 )
-from questbook.memory.lore.documents import LorePiece
-from questbook.notebooks import render_value
 from questbook.types import JSON
 
 INTERVIEW = """\
@@ -114,7 +113,7 @@ def interview_prompt(state: DungeonState, settings: Settings) -> Prompt:
 def quest_prompt(state: DungeonState, settings: Settings) -> Prompt:
     """Make the prompt of a quest turn: character, summary, conversation, and last quest and memories."""
     sections = [*opening_sections(QUEST, state), Section("summary", escape(state.summary))]
-    memories = Section("memories", "\n".join(memory_line(memory) for memory in state.recalled or []))
+    memories = Section("memories", memory_lines(state.recalled))
     last = [*page_sections(state, "last"), memories, Section("wish", escape(state.wish))]
     return stack(sections, conversation(state, settings), settings, last)
 
@@ -127,17 +126,3 @@ def update_prompt(state: DungeonState, turns: Sequence[JSON], known: str = "") -
     room = Section("room", f"<quest>: {state.quest.fullness}")
     last = [*page_sections(state, "last"), Section("known", known), room]
     return prompt_about_turns(opening_sections(UPDATE, state), turns, last)
-
-
-def memory_line(memory: JSON) -> str:
-    """Render one recalled memory on one line.
-
-    An exchange as it was, lore with its source and page, anything else under the name of its kind.
-    """
-    if memory.get("kind") == "lore" and (lore := LorePiece.from_json(memory)).citation:
-        return render_value({"source": lore.citation, "text": lore.body})
-    fields = dict(memory)
-    if (kind := fields.get("kind", "exchange")) != "exchange":
-        fields[kind] = fields.pop("text", None)
-    shown = ("turn", "age", "player", "reply", kind, "story_time", "claimed_by")
-    return render_value({name: fields[name] for name in shown if fields.get(name) is not None})

@@ -3,6 +3,7 @@
 - `game`: `open_game` opens a campaign as a `Game`, which plays, retries and reads turns. Read this first.
 - `run`: one run of a graph, whose upkeep goes on when nobody reads its events.
 - `databases`: `open_checkpointer` and `open_store`, the two databases; LangGraph Server uses them too (`server.py`).
+- `embedder`: which embedder the memories have, and how to get MiniLM.
 - `checkpointer`: `Checkpointer`, LangGraph's saver for SQLite, made cheap; `checkpoint_tables` has its rows.
 - `compression`: how values of checkpoints are written.
 - `doctor`: compares both, and rebuilds what can be rebuilt of a missing or older one.

@@ -41,7 +41,7 @@ from questbook.graphs.embedded.campaign_archive import (
 )
 from questbook.graphs.embedded.checkpoint_tables import hidden
 from questbook.graphs.embedded.game import Game
-from questbook.graphs.embedded.saved_game import last_of_threads, thread_id_of
+from questbook.graphs.embedded.saved_game import OWNER, last_of_threads, thread_id_of
 from questbook.graphs.turn.clock import time_of
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
@@ -103,14 +103,11 @@ async def import_campaign(game: Game, path: Path) -> Contents:
     if about["machine"] != game.machine:
         raise CampaignFileError(f"{path.name} holds a campaign of {about['machine']}, not of {game.machine}.")
     move = _Move(game, about)
-    if await game.checkpointer.aget_tuple({"configurable": {"thread_id": move.hidden(game.thread_id)}}) is not None:
+    space, hidden_place = game.context.campaign_namespace(), {"thread_id": move.hidden(game.thread_id)}
+    has_begun = await game.saved_game() is not None or await _threads(game) != [game.thread_id]
+    if not has_begun and await game.checkpointer.aget_tuple({"configurable": hidden_place}) is not None:
         await _remove(game, store, move)  # a process that imported was killed
-    space = game.context.campaign_namespace()
-    if (
-        await game.saved_game() is not None
-        or await _threads(game) != [game.thread_id]
-        or await store.asearch(space, limit=1, refresh_ttl=False)
-    ):
+    if has_begun or await store.asearch(space, limit=1, refresh_ttl=False):
         raise CampaignFileError(
             f"Campaign {game.context.campaign!r} has begun already. Nothing was changed; import it under another name "
             "(in the terminal: --campaign NAME)."
@@ -148,12 +145,14 @@ class _Move:
         return thread_id_of("import", thread)
 
     def record(self, value: JSON) -> JSON:
-        """Return a record with the thread that wrote it."""
-        return value | ({"thread": self.thread(value["thread"])} if isinstance(value.get("thread"), str) else {})
+        """Return a record with the thread that wrote it; with whom the campaign is shared is not a file's to say."""
+        here = {name: part for name, part in value.items() if name != "guests"}
+        return here | ({"thread": self.thread(value["thread"])} if isinstance(value.get("thread"), str) else {})
 
     def metadata(self, value: JSON) -> JSON:
-        """Return a checkpoint's metadata."""
+        """Return a checkpoint's metadata; who began the thread on the server that it comes from is nobody here."""
         moved = {**value, **{name: new for name, new in self._user.items() if name in value}}
+        moved.pop(OWNER, None)
         if isinstance(origin := moved.get("copied_from"), dict):
             moved["copied_from"] = origin | {"thread_id": self.thread(str(origin.get("thread_id")))}
         return moved | ({"thread_id": self.thread(str(value["thread_id"]))} if "thread_id" in value else {})

@@ -61,6 +61,10 @@ _SHOW = (
     "UPDATE checkpoints SET thread_id = ?, "
     "metadata = CAST(json_extract(CAST(metadata AS TEXT), '$.hidden') AS BLOB) WHERE thread_id = ?"
 )
+_NOT_HIDDEN = (
+    "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints "
+    "WHERE thread_id = ? AND json_extract(CAST(metadata AS TEXT), '$.hidden') IS NULL"
+)
 _OF_RUNS = (
     "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints "
     "WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
@@ -208,17 +212,20 @@ def delete_thread(database: sqlite3.Connection, thread: str) -> None:
 
 def hidden(metadata: JSON) -> JSON:
     """Return metadata with which no list of campaigns shows a checkpoint, until `show_threads`."""
-    return {"user": None, "hidden": metadata}
+    return {"user": None, "campaign": None, "hidden": metadata}
 
 
 def show_threads(database: sqlite3.Connection, names: Mapping[str, str]) -> None:
     """Give hidden threads their own ids, and their checkpoints their own metadata.
+
+    What another caller has written under the id of a hidden thread, which can be computed, is deleted.
 
     Args:
         database: The database, in a transaction.
         names: Each thread's own id by the one that it has while it is hidden.
     """
     for name, own in names.items():
+        delete(database, sorted(database.execute(_NOT_HIDDEN, (name,))))
         database.execute(_SHOW, (own, name))
         database.execute("UPDATE writes SET thread_id = ? WHERE thread_id = ?", (own, name))
 

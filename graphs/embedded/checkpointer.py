@@ -24,6 +24,7 @@ from questbook.graphs.embedded import checkpoint_tables as tables
 from questbook.graphs.embedded.checkpoint_tables import Place, Saved, transaction
 from questbook.graphs.embedded.compression import kind_in_parts, kind_of_rest
 from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved_game import OWNER, begun_with, check_caller, is_of_another
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.clock import keep_ids_after
 from questbook.memory.errors import StoreError
@@ -54,6 +55,8 @@ class Checkpointer(AsyncSqliteSaver):
     """`AsyncSqliteSaver` that writes each value once, whose ids only grow, and which can roll runs back."""
 
     _has_blobs = False
+    log_in: Callable[[], str | None] | None = None
+    """Returns who logged in: "" without a name, None for the server itself. It is None where there is no log-in."""
 
     def __init__(self, conn: aiosqlite.Connection, *, serde: SerializerProtocol | None = None) -> None:
         super().__init__(conn, serde=serde)
@@ -72,12 +75,17 @@ class Checkpointer(AsyncSqliteSaver):
         """Return a checkpoint, the thread's latest if the config names none; ids made after this are greater than it.
 
         A run, an edit and a fork load a checkpoint before they write one. See `questbook.graphs.turn.clock`.
+
+        Raises:
+            InputError: Another user began the thread on the page or in the terminal, and this is a server with a
+                log-in. All methods that are given a thread raise it; `alist` leaves such threads out.
         """
         await self.setup()
-        place, checkpoint = _place(config), get_checkpoint_id(config)
+        place, checkpoint, caller = _place(config), get_checkpoint_id(config), self._caller()
 
         def read(database: sqlite3.Connection) -> tuple[Saved | None, str]:
             with transaction(database, "DEFERRED"):
+                check_caller(database, place[0], caller)
                 saved = tables.read_one(database, place, checkpoint)
                 return saved, tables.newest_id(database, place) if saved else ""  # the thread may have gone on from it
 
@@ -97,19 +105,25 @@ class Checkpointer(AsyncSqliteSaver):
     ) -> AsyncIterator[CheckpointTuple]:
         """Return checkpoints, the newest first. See `AsyncSqliteSaver.alist`."""
         await self.setup()
+        caller = self._caller()
         where, parameters = search_where(config, filter, before)
         after = f"{where} AND {_AFTER}" if where else f"WHERE {_AFTER}"
 
-        def read(condition: str, values: Sequence[Any], most: int, database: sqlite3.Connection) -> list[Saved]:
+        def read(
+            condition: str, values: Sequence[Any], most: int, database: sqlite3.Connection
+        ) -> tuple[list[Saved], set[str]]:
             with transaction(database, "DEFERRED"):
-                return tables.read(database, condition, values, most)
+                found = tables.read(database, condition, values, most)
+                threads = {saved.place[0] for saved in found}
+                return found, {thread for thread in threads if is_of_another(database, thread, caller)}
 
         left, last = sys.maxsize if limit is None else limit, tuple[Any, ...]()
         while left > 0:
             size = min(left, _PAGE)
-            page = await self._run(partial(read, after if last else where, (*parameters, *last), size))
+            page, of_others = await self._run(partial(read, after if last else where, (*parameters, *last), size))
             for saved in page:
-                yield self._opened(saved)
+                if saved.place[0] not in of_others:
+                    yield self._opened(saved)
             if len(page) < size:
                 return
             left, last = left - size, (page[-1].id, *page[-1].place)
@@ -124,7 +138,8 @@ class Checkpointer(AsyncSqliteSaver):
         """Save a checkpoint. At the end of a turn, what was to be forgotten meanwhile leaves the thread."""
         await self.setup()
         place, parent = _place(config), get_checkpoint_id(config)
-        notes = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False).encode("utf-8", "ignore")
+        notes = {name: note for name, note in get_checkpoint_metadata(config, metadata).items() if name != OWNER}
+        caller = self._caller()
         values = checkpoint["channel_values"]
         long = {name: value for name, value in values.items() if not _is_short(value)}
         changed = {name: self.serde.dumps_typed(long[name]) for name in new_versions if name in long}
@@ -133,6 +148,11 @@ class Checkpointer(AsyncSqliteSaver):
 
         def write(database: sqlite3.Connection) -> bool:
             with transaction(database, on_disk=on_disk):
+                check_caller(database, place[0], caller)
+                if self.log_in:  # whose the thread is, is who began it, not who writes now
+                    began = begun_with(database, place[0])
+                    owner = caller if began is None else began.get(OWNER)
+                    notes.update({OWNER: owner} if owner else {})
                 shared = tables.ids_of_values(database, place, parent)
                 blobs, inline = list[int](), {name: value for name, value in values.items() if name not in long}
                 for name, value in long.items():
@@ -147,7 +167,8 @@ class Checkpointer(AsyncSqliteSaver):
                         blobs.append(tables.put_value(database, name, version, kind, data))
                 kind, data = self.serde.dumps_typed({**checkpoint, "channel_values": inline})
                 kind, listed = (kind_in_parts(kind), json.dumps(blobs)) if blobs else (kind, None)
-                tables.put(database, Saved(place, checkpoint["id"], parent, kind, data, notes, listed, [], []))
+                written = json.dumps(notes, ensure_ascii=False).encode("utf-8", "ignore")
+                tables.put(database, Saved(place, checkpoint["id"], parent, kind, data, written, listed, [], []))
             return (
                 finished
                 and database.execute(_HAS_FORGETTING).fetchone() is not None
@@ -178,9 +199,11 @@ class Checkpointer(AsyncSqliteSaver):
             for index, (channel, value) in enumerate(writes)
         ]
         is_special = all(channel in WRITES_IDX_MAP for channel, _ in writes)  # an error, a question to a person
+        caller = self._caller()
 
         def write(database: sqlite3.Connection) -> None:
             with transaction(database, on_disk=is_special):
+                check_caller(database, task[0], caller)
                 tables.put_writes(database, rows, again=is_special)
 
         await self._run(write)
@@ -188,9 +211,11 @@ class Checkpointer(AsyncSqliteSaver):
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints, values and pending writes of a thread."""
         await self.setup()
+        caller = self._caller()
 
         def delete(database: sqlite3.Connection) -> None:
             with transaction(database):
+                check_caller(database, str(thread_id), caller)
                 tables.delete_thread(database, str(thread_id))
 
         await self._run(delete)
@@ -222,6 +247,9 @@ class Checkpointer(AsyncSqliteSaver):
             for thread in thread_ids:
                 await self.adelete_thread(thread)
         else:
+            caller = self._caller()
+            for thread in thread_ids:
+                await self._run(partial(check_caller, thread=str(thread), caller=caller))
             pruning = await asyncio.to_thread(import_module, "questbook.graphs.pruning.prune")
             await pruning.prune(self, threads=thread_ids, keep_turns=1, compact=False)
 
@@ -250,11 +278,12 @@ class Checkpointer(AsyncSqliteSaver):
     ) -> Mapping[str, DeltaChannelHistory]:
         """Return what each `DeltaChannel` was written since it was last saved whole, and what it was then."""
         await self.setup()
-        place, checkpoint = _place(config), get_checkpoint_id(config)
+        place, checkpoint, caller = _place(config), get_checkpoint_id(config), self._caller()
 
         def walk(database: sqlite3.Connection) -> dict[str, DeltaChannelHistory]:
             history: dict[str, DeltaChannelHistory] = {name: {"writes": []} for name in channels}
             with transaction(database, "DEFERRED"):
+                check_caller(database, place[0], caller)
                 saved = tables.read_one(database, place, checkpoint)
                 left, passed = set(channels), set[str]()
                 while saved and left and saved.parent and saved.parent not in passed:
@@ -308,6 +337,10 @@ class Checkpointer(AsyncSqliteSaver):
             await forgetting.forget_leftovers(self, Home(Path(file).parent).memory, thread)
         except (QuestbookError, StoreError) as error:  # the turn itself is saved
             _log.warning("What was to be forgotten in thread %s is left for its next turn: %s", thread, error)
+
+    def _caller(self) -> str | None:
+        """Return who logged in, "" without a name; None for the server itself, and where there is no log-in."""
+        return self.log_in() if self.log_in else None
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do some work in the connection's own thread, with what others want of it at the same moment.

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import aiosqlite
 
 from questbook.graphs.embedded.checkpointer import Checkpointer
 from questbook.graphs.embedded.compression import compressing_serializer
+from questbook.graphs.embedded.embedder import AUTO, load_embedder
 from questbook.graphs.embedded.home import Home, HomeError
-from questbook.types import JSON
+from questbook.memory.store.database_file import create_file, read_header
 
 if TYPE_CHECKING:
     from langgraph.store.base import IndexConfig, TTLConfig
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from questbook.memory.store.index_config import StoreIndex
 
 _LOCK_SECONDS = 30.0
-_SQLITE_HEADER = b"SQLite format 3\x00"
 
 
 @asynccontextmanager
@@ -43,8 +43,23 @@ async def open_checkpointer(path: str | Path | None = None) -> AsyncIterator[Che
     with _explain_errors(file):
         async with aiosqlite.connect(file, timeout=_LOCK_SECONDS) as connection:
             saver = Checkpointer(connection, serde=compressing_serializer())
-            await saver.setup()  # turns on WAL, so that Studio can read while the terminal plays
+            await _set_up(saver)
             yield saver
+
+
+async def _set_up(saver: Checkpointer) -> None:
+    """Turn on WAL, so that Studio can read while the terminal plays, and make the tables."""
+    # Programs that create the file at once can meet here, and SQLite's own timeout does not cover that pragma.
+    give_up = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            await saver.setup()
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > give_up:
+                raise
+            await asyncio.sleep(0.01)
+        else:
+            return
 
 
 @asynccontextmanager
@@ -61,20 +76,27 @@ async def open_store(
     Args:
         path: The database file; None: the one in `Home`.
         embeddings: The embedder's name; None: the one of the settings. If the file was written with another embedder,
-            its texts are embedded again.
+            its texts are embedded again. "auto": the file's own; in a new file MiniLM if it is ready here, else hash.
         known: Vectors by text that this embedder has made before, so that it need not make them again.
         index: What is embedded and indexed; None: `text`, with that embedder.
         ttl: LangGraph's settings for items that expire; times in minutes.
 
     Raises:
         HomeError: The file cannot be used; it is not changed.
-        StoreError: The store refused it for another reason, or there is no such embedder.
+        StoreError: The store refused it for another reason, there is no such embedder, or it cannot be used here.
     """
     # numpy and FAISS take a while to import: not before they are needed, and not in the event loop.
     module = await asyncio.to_thread(import_module, "questbook.memory.store.faiss_store")
     file = Path(path) if path else (await asyncio.to_thread(Home.find)).memory
     await asyncio.to_thread(create_database, file)
-    index = index or cast("StoreIndex", await asyncio.to_thread(_index_config, embeddings, known))
+    if index is None:
+        index = {"embed": await asyncio.to_thread(load_embedder, embeddings), "fields": ["text"]}
+        if known:
+            vectors = await asyncio.to_thread(import_module, "questbook.memory.embeddings.known_vectors")
+            if index["embed"] == AUTO:
+                async with module.FaissStore.open(file, index) as store:
+                    index["embed"] = store.embeddings
+            index["embed"] = vectors.KnownVectors(index["embed"], known)
     async with module.FaissStore.open(file, index, ttl=ttl) as store:
         if ttl and ttl.get("sweep_interval_minutes"):
             store.start_ttl_sweeper()
@@ -88,30 +110,15 @@ def create_database(path: Path) -> None:
         HomeError: The file cannot be read and written, or it is no SQLite database.
     """
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        with path.open("rb") as file:
-            header = file.read(len(_SQLITE_HEADER))
+        create_file(path)
     except OSError as error:
         raise HomeError(
             f"Cannot use {path}: {error.strerror or error}. Correct its permissions, or move it."
         ) from error
-    if header and header != _SQLITE_HEADER:
+    with _explain_errors(path):
+        header = read_header(path)
+    if header is None:
         raise _corrupt(path, "it is no SQLite database")
-
-
-def _index_config(embeddings: str | None, known: Mapping[str, list[float]] | None) -> JSON:
-    from questbook.memory.embeddings.embedders import load_embeddings
-
-    if embeddings is None:
-        from questbook.graphs.settings import Settings
-
-        embeddings = Settings.of().embeddings
-    embedder = load_embeddings(f"minilm:{Home.find().minilm}" if embeddings == "minilm" else embeddings)
-    if known:
-        from questbook.memory.embeddings.known_vectors import KnownVectors
-
-        embedder = KnownVectors(embedder, known)
-    return {"embed": embedder, "fields": ["text"]}
 
 
 @contextmanager

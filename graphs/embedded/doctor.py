@@ -1,6 +1,7 @@
 """The two databases of a data directory compared: a file may be missing, or be of another day than the other.
 
-`problem_of` compares one campaign quickly, at its start; `mend` does what can be done.
+`problem_of` compares one campaign quickly, at its start; `mend` does what can be done. `unreachable_turns` also looks
+at the lines that were undone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from questbook.graphs.embedded.saved_game import last_of_threads
+from questbook.memory.store.any_store import items_under
 from questbook.memory.store.glance import list_keys, read_item
 from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
 from questbook.types import JSON
@@ -69,6 +71,29 @@ async def problem_of(game: Game) -> str:
     return ""
 
 
+async def unreachable_turns(game: Game) -> str:
+    """Say which turns memory knows that no checkpoint of the campaign has; "" if there are none."""
+    saved = await game.saved_game()
+    if saved is None:
+        return ""
+    store = (await game.load()).store
+    if store is None:
+        return ""
+    exchanges = items_under(store, game.context.campaign_namespace("exchanges"), refresh_ttl=False)
+    current = set(_keys(saved.values, 0).values())
+    turns = {item.key: int(item.value["turn"]) async for item in exchanges if item.key not in current}
+    for state in await _states(game) if turns else ():  # mostly they were undone
+        for key in _keys(state.values, 0).values():
+            turns.pop(key, None)
+    if not turns:
+        return ""
+    return (
+        f"memory.db also knows turns that no checkpoint has ({_ranges(sorted(set(turns.values())))}): checkpoints.db "
+        "lost them, or their thread was deleted. They cannot be mended: nobody can go back to them, and no reply "
+        "recalls them. What was said then is in records.jsonl of `questbook export FILE.zip`."
+    )
+
+
 async def mend(game: Game) -> str:
     """Do what can be done about a campaign's problem; return what was done and what is lost, for a person.
 
@@ -106,10 +131,8 @@ async def rebuild(game: Game) -> Rebuilt:
     graph = await game.load()
     schema: Any = graph.builder.state_schema
     node: Any = graph.builder.nodes["remember"].runnable
-    count, context, known = 0, game.context, await asyncio.to_thread(_known_turns, game)
-    threads = {saved.thread_id async for saved in last_of_threads(game.checkpointer, context.user, context.campaign)}
-    configs: list[Any] = [{"configurable": {"thread_id": thread}} for thread in sorted(threads | {game.thread_id})]
-    states = [state for config in configs async for state in graph.aget_state_history(config)]
+    count, known = 0, await asyncio.to_thread(_known_turns, game)
+    states = await _states(game)
     states.sort(key=lambda state: _id(state.config), reverse=True)
     after = {_id(state.parent_config): state for state in states if state.parent_config}
     for state in reversed(states):
@@ -128,6 +151,14 @@ async def rebuild(game: Game) -> Rebuilt:
     if graph.store is not None and (count or await asyncio.to_thread(_head_of, game) is None):
         await move_head(schema(**current.values), graph.store, game.context, game.thread_id)
     return Rebuilt(count, _missing_turns(await asyncio.to_thread(_known_turns, game), current.values))
+
+
+async def _states(game: Game) -> list[Any]:
+    """Return every state of every thread of a campaign that a checkpoint has, each thread's newest first."""
+    graph, context = await game.load(), game.context
+    threads = {saved.thread_id async for saved in last_of_threads(game.checkpointer, context.user, context.campaign)}
+    configs: list[Any] = [{"configurable": {"thread_id": thread}} for thread in sorted(threads | {game.thread_id})]
+    return [state for config in configs async for state in graph.aget_state_history(config)]
 
 
 # The labels are those of `questbook.graphs.turn.sessions`, which would load LangChain before the first prompt.

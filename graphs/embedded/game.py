@@ -90,9 +90,15 @@ class Game:
         """Return what the campaign's last checkpoint says; None before the first message.
 
         Raises:
-            UnreadableError: Another graph wrote it.
+            UnreadableError: Another graph wrote it, or it is somebody else's.
         """
         saved = await read_saved_game(self.checkpointer, self.thread_id)
+        if saved and (others := saved.users - {self.context.user}):
+            raise UnreadableError(
+                f"Campaign {self.context.campaign!r} of {self.context.user!r} is played on thread {self.thread_id}, "
+                f"but its last checkpoint says that it is of {min(others)!r:.80}. Nothing was changed: choose another "
+                "name."
+            )
         if saved and saved.machine not in ("", self.machine):
             raise UnreadableError(
                 f"Campaign {self.context.campaign!r} belongs to the graph {saved.machine}, not to {self.machine}: "
@@ -239,6 +245,8 @@ class Game:
         self, message: Any, config: RunnableConfig | None = None, context: Settings | None = None
     ) -> AsyncGenerator[Event]:
         graph = await self.load()
+        if message is not None and config is None and (saved := await self.saved_game()):
+            message = {"messages": [*saved.unread, *message["messages"]]}
         stream = graph.astream(
             message,
             config or self.config,

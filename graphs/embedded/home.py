@@ -57,11 +57,6 @@ class Home(NamedTuple):
         return self.path / "checkpoints.db"
 
     @property
-    def minilm(self) -> Path:
-        """Directory of the weights of the embedder `minilm`."""
-        return self.path / "minilm"
-
-    @property
     def memory(self) -> Path:
         """Database of the semantic store: the memories."""
         return self.path / "memory.db"

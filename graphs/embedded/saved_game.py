@@ -6,10 +6,10 @@ import json
 import logging
 import sqlite3
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from questbook.graphs.errors import UnreadableError
+from questbook.graphs.errors import InputError, UnreadableError
 from questbook.types import JSON
 
 if TYPE_CHECKING:
@@ -34,6 +34,12 @@ FROM lasts JOIN checkpoints ON thread_id = thread AND checkpoint_ns = '' AND che
 ORDER BY last DESC
 """
 _FIRST = "SELECT MIN(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
+_BEGUN_WITH = """
+SELECT CASE WHEN json_valid(CAST(metadata AS TEXT)) THEN CAST(metadata AS TEXT) ELSE '{}' END
+FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id LIMIT 1
+"""
+OWNER = "questbook_owner"
+"""Key of a checkpoint's metadata: who began the thread, on a server with a log-in. No caller can write it."""
 _log = logging.getLogger(__name__)
 _THREADS = uuid.UUID("6f0d3b0e-5d0c-4c6e-9a3b-0c6d1f6f6e51")
 """UUID namespace of the thread ids. Never change it: every saved game would be lost."""
@@ -42,6 +48,56 @@ _THREADS = uuid.UUID("6f0d3b0e-5d0c-4c6e-9a3b-0c6d1f6f6e51")
 def thread_id_of(user: str, campaign: str) -> str:
     """Return the thread id of a user's campaign: a UUID, as LangGraph Server requires, the same on every machine."""
     return str(uuid.uuid5(_THREADS, json.dumps([user, campaign])))
+
+
+def users_in(metadata: Mapping[str, Any], values: Mapping[str, Any]) -> frozenset[str]:
+    """Return the users whose a checkpoint is said to be: one; none, if nothing says so; or it is nobody's for certain.
+
+    A run or an edit in Studio gives no user in the metadata; from the first turn on, the state itself has the names. On
+    a server with a log-in, the checkpointer notes who began the thread. A caller can write the metadata, and in older
+    versions the channel, but not all, so that no thread comes to another user.
+
+    Args:
+        metadata: The checkpoint's.
+        values: The channels.
+    """
+    names = *(values.get("campaign") or ())[:1], metadata.get("user"), metadata.get(OWNER)
+    return frozenset(str(name) for name in names if name)
+
+
+def begun_with(database: sqlite3.Connection, thread: str) -> JSON | None:
+    """Return the metadata of a thread's first checkpoint; None if it has none, {} if they cannot be read."""
+    row = database.execute(_BEGUN_WITH, (thread,)).fetchone()
+    return dict(json.loads(row[0])) if row else None
+
+
+def is_of_another(database: sqlite3.Connection, thread: str, caller: str | None) -> bool:
+    """Whether another user than a server's caller began a thread on the page or in the terminal.
+
+    Its id can be computed, and the server's own rules know nothing of it: a caller could make a thread of the server
+    with the same id. Whose a thread is that began over the server, those rules say.
+
+    Args:
+        database: The checkpoints.
+        thread: The thread.
+        caller: Who logged in, "" without a name; None: there is no caller.
+    """
+    began = (caller is not None and begun_with(database, thread)) or {}
+    of_program = began.keys() >= {"user", "campaign"}  # which page and terminal always give
+    return of_program and not began.get(OWNER) and began.get("user") != caller
+
+
+def check_caller(database: sqlite3.Connection, thread: str, caller: str | None) -> None:
+    """Refuse a thread that `is_of_another`.
+
+    Raises:
+        InputError: It is.
+    """
+    if is_of_another(database, thread, caller):
+        raise InputError(
+            f"Thread {thread} is a campaign that another user began on the page or in the terminal. Nothing was "
+            "changed: begin a new thread."
+        )
 
 
 async def read_saved_game(
@@ -97,7 +153,8 @@ async def last_of_threads(
 async def last_of_thread(checkpointer: AsyncSqliteSaver, thread: str) -> SavedGame | None:
     """Read the last checkpoint of a thread; None if there is none, or if it cannot be read, which is logged."""
     last = await _readable(checkpointer, thread)
-    if last and not last.campaign:  # edited in Studio before its first turn: its first checkpoint has the names
+    if last and not last.campaign and len(last.users) < 2:
+        # Edited in Studio before its first turn: its first checkpoint has the names.
         async with checkpointer.lock, checkpointer.conn.execute(_FIRST, (thread,)) as cursor:
             row = await cursor.fetchone()
         first = await _readable(checkpointer, thread, str(row[0]) if row else "")
@@ -120,11 +177,12 @@ class SavedGame(NamedTuple):
     """What a checkpoint says about a campaign, read without a graph.
 
     Attributes:
-        user: Who plays.
+        user: Who plays; "" if that is not known.
         campaign: Name of the campaign.
         thread_id: Its thread.
         played: When the checkpoint was written, ISO 8601 in UTC.
         values: The state's channels.
+        users: All whose it is said to be.
     """
 
     user: str
@@ -132,20 +190,22 @@ class SavedGame(NamedTuple):
     thread_id: str
     played: str
     values: JSON
+    users: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, saved: CheckpointTuple) -> Self:
         """Read a checkpoint."""
-        metadata: JSON = dict(saved.metadata)
         values = dict(saved.checkpoint["channel_values"])
-        # A run or an edit in Studio gives no metadata; from the first turn on, the state itself has the names.
-        user, campaign = values.get("campaign") or (metadata.get("user", ""), metadata.get("campaign", ""))
+        metadata: JSON = dict(saved.metadata)
+        users = users_in(metadata, values)
+        _, campaign = values.get("campaign") or ("", metadata.get("campaign", ""))
         return cls(
-            user=str(user),
-            campaign=str(campaign),
+            user=min(users) if len(users) == 1 else "",
+            campaign=str(campaign) if len(users) < 2 else "",
             thread_id=str(saved.config["configurable"]["thread_id"]),
             played=str(saved.checkpoint["ts"]),
             values=values,
+            users=users,
         )
 
     @property
@@ -192,13 +252,17 @@ class SavedGame(NamedTuple):
         return next((text for text in replies if text.strip()), "")
 
     @property
+    def unread(self) -> list[Any]:
+        """What was sent and has not reached its channel: the run was stopped before. The next input would drop it."""
+        sent = self.values.get("__start__")
+        return list(sent.get("messages") or []) if isinstance(sent, dict) else []
+
+    @property
     def unanswered(self) -> str | None:
         """The player's message that has no reply yet, if there is one."""
         from langchain_core.messages import convert_to_messages
 
-        messages = list(self.values.get("messages") or [])
-        if isinstance(sent := self.values.get("__start__"), dict):  # stopped before the message reached its channel
-            messages += convert_to_messages(sent.get("messages") or [])
+        messages = [*(self.values.get("messages") or []), *convert_to_messages(self.unread)]
         if not messages or (messages[-1].type == "ai" and not messages[-1].tool_calls):
             return None
         return next((message.text for message in reversed(messages) if message.type == "human"), None)

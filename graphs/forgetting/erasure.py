@@ -11,8 +11,10 @@ import json
 import re
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,9 +24,8 @@ from questbook.graphs.embedded.checkpointer import Checkpointer
 from questbook.graphs.embedded.compression import decompress, kind_in_parts, kind_of_rest
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.phrase import Phrase
+from questbook.memory.store.database_file import BLOCK, MAGIC, read_files
 
-BLOCK = 1 << 22
-"""Bytes of a file that are looked through at a time."""
 _OVERLAP = 1 << 14  # bytes that two blocks share, so that a phrase on their border is found
 _ROWS_AT_ONCE = 200  # in one transaction
 _TABLES = ("checkpoints", "writes", "checkpoint_blobs")
@@ -60,7 +61,6 @@ _FORGETTING = "CREATE TABLE IF NOT EXISTS forgetting (thread_id TEXT, user TEXT,
 _LEAVE = "INSERT INTO forgetting VALUES (?, ?, ?, ?)"
 _LEFT = "SELECT user, campaign, words FROM forgetting WHERE thread_id = ?"
 _DONE = "DELETE FROM forgetting WHERE thread_id = ? AND words = ?"
-_SQLITE = b"SQLite format 3\x00"
 # How compressed bytes begin (RFC 1950): at any level in a window of 32 KB, or at level 1 in a smaller one.
 _ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]|\x18\x19|\x28\x15|\x38\x11|\x48\x0d|\x58\x09|\x68\x05")
 _TEXT_RUNS = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xf4]{8,}")
@@ -280,19 +280,35 @@ async def delete_threads(saver: Any, threads: Iterable[str]) -> int:
 
 
 def files_with(directory: Path, phrase: Phrase) -> list[str]:
-    """Return the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint."""
-    files = [path for path in sorted(directory.rglob("*")) if path.is_file()]
-    return [
-        str(path.relative_to(directory))
-        for path in files
-        if (_in_text(path, phrase) and (not _is_database(path) or _in_rows(path, phrase)))
-        or _in_checkpoints(path, phrase)
-    ]
+    """Return the files under a directory that hold a phrase: as text in UTF-8, or in a compressed checkpoint.
+
+    Raises:
+        ForgettingError: A file cannot be read.
+    """
+    files, found = [path for path in sorted(directory.rglob("*")) if path.is_file()], []
+    try:
+        for path, blocks in groupby(read_files(files, BLOCK), key=itemgetter(0)):
+            is_database, in_text = _look_through((block for _, block in blocks), phrase)
+            if is_database:
+                in_text = (in_text and _in_rows(path, phrase)) or _in_checkpoints(path, phrase)
+            if in_text:
+                found.append(str(path.relative_to(directory)))
+    except OSError as error:
+        raise ForgettingError(
+            f"It is forgotten, but whether a file still holds the words cannot be said: {error}. Correct that and "
+            "forget again."
+        ) from error
+    return found
 
 
-def _is_database(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_SQLITE)) == _SQLITE
+def _look_through(blocks: Iterator[bytes], phrase: Phrase) -> tuple[bool, bool]:
+    """Return whether the bytes of a file are a database, and whether they hold a phrase."""
+    block = next(blocks)
+    is_database, found = block.startswith(MAGIC), phrase.seems_in(block)
+    while not found and (following := next(blocks, b"")):
+        block = block[-_OVERLAP:] + following
+        found = phrase.seems_in(block)
+    return is_database, found
 
 
 def _in_rows(path: Path, phrase: Phrase) -> bool:
@@ -316,20 +332,8 @@ def _is_in_value(value: Any, phrase: Phrase) -> bool:
     return any(phrase.seems_in(run) for run in _TEXT_RUNS.findall(value))
 
 
-def _in_text(path: Path, phrase: Phrase) -> bool:
-    with path.open("rb") as file:
-        before = b""
-        while block := file.read(BLOCK):
-            if phrase.seems_in(before + block):
-                return True
-            before = block[-_OVERLAP:]
-    return False
-
-
 def _in_checkpoints(path: Path, phrase: Phrase) -> bool:
-    """Whether a file is a database of checkpoints that holds a phrase in a compressed value."""
-    if not _is_database(path):
-        return False
+    """Whether a database is one of checkpoints that holds a phrase in a compressed value."""
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         return any(

@@ -19,7 +19,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore, Item, PutOp
 
-from questbook.graphs.embedded.saved_game import thread_id_of
+from questbook.graphs.embedded.saved_game import thread_id_of, users_in
 from questbook.graphs.errors import ForgettingError
 from questbook.graphs.forgetting.compaction import compact
 from questbook.graphs.forgetting.erasure import Erasure, delete_threads
@@ -287,22 +287,23 @@ class Forgetting:
         named = {str(item.value["thread"]) async for item in items if item.value.get("thread")}
         for label in (PASTS, HEADS):  # a thread that has left no record has looked for a past, or for a page
             entered = campaign_namespace(self.user, self.campaign, label)
-            named |= {item.key async for item in items_under(self.store, entered)}
+            named |= {str(item.value.get("thread") or item.key) async for item in items_under(self.store, entered)}
         threads = {thread_id_of(self.user, self.campaign), *self._further_threads}
         threads |= {thread for thread in named if not await self._is_of_another(thread)}
         if self._erasure is not None:
             of_user = await self._erasure.threads_of(self.user)
-            threads |= {thread for thread, campaign in of_user.items() if campaign == self.campaign}
+            here = [thread for thread, campaign in of_user.items() if campaign == self.campaign]
+            threads |= {thread for thread in here if not await self._is_of_another(thread)}
         return threads
 
     async def _is_of_another(self, thread: str) -> bool:
-        """Whether a thread is another user's, though a record names it: users may write their own namespaces."""
+        """Whether a thread is another user's: records of anyone may name it, and metadata say who has resumed a run."""
         if thread not in self._others:
             saved = await self._read_checkpoint(thread)
-            campaign = saved.checkpoint["channel_values"].get("campaign") if saved else None
-            owner = campaign[0] if isinstance(campaign, list) and campaign else None
-            owners = {owner, saved.metadata.get("user") if saved else None} - {None, ""}
-            self._others[thread] = bool(owners - {self.user})
+            values = saved.checkpoint["channel_values"] if saved else {}
+            owner = values.get("thread_owner")
+            users = {owner} if owner else users_in(saved.metadata, values) if saved else frozenset()
+            self._others[thread] = bool(users - {self.user})
         return self._others[thread]
 
     async def messages(self) -> set[str]:

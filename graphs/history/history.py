@@ -259,7 +259,7 @@ class History(HistoryView):
         """Return the state with which the last finished turn of a thread ended; None if it has none."""
         async for state in self._ancestors({**self.config, "configurable": {"thread_id": thread}}):
             if not self._waiting(state):
-                return state if state.values.get("turn") else None
+                return self._own(state) if state.values.get("turn") else None
         return None
 
     async def _move_to(self, target: StateSnapshot, line: str | None = None) -> StateSnapshot:

@@ -23,7 +23,7 @@ from questbook.graphs.history.checkpoints import (
 from questbook.graphs.history.tree import PlayedTurn, last_of_lines
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.node import upkeep_nodes
-from questbook.graphs.turn.scope import with_user
+from questbook.graphs.turn.scope import check_owner, with_user
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.store.any_store import items_under
 from questbook.memory.sync import with_async_methods
@@ -78,8 +78,9 @@ class HistoryView:
 
         Raises:
             HistoryError: Nothing has been played yet.
+            InputError: The thread is another user's, or of another campaign.
         """
-        state = await self.graph.aget_state(self._thread_config())
+        state = self._own(await self.graph.aget_state(self._thread_config()))
         if not position_of(state).turn:
             raise HistoryError("Nothing has been played yet.")
         return state
@@ -129,8 +130,9 @@ class HistoryView:
 
         Raises:
             HistoryError: Its checkpoints are gone.
+            InputError: A record names the thread of another user or campaign.
         """
-        state = await self.graph.aget_state(self.config_of(played))
+        state = self._own(await self.graph.aget_state(self.config_of(played)))
         if state.values.get("turn", 0) > played.turn:  # a later turn wrote its record, as for the turns of an interview
             async for earlier in self._ancestors(self.config_of(played)):
                 if not self._waiting(earlier) and earlier.values.get("turn") == played.turn:
@@ -143,6 +145,11 @@ class HistoryView:
                 f"The checkpoints of turn {played.turn} of {played.line!r}{on} are gone: they were pruned, or deleted "
                 "with their thread."
             )
+        return state
+
+    def _own(self, state: StateSnapshot) -> StateSnapshot:
+        """Return a state, unless it is another user's or campaign's."""
+        check_owner(state.values.get("campaign") or (), self.context)
         return state
 
     async def turns(self) -> list[PlayedTurn]:

@@ -15,6 +15,7 @@ from langgraph.channels import UntrackedValue
 from typing_extensions import TypedDict
 
 from questbook.graphs.agent.description import Agent
+from questbook.graphs.middleware.owner import Owner
 from questbook.graphs.turn.channels import Checked, Last
 from questbook.graphs.turn.state import keep_notices, patches
 from questbook.notebooks import DeclarationError
@@ -29,10 +30,12 @@ class MemoryState(TypedDict, total=False):
     """State of a parent graph whose agents share one memory: derive yours from it and from MessagesState.
 
     Attributes:
+        thread_owner: The user whose memory it is: who began the thread; written once.
         timeline: Branches that this checkpoint descends from: [branch, last visible turn], oldest first.
         turn: Number of the current turn, from 1.
         opened_by: Id of the person's message that opened it.
-        due: Turns that are not in the store yet, and the current one: {"turn", "opened_by", "player", "reply"}.
+        due: Turns that are not in the store yet, and the current one: {"turn", "opened_by", "player", "reply"}, and
+            "newest", the id of the newest message when it began.
         remembered_through: Last turn that is in the store.
         noted: Last turn that each page takes account of, by channel.
         agreed: Pages of scope "user" as thread and store last agreed on them.
@@ -45,6 +48,7 @@ class MemoryState(TypedDict, total=False):
         summarised_through: Last turn that `summary` covers.
     """
 
+    thread_owner: Annotated[str, Owner()]
     timeline: Annotated[list[tuple[str, int]], Last]
     turn: Annotated[int, Last]
     opened_by: Annotated[str, Last]
@@ -95,6 +99,7 @@ def state_schema(agent: Agent, *, shared: bool) -> type[Any]:
     if not shared:
         own = {name: Annotated[hint, PrivateStateAttr] for name, hint in hints.items() if name in CHANNELS}
         hints = {name: Annotated[hint, OmitFromInput] for name, hint in hints.items()} | own
+    hints["refused"] = Annotated[str, UntrackedValue, PrivateStateAttr]
     hints["recalled"] = Annotated[list[JSON] | None, RecalledValue, PrivateStateAttr]
     make: Any = TypedDict  # mypy reads only a literal
     schema: type[Any] = make("TimelineMemoryState", hints, total=False)

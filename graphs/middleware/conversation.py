@@ -89,6 +89,19 @@ def read_turns(messages: Sequence[AnyMessage], due: Sequence[JSON]) -> list[AnyM
     return [*lost, *(message for group in groups for message in group)]
 
 
+def later_turns(messages: Sequence[AnyMessage], opened_by: str) -> list[AnyMessage]:
+    """Return the messages of the turns behind the one that a message opened.
+
+    If that message has left, they are those of the last turn, unless it has an answer.
+    """
+    groups = _split(messages).turns
+    place = next((n for n, group in enumerate(groups) if _opener(group) == opened_by), None)
+    if place is None:
+        unanswered = bool(groups) and all(isinstance(message, HumanMessage) for message in groups[-1])
+        place = len(groups) - 2 if unanswered else len(groups)
+    return [message for group in groups[place + 1 :] for message in group]
+
+
 class _Split(NamedTuple):
     """Messages in turns; `head` is the rest of a turn whose beginning has left."""
 

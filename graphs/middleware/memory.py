@@ -13,47 +13,54 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    ToolCallRequest,
+    hook_config,
+)
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Overwrite
 from pydantic import Field, create_model
 
-from questbook.graphs.agent.context import Context, context_of
+from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.description import Agent, listed
 from questbook.graphs.agent.nodes import learn, remember, update_pages
 from questbook.graphs.agent.prompts import CONDENSE
 from questbook.graphs.agent.state import AgentState, state_of
+from questbook.graphs.errors import InputError
 from questbook.graphs.middleware.channels import CHANNELS, state_schema
 from questbook.graphs.middleware.conversation import open_turns, read_turns, with_words
+from questbook.graphs.middleware.owner import UNKNOWN, Resumers, Runs, User, added_messages, owner_of, refusal
 from questbook.graphs.middleware.recollection import memories_for, with_memory
 from questbook.graphs.middleware.staging import write_staged
-from questbook.graphs.middleware.tools import memory_tools, page_tool
+from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of
 from questbook.graphs.reflect.trigger import reflect, reflection_due
+from questbook.graphs.turn.beginning import beginning_of
 from questbook.graphs.turn.buffer import condense, conversation
-from questbook.graphs.turn.exchanges import Recall
 from questbook.graphs.turn.facts import FactState
+from questbook.graphs.turn.memories import ASSISTANT, OPENING
+from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.retriever import recall_or_notice
-from questbook.graphs.turn.scope import user_of
+from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import read_pages
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.memory.buffer.policies import BufferPolicy
-from questbook.memory.sync import SyncStore, run_sync, with_async_methods
+from questbook.memory.sync import SyncStore, run_sync
 from questbook.notebooks import DeclarationError, Notebook
 from questbook.types import JSON
-
-User = str | Callable[[Runtime[Any]], str]
-"""Whose memory it is: a name, or a function of the run that returns one."""
 
 _INSIDE = (
     "This agent runs inside another graph, whose checkpoints do not hold its memory: nothing is recalled or remembered "
     "here. The outer agent remembers the exchange; for agents that are nodes of one graph see `shared`."
 )
 _MOST_UNDER_WAY = 1_024  # turns whose model is kept
-_MOST_MODELS = 32  # models whose settings are kept
 _log = logging.getLogger(__name__)
 Step = Callable[[Any, Runtime[Any]], Awaitable[JSON]]
 """Something that is done after a reply: returns the channels to write."""
@@ -99,6 +106,9 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         scope: Who sees exchanges and facts: "user", all threads of the user, each what the other ones know now; or
             "thread", the thread alone. Either way nobody sees what a thread took back.
         shared: Whether a parent graph holds the memory of its agents, in a state derived from `MemoryState`.
+        resumed_by: Who else may resume a run that waits for an answer (`Command(resume=…)`): names of users, or a
+            function of the run that says whether its user may; None: nobody. It is still the memory of the user with
+            whom the thread began: all other runs of others are refused with an InputError.
 
     Raises:
         DeclarationError: An argument makes no sense; the message says which, and what is allowed.
@@ -117,26 +127,27 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         model: str | BaseChatModel | None = None,
         scope: Literal["thread", "user"] = "user",
         shared: bool = False,
+        resumed_by: Resumers | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(facts, FactNotes | None):
             raise DeclarationError(f"facts: got {facts!r:.80}; expected FactNotes(), or None for no facts.")
         agent = Agent(name=agent_name, notebooks=listed(notebooks), recall=recall, buffer=buffer, scope=scope)
-        agent.check([*CHANNELS, "messages", "recalled"])
+        agent.check([*CHANNELS, "messages", "recalled", "refused"])
         if agent.interviewed:
             page = next(iter(agent.interviewed.values())).__name__
             raise DeclarationError(
                 f"{page}.UPDATE: got once; an agent of LangChain's holds no interview. Take every_turn, every(n) or "
                 "on_demand, or build the agent with build_agent."
             )
-        self.user, self.recall, self.facts, self.model = user, recall, facts, model
-        self.shared = shared
+        self.user, self.recall, self.facts, self.model, self.shared = user, recall, facts, model, shared
         self.state_schema = state_schema(agent, shared=shared)
         self.tools = [
             *(memory_tools(self._tool_view, recall) if tools else []),
             *(page_tool(page, self._tool_view) for page in agent.on_demand.values()),
         ]
         self._agent = agent
+        self._voices = OPENING if tools else ASSISTANT
         self._has_facts = tools or facts is not None
         self._has_shared_pages = any(page.SCOPE != "thread" for page in notebooks)
         self._state_class: Any = create_model(
@@ -144,27 +155,47 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         self._defaults: JSON = dict(self._state_class().__dict__)
         del self._defaults["messages"]
-        self._settings: dict[Any, Context] = {}
+        reflection: JSON = asdict(facts) if facts else {"reflection": "off"}
+        self._runs = Runs(agent.name, user, resumed_by, model, reflection)
         self._models = OrderedDict[str, BaseChatModel]()  # of turns under way, by the message that opened each
         self._warned = False
 
+    @hook_config(can_jump_to=["end"])
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """Open the turn: number it, and keep the person's words until it is in the store.
 
-        Raises:
-            PastUnknownError: The thread is new, a notebook has the scope "campaign", and the store cannot be read.
-        """
-        update = self._open(state, runtime)
-        if update is None or not self._has_shared_pages:
-            return update
-        return run_sync(self._bring_up_to_date(state, update, _for_sync(runtime)))
+        On the thread of another user nothing is done: the message is taken out again, and `after_agent` refuses the
+        run. Were it refused here, the message would stay in that user's conversation.
 
+        Raises:
+            PastUnknownError: The thread is new, a notebook has the scope "campaign", and the store cannot be read; or
+                it is older than version 0.2.1, and the store has to say whose it is.
+        """
+        return run_sync(self.abefore_agent(state, _for_sync(runtime)))
+
+    @hook_config(can_jump_to=["end"])
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """As `before_agent`."""
-        update = self._open(state, runtime)
-        if update is None or not self._has_shared_pages:
-            return update
-        return await self._bring_up_to_date(state, update, runtime)
+        run = self._runs.of_caller(runtime)
+        if self._is_inside(runtime):
+            if not self._warned:
+                _log.warning(_INSIDE)
+            self._warned = True
+            return None if state.get("notices") else {"notices": [notice(0, "memory", _INSIDE)]}
+        owner, user = await owner_of(state, run), run.context.user
+        if owner not in (None, user):
+            added = added_messages(state["messages"], state.get("opened_by", ""), state.get("due", []))
+            removed = [RemoveMessage(message) for message in added]
+            return {"messages": removed, "refused": refusal(str(owner), user), "jump_to": "end"}
+        begun = None if state.get("timeline") else await beginning_of(self._read(state), run)
+        update = self._open(state | ({"timeline": [[begun.branch, 0]]} if begun else {}), run)
+        if update is None:
+            return None
+        notices = [*(begun.notices if begun else []), *update.get("notices", [])]
+        if owner is None:
+            notices.append(notice(update["turn"], "memory", UNKNOWN.format(user=user)))
+        update |= {"thread_owner": user} | ({"notices": notices} if notices else {})
+        return await self._bring_up_to_date(state, update, run) if self._has_shared_pages else update
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -180,16 +211,36 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         request, command = await self._remind(request, request.runtime)
         return ExtendedModelResponse(await handler(request), command)
 
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        """Call a tool, unless the run is another user's."""
+        run_sync(self._check_tool_call(request))
+        return handler(request)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        """As `wrap_tool_call`."""
+        await self._check_tool_call(request)
+        return await handler(request)
+
     def after_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
-        """Remember the turn, and do what else comes after a reply."""
+        """Remember the turn, and do what else comes after a reply.
+
+        Raises:
+            InputError: The thread is another user's.
+        """
         return run_sync(self.aafter_agent(state, _for_sync(runtime)))
 
     async def aafter_agent(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
         """As `after_agent`. A failure costs nothing: a notice says so, and the next turn makes up for it."""
+        if state.get("refused"):
+            raise InputError(state["refused"])
         # Nothing is due where other middleware has ended the run before it began here: the next turn opens this one.
         if self._is_inside(runtime) or not state.get("due"):
             return None
-        run = self._run(runtime, model=self._models.get(state["opened_by"]))
+        run = await self._runs.of_owner(state, runtime, model=self._models.get(state["opened_by"]))
         now = self._read(state)
         first = min(entry["turn"] for entry in state["due"])
         now = now.model_copy(update={"remembered_through": min(now.remembered_through, first - 1)})
@@ -208,31 +259,26 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if removals := update.pop("messages", []):
             ids = {message.id for message in state["messages"]}
             update["messages"] = [removal for removal in removals if removal.id in ids]
-        return update | ({"notices": notices} if notices else {})
+        return {**update, "thread_owner": run.context.user} | ({"notices": notices} if notices else {})
 
-    def _open(self, state: Any, runtime: Runtime[Any]) -> JSON | None:
+    def _open(self, state: Any, run: Runtime[Context]) -> JSON | None:
         """Return the channels with which the turn begins; None if there is nothing to remember."""
-        run = self._run(runtime)
-        if self._is_inside(runtime):
-            if not self._warned:
-                _log.warning(_INSIDE)
-            self._warned = True
-            return None if state.get("notices") else {"notices": [notice(0, "memory", _INSIDE)]}
         opened = open_turns(state["messages"], state.get("turn", 0), state.get("opened_by", ""), state.get("due", []))
         kept: JSON = {}
-        if _thread_of(runtime) is None:  # the caller keeps the conversation, and sends all of it each time
+        if run_thread(run) is None:  # the caller keeps the conversation, and sends all of it each time
             opened, kept = opened._replace(due=opened.due[-1:]), {"remembered_through": opened.turn - 1}
         now = self._read(state | opened._asdict())
         if not opened.turn or not now.messages:
             return None
+        *past, current = opened.due
+        opened = opened._replace(due=[*past, current | {"newest": state["messages"][-1].id}])
         update = open_turn(now, run)
         if not state.get("turn"):  # pages are JSON from the first turn on
             kept |= {channel: {} for channel in self._agent.pages}
         return kept | opened._asdict() | {name: update[name] for name in ("timeline", "notices") if update[name]}
 
-    async def _bring_up_to_date(self, state: Any, update: JSON, runtime: Runtime[Any]) -> JSON:
+    async def _bring_up_to_date(self, state: Any, update: JSON, run: Runtime[Context]) -> JSON:
         """Return the channels with which a turn begins, with what other threads have noted on the pages they share."""
-        run = self._run(runtime)
         past = await join(self._read(state), run)
         now = self._read(state | {name: value for name, value in update.items() if name in CHANNELS})
         shared = await read_pages(now, run)
@@ -264,7 +310,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         self._keep_model(str(values.get("opened_by", "")), request.model)
         if self._is_inside(runtime) or not values.get("turn"):
             return request, None
-        run = self._run(runtime)
+        run = await self._runs.of_owner(values, runtime)
         now = self._read(values)
         if self._agent.buffer:
             request = request.override(messages=conversation(now, run.context))
@@ -273,10 +319,12 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if recalled is None:
             options = self.recall or Recall.of(run.context)
             shown = read_turns(request.messages, [])  # `SummarizationMiddleware` may have shortened it
-            found = await recall_or_notice(now, memories_for(now, run, shown, options, facts=self._has_facts))
+            memories = memories_for(now, run, shown, options, facts=self._has_facts, voices=self._voices)
+            found = await recall_or_notice(now, memories)
             recalled = found["recalled"]
             command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
-        return request.override(system_message=with_memory(request.system_message, now, recalled or [])), command
+        system = with_memory(request.system_message, now, recalled or [], self._voices)
+        return request.override(system_message=system), command
 
     def _read(self, values: Mapping[str, Any]) -> AgentState:
         """Return the agent's state as Questbook's own agents have it."""
@@ -294,47 +342,20 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         if len(self._models) > _MOST_UNDER_WAY:  # runs that were interrupted and left
             self._models.popitem(last=False)
 
-    def _run(
-        self, runtime: Runtime[Any], config: RunnableConfig | None = None, *, model: BaseChatModel | None = None
-    ) -> Runtime[Context]:
-        """Return the run with its settings: whose memory it is, and the model that takes notes.
+    async def _check_tool_call(self, request: ToolCallRequest) -> None:
+        run = run_of(request.runtime)
+        if not self._is_inside(run) and request.state.get("turn"):
+            await self._runs.of_owner(request.state, _for_sync(run), request.runtime.config)
 
-        Raises:
-            SettingsError: Nobody is named as the user, or two that differ are.
-        """
-        settings, given = self._settings_with(self.model or model), runtime.context
-        if self.user is not None:
-            said: Any = self.user(runtime) if callable(self.user) else self.user
-        else:
-            said = given.get("user") if isinstance(given, Mapping) else getattr(given, "user", None)
-        user = user_of((config or get_config()).get("configurable", {}), said, settings.user)
-        context = settings.model_copy(update={"user": user})
-        return runtime.override(context=context, store=with_async_methods(runtime.store))
-
-    def _settings_with(self, model: str | BaseChatModel | None) -> Context:
-        key = model if isinstance(model, str) else id(model)
-        if key not in self._settings:
-            reflection = asdict(self.facts) if self.facts else {"reflection": "off"}
-            if len(self._settings) >= _MOST_MODELS:
-                self._settings.clear()
-            # Its class keeps the model, so that no other one has this id.
-            self._settings[key] = context_of(self._agent.name, model, facts=True).of(reflection)
-        return self._settings[key]
-
-    def _tool_view(
+    async def _tool_view(
         self, values: Any, runtime: Runtime[Any], config: RunnableConfig
     ) -> tuple[AgentState, Runtime[Context]]:
-        run = self._run(runtime, config)
-        return self._read(values), run
+        return self._read(values), await self._runs.of_owner(values, runtime, config)
 
     def _is_inside(self, runtime: Runtime[Any]) -> bool:
         """Whether the agent runs inside another graph that does not hold its memory: as a subagent, or as a node."""
         info = runtime.execution_info
         return not self.shared and info is not None and "|" in (info.checkpoint_ns or "")
-
-
-def _thread_of(runtime: Runtime[Any]) -> str | None:
-    return runtime.execution_info.thread_id if runtime.execution_info else None
 
 
 def _for_sync(runtime: Runtime[Any]) -> Runtime[Any]:

@@ -23,7 +23,9 @@ from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import branch_of, record_key
 from questbook.types import JSON
 
-Action = Literal["create", "update", "delete"]
+Action = Literal["create", "update", "delete", "end"]
+ENDINGS = ("delete", "end")
+"""Actions after which a memory holds no more, with none in its place; "delete" is what other libraries call it."""
 
 _AFTER_FACTS = 900  # a judgement's place in its turn
 
@@ -44,7 +46,7 @@ def read_staged(changes: Sequence[Mapping[str, str]]) -> Staged:
     """Put changes together: {"id", "action", "text", "of"}; `of` is what an update or a deletion is about."""
     texts, ended = dict[str, str](), dict[str, str]()
     for change in changes:
-        about, own = change["of"], change["action"] != "delete"
+        about, own = change["of"], change["action"] not in ENDINGS
         if about in texts:  # of this turn: it was never written
             del texts[about]
             ended = {key: (change["id"] if own else "") if new == about else new for key, new in ended.items()}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from functools import wraps
-from typing import Any
+from typing import Annotated, Any
 
 from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
@@ -13,31 +13,38 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.runtime import Runtime
 from langgraph.types import Command
+from pydantic import BeforeValidator
 
 from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.state import AgentState
-from questbook.graphs.middleware.recollection import facts_namespace, search
-from questbook.graphs.middleware.staging import Action, read_staged
-from questbook.graphs.turn.exchanges import Recall, memory_line
+from questbook.graphs.middleware.recollection import FOUND, facts_namespace, search
+from questbook.graphs.middleware.staging import ENDINGS, Action, read_staged
+from questbook.graphs.turn.memories import memory_line, open_memory
+from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.reply import Call, edit_page
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
+from questbook.memory.errors import BadQueryError
 from questbook.memory.facts.fact import MAX_TEXT
 from questbook.memory.sync import run_sync
 from questbook.memory.timeline.timeline import branch_name, is_visible, read_heads
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
-Read = Callable[[Any, Runtime[Any], RunnableConfig], tuple[AgentState, Runtime[Context]]]
+Read = Callable[[Any, Runtime[Any], RunnableConfig], Awaitable[tuple[AgentState, Runtime[Context]]]]
 """Reads the agent's state and its run as Questbook's own agents have them."""
+Key = Annotated[str, BeforeValidator(str)]
+"""A key, or a turn, which models may send as a number."""
 
 _SEARCH = (
     "Search long-term memory for what was said or noted in earlier conversations, and in this one. Returns one memory "
-    "a line, each with the id that manage_memory takes."
+    'a line, each with its key, which is the id that manage_memory takes. "…" stands for words left out: to read all '
+    "of a memory, send its key, or the turn that its line names, as `key` in place of a query; a long one has pages."
 )
 _MANAGE = (
     "Change long-term memory. action 'create' keeps `content`, one sentence that can be understood by itself; 'update' "
-    "puts `content` in the place of the memory `id`; 'delete' ends the memory `id`. Ids come from search_memory."
+    "puts `content` in the place of the memory `id`; 'end' says that the memory `id` holds no more, as when the person "
+    "asks to forget it. Ids are keys of search_memory."
 )
 _NOTHING = "Nothing in memory fits."
 _MOST = 20  # memories that a search returns at most
@@ -50,17 +57,27 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
     with the turn's place on the timeline.
     """
 
-    async def search_memory(query: str, runtime: ToolRuntime, limit: int = 10) -> str:
-        state, run = read(runtime.state, _run_of(runtime), runtime.config)
+    async def search_memory(
+        runtime: ToolRuntime, query: str = "", limit: int = 10, key: Key = "", page: int = 1
+    ) -> Any:
+        state, run = await read(runtime.state, run_of(runtime), runtime.config)
         if run.store is None:
             return "There is no memory: the agent has no store."
         now = read_staged([change for change in runtime.state.get("staged", []) if change["turn"] == state.turn])
-        own = [render_value({"id": id_, "text": text}) for id_, text in now.texts.items()]
+        own = {id_: render_value({"key": id_, "text": text}) for id_, text in now.texts.items()}
+        if key.strip():
+            spaces = [run.context.campaign_namespace("exchanges"), facts_namespace(run.context)]
+            try:
+                if key in now.ended:
+                    raise BadQueryError(f"There is no memory with the id {key!r:.80}: it holds no more.")
+                return own.get(key) or await open_memory(state, run, spaces, key, page)
+            except BadQueryError as error:
+                return ToolMessage(str(error), tool_call_id=runtime.tool_call_id or "", status="error")
         options = recall or Recall.of(run.context)
         options = replace(options, tokens=options.tokens or 800, most=max(1, min(limit, _MOST)))
         memories = await search(state, run, query, options)
-        lines = [f"{memory['key']}: {memory_line(memory)}" for memory in memories if memory["key"] not in now.ended]
-        return "\n".join([*lines, *own]) or _NOTHING
+        lines = [memory_line(memory, FOUND) for memory in memories if memory["key"] not in now.ended]
+        return "\n".join([*lines, *own.values()]) or _NOTHING
 
     async def manage_memory(
         runtime: ToolRuntime,
@@ -68,7 +85,7 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
         content: str = "",
         id: str = "",  # noqa: A002 (the model's word for it)
     ) -> Any:
-        state, run = read(runtime.state, _run_of(runtime), runtime.config)
+        state, run = await read(runtime.state, run_of(runtime), runtime.config)
         call = runtime.tool_call_id or ""
         problem = (
             PRIVATE_REFUSAL if is_private(state) else await _problem(state, run, runtime.state, action, content, id)
@@ -79,7 +96,7 @@ def memory_tools(read: Read, recall: Recall | None) -> list[BaseTool]:
             f"note-{branch_name(f'{call}/{content}')}"  # some models give their calls no id, or one that is not unique
         )
         change = {"turn": state.turn, "id": name, "action": action, "text": content.strip(), "of": id}
-        done = f"Kept as {name}." if action != "delete" else f"{id} holds no more."
+        done = f"Kept as {name}." if action not in ENDINGS else f"{id} holds no more."
         return Command(update={"staged": [change], "messages": [ToolMessage(done, tool_call_id=call)]})
 
     return [_tool(search_memory, _SEARCH, "search_memory"), _tool(manage_memory, _MANAGE, "manage_memory")]
@@ -90,7 +107,7 @@ def page_tool(page: type[Notebook], read: Read) -> BaseTool:
     described = page.tool()["function"]
 
     async def write_page(runtime: ToolRuntime, **patch: Any) -> Any:
-        state, _ = read(runtime.state, _run_of(runtime), runtime.config)
+        state, _ = await read(runtime.state, run_of(runtime), runtime.config)
         call = Call(runtime.tool_call_id or "", page.__name__, patch)
         if is_private(state):
             return ToolMessage(PRIVATE_REFUSAL, tool_call_id=call.id, status="error")
@@ -104,9 +121,9 @@ def page_tool(page: type[Notebook], read: Read) -> BaseTool:
 
 async def _problem(state: AgentState, run: Runtime[Context], values: Any, action: str, content: str, about: str) -> str:
     """Say why a change cannot be made; "" if it can."""
-    if action != "delete" and not content.strip():
+    if action not in ENDINGS and not content.strip():
         return f"{action}: `content` is empty. Send the sentence to keep."
-    if action != "delete" and len(content) > MAX_TEXT:
+    if action not in ENDINGS and len(content) > MAX_TEXT:
         return f"`content` has {len(content):,} characters; at most {MAX_TEXT:,} can be kept. Send it in parts."
     if action == "create":
         return f"create takes no `id`, got {about!r}. Use 'update' to change a memory." if about else ""
@@ -121,7 +138,8 @@ async def _problem(state: AgentState, run: Runtime[Context], values: Any, action
     return ""
 
 
-def _run_of(runtime: ToolRuntime) -> Runtime[Any]:
+def run_of(runtime: ToolRuntime) -> Runtime[Any]:
+    """Return the run in which a tool is called."""
     return Runtime(
         context=runtime.context,
         store=runtime.store,

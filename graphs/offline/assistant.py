@@ -48,6 +48,9 @@ _SMALL_TALK: list[tuple[re.Pattern[str], str]] = [
 _REMEMBER = re.compile(r"\bremember(?: (?:that|this)\b:?|:)\s+(.{3,1000})", re.I | re.S)
 _ARCHIVE = re.compile(r"\b(?:archive|keep for later|put away)(?: (?:that|this)\b:?|:)\s+(.{3,10000})", re.I | re.S)
 _FORGET = re.compile(r"\bforget (?:that )?(.{2,200}?)[.!]*$", re.I)
+_OWNED = re.compile(r"(?:about )?(?:my|our) ([a-z][\w-]*(?: [a-z][\w-]*)?)", re.I)
+_PARTED = re.compile(r"\b(?:divorced|died|passed away|split up|broke up)\b", re.I)
+_CANNOT_END = "I am sorry. I cannot tell what that changes: tell me what to forget, such as “forget my car”."
 _SMALL_WORDS = (
     "a about all am an and are as at be can could did do does for from had has have he her his i in is it its like "
     "likes me my of on or our please s she so that the their them they this to us was we were what when where which "
@@ -114,6 +117,10 @@ class OfflineAssistant(OfflineModel):
         asked = [part for part in _PARTS.split(words) if part.rstrip().endswith("?") or _QUESTION.search(part)]
         if not asked or _command(words):
             replies += [talk for pattern, talk in _SMALL_TALK if pattern.search(words)]
+            if not replies and _FORGET.search(words):
+                replies.append("I will not go by that any more.")
+            elif not statements and _PARTED.search(words):
+                replies.append(_CANNOT_END)
             return Answer(" ".join([*hello, *replies]) or _answer_unread(prompt), calls)
         for question in asked:
             reply = _answer_question(prompt, question, human, known, last_subject(statements, last))
@@ -213,6 +220,8 @@ def _statements_in(words: str, last: str) -> list[Statement]:
     if off_record(words):
         return []
     if match := _FORGET.search(words):
+        if owned := _OWNED.fullmatch(match[1]):
+            return [Statement(USER, owned[1].lower(), "", Truth.FORGOTTEN)]
         return [one._replace(truth=Truth.FORGOTTEN) for one in read_statements(match[1], last)]
     return read_statements(words, last) if not _ARCHIVE.search(words) else []
 
@@ -227,7 +236,9 @@ def _note_facts(turns: list[JSON]) -> Answer:
         for one in statements:
             ends = one.truth is not Truth.YES and is_plain(one.attribute)
             value = f"{Truth.ENDED.value} {one.value}" if ends else one.value
-            fact = {"text": one.text, "subject": one.subject, "attribute": one.attribute, "value": value}
+            fact: JSON = {"text": one.text, "subject": one.subject, "attribute": one.attribute, "value": value}
+            if one.truth is Truth.FORGOTTEN and not one.value:
+                fact |= {"text": f"{one.subject}: {one.attribute}.", "value": "", "ends": True}
             facts.append(fact | {"kind": "trait", "importance": _IMPORTANCE.get(one.attribute, 5)})
     return Answer("", [Call(TOOL, {"facts": facts})]) if facts else Answer("no change")
 

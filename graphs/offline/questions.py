@@ -118,7 +118,7 @@ class Knowledge:
         for one in statements:
             key = (_key(one.subject), _key(one.attribute))
             old = self._statements.get(key)
-            other = old is not None and old.truth is Truth.YES and _key(old.value) != _key(one.value)
+            other = old is not None and old.truth is Truth.YES and one.value and _key(old.value) != _key(one.value)
             if one.truth is not Truth.YES and is_plain(one.attribute) and other:
                 continue  # "I don't live in Paris" ends nothing of "I live in Oslo"
             self._statements.pop(key, None)

@@ -7,6 +7,8 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from questbook.graphs.embedded.embedder import knows_meaning
+from questbook.graphs.embedded.home import Home
 from questbook.graphs.terminal.commands import LAST_TURN, REST
 from questbook.graphs.terminal.forget import FORGET
 from questbook.graphs.terminal.screen import one_line
@@ -37,7 +39,9 @@ async def ltm_hint(context: Context) -> str:
     from questbook.memory.ltm.config import SPELLING_DISTANCE
 
     config = await ltm_of(context)
-    if config is None or context.embeddings != "hash" or config.ltm_reads.max_cosine_distance >= SPELLING_DISTANCE:
+    if config is None or config.ltm_reads.max_cosine_distance >= SPELLING_DISTANCE:
+        return ""
+    if knows_meaning(Home.find(), context.embeddings):
         return ""
     if "max_cosine_distance" not in config.ltm_reads.model_fields_set:
         return ""

@@ -167,11 +167,16 @@ def _get_minilm(source: str | None) -> str:
         EmbeddingError: They could not be fetched, or are not the published ones; nothing was changed.
         HomeError: The data directory cannot be used.
     """
+    from questbook.graphs.embedded.embedder import minilm_hint
     from questbook.graphs.embedded.home import Home
+    from questbook.graphs.settings import Settings
     from questbook.memory.embeddings.minilm import fetch_minilm
 
-    directory = fetch_minilm(source, Home.find().minilm)
-    return f"The weights of all-MiniLM-L6-v2 are in {directory}. Use them with QUESTBOOK_EMBEDDINGS=minilm."
+    directory, setting = fetch_minilm(source), Settings.of().embeddings
+    fetched = f"The weights of all-MiniLM-L6-v2 are in {directory}."
+    if setting not in ("auto", "minilm"):
+        return f"{fetched} The setting is QUESTBOOK_EMBEDDINGS={setting}: say minilm there to use them."
+    return f"{fetched} {minilm_hint(Home.find(), setting) or 'Memories that begin now are found by meaning, too.'}"
 
 
 def parser() -> argparse.ArgumentParser:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.doctor import mend as mend_campaign
-from questbook.graphs.embedded.doctor import problem_of
+from questbook.graphs.embedded.doctor import problem_of, unreachable_turns
+from questbook.graphs.embedded.embedder import minilm_hint
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.embedded.saved_game import last_of_threads
 from questbook.graphs.terminal.screen import number_of, one_line
-from questbook.memory.store.glance import list_paths, read_item
+from questbook.memory.store.glance import find_damage, list_paths, read_item
 from questbook.memory.timeline.namespaces import campaign_namespace, unescape_label
 
 if TYPE_CHECKING:
@@ -22,10 +23,16 @@ if TYPE_CHECKING:
 
 _PAGES = {"dungeon_master": "quest", "companion": "core"}  # by which a head says whose it is
 _HEAD_LABELS = 3  # user, campaign, "head"
+_CAUSE = (
+    "Versions before 0.2.1 lost turns where two programs (terminal, page, Studio) used one data directory at once. "
+    "Turns that both files lost are not seen here. Keep a copy of both files before you mend."
+)
 
 
 async def doctor(context: Settings, *, mend: bool) -> bool:
-    """Compare both databases for every campaign and companion of a user, and print what is wrong.
+    """Examine both databases, compare them for every campaign and companion of a user, and print what is wrong.
+
+    At the end, in one line, what MiniLM would bring, unless it is in use or an embedder was named.
 
     Args:
         context: Names the user.
@@ -42,12 +49,23 @@ async def doctor(context: Settings, *, mend: bool) -> bool:
     for file in (home.checkpoints, home.memory):
         if not await asyncio.to_thread(file.exists):
             print(f"{file} is missing.")  # noqa: T201
+        if damage := await asyncio.to_thread(find_damage, file):
+            print(  # noqa: T201
+                f"{file} is damaged: {one_line(damage, 200)}. Nothing was changed or mended. Put back "
+                "both files of a day before; or copy them aside, and see what `sqlite3 FILE .recover` can read."
+            )
+            print(_CAUSE)  # noqa: T201
+            return False
     campaigns, is_sound = await _contexts(context, home), True
     for machine, settings in campaigns:
         is_sound &= await _examine(settings, home, machine, mend=mend)
     if is_sound:
         count = number_of(len(campaigns), "campaign")
         print(f"Checkpoints and memories agree ({count} of {one_line(context.user, 60)}).")  # noqa: T201
+    else:
+        print(_CAUSE)  # noqa: T201
+    if hint := await asyncio.to_thread(minilm_hint, home, context.embeddings):
+        print(hint)  # noqa: T201
     return is_sound
 
 
@@ -73,12 +91,13 @@ async def _contexts(context: Settings, home: Home) -> list[tuple[str, Settings]]
 async def _examine(context: Settings, home: Home, machine: str, *, mend: bool) -> bool:
     name = f"Campaign {one_line(context.campaign, 60)!r}"
     async with open_game(context, home, machine) as game:
-        problem = await problem_of(game)
+        problem, unreachable = await problem_of(game), await unreachable_turns(game)
+        for found in filter(None, (problem, unreachable)):
+            print(f"{name}: {found}")  # noqa: T201
         if not problem:
-            return True
-        print(f"{name}: {problem}")  # noqa: T201
+            return not unreachable
         if not mend or "--mend" not in problem:
             return False
         with hold_campaign(home, context.user, context.campaign):
             print(f"{name}: {await mend_campaign(game)}")  # noqa: T201
-        return not await problem_of(game)
+        return not (await problem_of(game) or unreachable)

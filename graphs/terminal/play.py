@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.doctor import problem_of
+from questbook.graphs.embedded.embedder import minilm_hint
 from questbook.graphs.embedded.game import Game, open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.errors import FatalModelError, HistoryError, InputError, ModelError
@@ -45,12 +46,13 @@ async def play(context: Settings, *, live: bool, partner: Partner | None = None)
         StoreError: The same, because of the memories.
     """
     home, partner = Home.find(), partner or DUNGEON_MASTER
+    hint = minilm_hint(home, context.embeddings, only_first=True) if live else ""
     with hold_campaign(home, context.user, context.campaign):
         async with open_game(context, home, partner.machine) as game:
             words = {name: command.words for name, command in partner.commands.items()}
             source: Input = Keyboard(home, words) if live else Pipe()
             screen = Screen(live=live, name=partner.name)
-            await GameLoop(Sitting(game, screen, partner), source).run()
+            await GameLoop(Sitting(game, screen, partner), source, hint).run()
 
 
 class GameLoop:
@@ -59,9 +61,11 @@ class GameLoop:
     Args:
         sitting: The game and the screen.
         source: Where the player's lines come from.
+        hint: What a person is told with the greeting; "" for nothing.
     """
 
-    def __init__(self, sitting: Sitting, source: Input) -> None:
+    def __init__(self, sitting: Sitting, source: Input, hint: str = "") -> None:
+        self._hint = hint
         self._sitting, self._source, self._partner = sitting, source, sitting.partner
         self._game, self._screen = sitting.game, sitting.screen
         self._reply: asyncio.Task[None] | None = None
@@ -196,6 +200,8 @@ class GameLoop:
         context = self._game.context
         if context.model.strip().lower() == OFFLINE:
             self._screen.say(self._partner.offline)
+        if self._hint:
+            self._screen.say(self._hint)
         if self._source.live:
             self._partner.greet(saved, context, self._screen)
 

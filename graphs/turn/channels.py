@@ -158,6 +158,37 @@ class Last(Checked):
         return super().is_available() or bool(self._refusals)
 
 
+class Names(list[str]):
+    """User and campaign of a thread, as a turn writes them; in a checkpoint it is a plain list."""
+
+
+class Owner(Last):
+    """The channel that says whose a thread is, user and campaign: `Annotated[list[str], Owner]`. It is written once.
+
+    The thread's first turn writes `Names`, over what a run's command may have put there before
+    (`questbook.graphs.turn.scope.campaign_of`). A later value that differs does not fit, nor does any edit before that
+    turn.
+    """
+
+    __slots__ = ()
+
+    def _reduced(self, write: Any) -> Any:
+        overwrites, value = _overwrite(write)
+        names = list(self._reduce(None, storable(value if overwrites else write)))
+        owner = self.value if self.is_available() else []
+        if owner and names != owner and not isinstance(write, Names):
+            of = " of ".join(map(repr, reversed(owner)))
+            raise InputError(
+                f"{self.key}: got {names!r:.80}, but this thread belongs to campaign {of}. Whose a thread is, is "
+                "written once: leave it out, or begin a new thread."
+            )
+        if names and not (owner or self._saved or isinstance(write, Names)):
+            raise InputError(
+                f"{self.key}: got {names!r:.80}. Whose a thread is, its first turn writes: leave it out of an edit."
+            )
+        return names
+
+
 class Own(LastValue[Any]):
     """A channel that says to which machine a thread belongs: `Annotated[str, Own("companion")]`.
 

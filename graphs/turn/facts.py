@@ -35,7 +35,8 @@ from questbook.memory.facts.reflection import importance_of
 from questbook.memory.facts.slots import Slot, find_slots, subjects_in
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.text.words import count_tokens
-from questbook.memory.timeline.timeline import Segment
+from questbook.memory.timeline.records import read_time
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 from questbook.notebooks import Notebook, render_fields, render_value
 from questbook.types import JSON
 
@@ -58,7 +59,10 @@ conversation, call the tool Facts, once, with all of it. If not, answer "no chan
 - Anybody else is the subject of what is said of them. "My sister Anna lives in Bergen" teaches two facts: Anna, home,
   Bergen; and Anna, relation to the user, sister.
 - What has ended is a fact, too: "I don't live in Oslo any more" is the user, home, "no longer Oslo", and the text says
-  so. If the new value is said, that alone is enough.
+  so. If the new value is said, that alone is enough. What the person wants forgotten ("forget my car") is the user,
+  car, with `ends`.
+- How the person wants to be answered from now on ("always in metric units") is of kind preference, attribute
+  "instruction about" with its matter, importance 9.
 - What others claim has `claimed_by` with their name. Jokes, fiction, dreams and ifs are of kind rumour, or left out.
 - The same subject and attribute always get the same names, so that a change is seen as one. <known> lists, where there
   is any, the attributes that subjects have been noted with: where one of them is meant, use it as it stands there.
@@ -189,8 +193,9 @@ async def learn_turns(
     for turns, short in tries:
         shown = [in_short(turn) for turn in turns] if short else turns
         known = await known_attributes(store, namespace, shown, timeline=timeline, before=before)
+        now = await _said_at(store, settings, timeline, turns[-1]["turn"])
         try:
-            noted = await wait(ask_facts(shown, settings, known=known))
+            noted = await wait(ask_facts(shown, settings, known=known, now=now))
             break
         except PromptTooLongError:
             if short:
@@ -278,6 +283,14 @@ def attribute_lines(slots: Iterable[Slot]) -> list[str]:
             by_subject[name] = (subject, [*attributes, known.attribute])
             lines[name] = line
     return list(lines.values())
+
+
+async def _said_at(store: BaseStore, settings: Settings, timeline: Sequence[Segment], turn: int) -> datetime | None:
+    """Return when a turn was said, as its exchange says: notes may come days later; None if it is not known."""
+    key = record_key(branch_of(timeline, turn), turn, "exchange")
+    item = await store.aget(settings.campaign_namespace("exchanges"), key, refresh_ttl=False)
+    time = read_time(str(item.value.get("said_at") or "")) if item is not None else None
+    return time.astimezone() if time else None
 
 
 def messages_of(state: TurnState, first: int, last: int) -> JSON:

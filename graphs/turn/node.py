@@ -12,7 +12,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime, get_runtime
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.scope import with_user
+from questbook.graphs.turn.scope import campaign_of, check_owner, with_user
 from questbook.graphs.turn.upkeep import unbroken
 from questbook.memory.sync import run_sync, with_async_methods
 
@@ -36,7 +36,8 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
 
     LangGraph lets an async function run only in async calls. The runtime's context is completed on the way: None means
     the defaults, a parent graph's context of another class is read by its attributes. Its user is named
-    (`questbook.graphs.turn.scope`), or the node is refused with a SettingsError.
+    (`questbook.graphs.turn.scope`), or the node is refused with a SettingsError. On the thread of another user or
+    campaign it is refused with an InputError: who resumes a run has passed no edge that would have refused it.
 
     Args:
         function: The step.
@@ -61,6 +62,7 @@ class Node(Runnable[Any, Any], Generic[ContextT]):
         # What a person is waiting for, or need not wait for.
         runtime.stream_writer({"begins": self.name} | ({"upkeep": True} if self.upkeep else {}))
         context = with_user(self.context(runtime.context), get_config().get("configurable"))
+        check_owner(campaign_of(input), context)
         store = with_async_methods(runtime.store)
         with unbroken() if self.upkeep else nullcontext():
             return await self.function(input, runtime.override(context=context, store=store))

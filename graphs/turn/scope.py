@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from questbook.graphs.errors import SettingsError
+from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.settings import USER_VARIABLE, Settings
 
 if TYPE_CHECKING:
@@ -86,6 +86,36 @@ def user_of(configurable: Mapping[str, Any], said: str | None = None, otherwise:
             f"{USER_VARIABLE}. On LangGraph Server with authentication it is who logged in."
         )
     return user
+
+
+def campaign_of(state: Any) -> Sequence[str]:
+    """Return user and campaign that a state's thread belongs to; nothing before its first turn.
+
+    Until then only a run's command can have written them. The channel `machine`, which a turn writes with them, cannot
+    be emptied; threads that are older than it have a turn.
+    """
+    has_begun = getattr(state, "machine", "") or getattr(state, "turn", 0)
+    return getattr(state, "campaign", ()) if has_begun else ()
+
+
+def check_owner(campaign: Sequence[str], settings: Settings) -> None:
+    """Refuse settings of another user or campaign than those of a thread.
+
+    Args:
+        campaign: The thread's channel `campaign`: user and campaign; empty before its first turn.
+        settings: The run's.
+
+    Raises:
+        InputError: They differ.
+    """
+    named = [settings.user, settings.campaign]
+    if campaign and list(campaign) != named:
+        (user, campaign_name), (new_user, new) = campaign, named
+        again = f"Name {campaign_name!r} again, or begin" if user == new_user else "Begin"
+        raise InputError(
+            f"This thread belongs to campaign {campaign_name!r} of {user!r}, but the settings name {new!r} of "
+            f"{new_user!r}. {again} a new thread for that one."
+        )
 
 
 def run_thread(runtime: Runtime[Any]) -> str | None:

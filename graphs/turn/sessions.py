@@ -19,6 +19,7 @@ from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.errors import PastUnknownError, SettingsError
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.beginning import has_gone_back
 from questbook.graphs.turn.scope import HEAD, run_thread
 from questbook.graphs.turn.shared_pages import move_ops
 from questbook.graphs.turn.state import TurnState
@@ -134,10 +135,15 @@ async def _past(state: TurnState, store: BaseStore, runtime: Runtime[SettingsT])
     """Return the head that this thread goes on from, and keep it for when its first message is run again."""
     pasts = runtime.context.campaign_namespace(PASTS)
     thread = run_thread(runtime)
-    if thread and (kept := await store.aget(pasts, thread)):
-        past: JSON | None = kept.value["head"]
-        return past
+    kept = await store.aget(pasts, thread) if thread else None
+    if thread and kept is not None:
+        checkpoint = kept.value.get("checkpoint")
+        if not checkpoint or await has_gone_back(thread, checkpoint):  # else its checkpoints are gone: it begins again
+            past: JSON | None = kept.value["head"]
+            return past
     head = await _read_head(store, runtime.context, _key(state))
     if thread:
-        await put_all(store, [PutOp(pasts, thread, {"head": head}, index=False)])
+        info = runtime.execution_info
+        began = {"head": head, "checkpoint": info.checkpoint_id if info else ""}
+        await put_all(store, [PutOp(pasts, thread, began, index=False)])
     return head

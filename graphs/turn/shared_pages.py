@@ -76,8 +76,8 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     update, agreed, moved = dict[str, Any](), dict(_agreed_pages(state)), set(_moved_channels(state))
     try:
         # A turn that is not remembered has no place yet: where it would be may lie what another future has noted.
-        past = as_of(state.timeline, state.remembered_through)
-        view = user_timeline(past, runtime.context, thread_or_branch(runtime, state.timeline))
+        view = user_timeline(state.timeline, runtime.context, thread_or_branch(runtime, state.timeline))
+        view = view.with_segments(as_of(state.timeline, state.remembered_through))
         for channel, kind in pages.items():
             shared = await _read_page(runtime.store, _place(runtime.context, channel), kind, view)
             page: Notebook = getattr(state, channel)
@@ -133,7 +133,7 @@ async def move_ops(state: TurnState, store: BaseStore, settings: Settings, threa
     if state.SCOPE != "user" and not pages:
         return []
     view = user_timeline(state.timeline, settings, thread)
-    head = read_timeline((await get_values(store, [(view.heads, thread)])).get((view.heads, thread), {}))
+    head = read_timeline((await get_values(store, [view.head_place])).get(view.head_place, {}))
     places = [_place(settings, channel) for channel in pages] if _goes_aside(head, view) else []
     return [view.head_op(), *map(_epoch_op, places)]
 
@@ -143,17 +143,16 @@ async def _enter(store: BaseStore, view: UserTimeline) -> None:
 
     Forgetting looks for words in the threads that have a head.
     """
-    head = (view.heads, view.thread)
-    if view.thread and not view and head not in await get_values(store, [head]):
+    if view.thread and not view and view.head_place not in await get_values(store, [view.head_place]):
         await put_all(store, [view.head_op()])
 
 
 async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebook], view: UserTimeline) -> SharedPage:
     """Add up the patches of a page that a thread sees."""
-    own = [(view.heads, view.thread)] if view.thread else []
+    own = [view.head_place] if view.thread else []
     values = await get_values(store, [(place, _EPOCH), (place, _SNAPSHOT), *own])
     epoch, snapshot = (dict(values.get((place, key), {})) for key in (_EPOCH, _SNAPSHOT))
-    head = read_timeline(values.get((view.heads, view.thread), {}))
+    head = read_timeline(values.get(view.head_place, {}))
     moved = _goes_aside(head, view)
     if moved or snapshot.get("epoch") != epoch.get("id"):
         snapshot = {}

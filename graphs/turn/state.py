@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, T
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.models.answer import storable_message
-from questbook.graphs.turn.channels import Checked, Last, Refusal, refusals_in
+from questbook.graphs.turn.channels import Checked, Last, Owner, Refusal, refusals_in
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.notebooks import Notebook, Scope
@@ -118,7 +118,7 @@ class TurnState(BaseModel):
         remembered_through: Last turn that is in the store.
         turn: Number of the current turn, from 1; 0 before the first.
         opened_by: Id of the player's message that opened the current turn.
-        campaign: User and campaign that the thread belongs to; empty before its first turn.
+        campaign: User and campaign that the thread belongs to, written once; empty before its first turn.
         machine: Name of the machine that the thread belongs to; empty before its first turn.
         line: Name of the line of play, as a person names it with `/branch`; it goes with the checkpoint.
         window: Tokens of conversation, and of memories, that fit in the model's window, if a prompt was too long for
@@ -145,7 +145,7 @@ class TurnState(BaseModel):
     remembered_through: Annotated[int, Last] = 0
     turn: Annotated[int, Last] = 0
     opened_by: Annotated[str, Last] = ""
-    campaign: Annotated[list[str], Last] = Field(default_factory=list)
+    campaign: Annotated[list[str], Owner] = Field(default_factory=list)
     machine: str = ""
     line: Annotated[str, Last(str, "main")] = "main"
     window: Annotated[JSON, Last] = Field(default_factory=dict)

@@ -15,9 +15,10 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem
 from questbook.graphs.turn.node import Edge, settings_of_run
-from questbook.graphs.turn.scope import run_thread
+from questbook.graphs.turn.scope import campaign_of, check_owner, run_thread
 from questbook.graphs.turn.state import TurnState
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.timeline.privacy import WITHHELD, off_record
@@ -64,27 +65,7 @@ def check_start(state: TurnState, settings_class: type[Settings]) -> None:
     settings = settings_of_run(settings_class)
     check_input(state, settings or settings_class.of())
     if settings is not None:
-        check_owner(state.campaign, settings)
-
-
-def check_owner(campaign: list[str], settings: Settings) -> None:
-    """Refuse settings of another user or campaign than those of a thread.
-
-    Args:
-        campaign: The thread's channel `campaign`: user and campaign; empty before its first turn.
-        settings: The run's.
-
-    Raises:
-        InputError: They differ.
-    """
-    named = [settings.user, settings.campaign]
-    if campaign and campaign != named:
-        (user, campaign_name), (new_user, new) = campaign, named
-        again = f"Name {campaign_name!r} again, or begin" if user == new_user else "Begin"
-        raise InputError(
-            f"This thread belongs to campaign {campaign_name!r} of {user!r}, but the settings name {new!r} of "
-            f"{new_user!r}. {again} a new thread for that one."
-        )
+        check_owner(campaign_of(state), settings)
 
 
 def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
@@ -106,7 +87,7 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
         "turn": turn,
         "opened_by": opened_by,
         "timeline": [list(segment) for segment in extend(state.timeline, turn, _first_branch(runtime))],
-        "campaign": [runtime.context.user, runtime.context.campaign],
+        "campaign": Names([runtime.context.user, runtime.context.campaign]),
         "machine": state.MACHINE,
         "notices": [entry for entry in notices if entry not in state.notices],  # two nodes may open a turn
     }

@@ -6,6 +6,7 @@ import asyncio
 import re
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from starlette.background import BackgroundTask
@@ -20,6 +21,7 @@ from questbook.graphs.embedded.campaign_archive import contents_of
 from questbook.graphs.embedded.campaign_file import export_campaign, import_campaign
 from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.embedded.databases import open_checkpointer
+from questbook.graphs.embedded.embedder import minilm_hint
 from questbook.graphs.embedded.saved_game import last_of_threads
 from questbook.graphs.errors import InputError, SettingsError
 from questbook.graphs.forgetting.forget import Forgetting
@@ -53,6 +55,7 @@ def campaign_routes(desk: Desk) -> list[Route]:
             ]  # fmt: skip
         away = await asyncio.to_thread(put_away, desk.home, user)
         shared = await asyncio.to_thread(shared_with, desk.home, user) if desk.log_in else []
+        hint = await asyncio.to_thread(partial(minilm_hint, desk.home, desk.context.embeddings, only_first=True))
         return desk.html(
             "campaigns.html",
             {
@@ -63,6 +66,7 @@ def campaign_routes(desk: Desk) -> list[Route]:
                 "place": lambda name, machine=GAME: desk.place(name, machine, user),
                 "more": len(campaigns) == _MOST,
                 "offline": desk.context.model == "offline",
+                "minilm": hint,
             },
         )
 
@@ -134,6 +138,7 @@ def settings_routes(desk: Desk) -> list[Route]:
         context, store = table.game.context, (await table.game.load()).store
         if store is not None:
             await keep_on_shelf(store, context.user or "", context.campaign, {"guests": guests})
+            await table.look_again()
         text = f"Shared with {', '.join(guests)}." if guests else "Nobody else sees it."
         return desk.html("done.html", {"text": text})
 
@@ -160,7 +165,9 @@ def settings_routes(desk: Desk) -> list[Route]:
                     await import_campaign(other.game, path)  # refuses a name that is taken
                     await other.changed()
             if (store := (await game.load()).store) is not None:
-                context = game.context
+                context, user = game.context, game.context.user or ""
+                guests = await asyncio.to_thread(guests_of, desk.home, user, context.campaign)
+                await keep_on_shelf(store, user, other.game.context.campaign, {"guests": guests})
                 await Forgetting(
                     store, game.checkpointer, context.user, context.campaign, [game.thread_id]
                 ).forget_campaign()

@@ -29,7 +29,7 @@ from questbook.graphs.embedded.saved_game import SavedGame
 from questbook.graphs.settings import Settings
 from questbook.graphs.terminal.screen import clean
 from questbook.graphs.web import panels
-from questbook.graphs.web.guard import PERSON
+from questbook.graphs.web.guard import PERSON, STILL_IN
 from questbook.graphs.web.places import label_of, name_of
 from questbook.graphs.web.shelf import guests_of, settings_of
 from questbook.graphs.web.story import latest_turns, takes_of
@@ -106,17 +106,32 @@ class Desk:
             HTTPException: It is somebody else's.
             CampaignBusyError: A terminal plays it.
         """
-        person, name = self.person(request), name_of(request.path_params["campaign"])
-        owner = name_of(request.path_params.get("owner", "")) or person
-        kind = str(request.scope["root_path"]).removeprefix(self.root).split("/")[3 if self.log_in else 1]
-        machine = COMPANION if kind == "a" else GAME
-        if owner != person:
-            guests = await asyncio.to_thread(guests_of, self.home, owner, name) if machine == GAME else []
-            if person not in guests:
-                raise HTTPException(404, "There is no such campaign, or nobody shares it with you.")
-            if own:
-                raise HTTPException(403, f"Only {owner!r:.60}, whose campaign it is, can do this.")
+        owner, name, machine = self._place_of(request)
+        if not await self.admits(request):
+            raise HTTPException(404, "There is no such campaign, or nobody shares it with you.")
+        if own and owner != self.person(request):
+            raise HTTPException(403, f"Only {owner!r:.60}, whose campaign it is, can do this.")
         return await self.take(request, name, machine, owner)
+
+    async def admits(self, request: Request) -> bool:
+        """Whether who asks may see, now, the campaign that a request names: a share may have ended since it began."""
+        owner, name, machine = self._place_of(request)
+        if not request.scope.get(STILL_IN, lambda: True)():
+            return False
+        person = self.person(request)
+        return owner == person or (
+            machine == GAME and person in await asyncio.to_thread(guests_of, self.home, owner, name)
+        )
+
+    def is_owner(self, request: Request, context: Settings) -> bool:
+        """Whether a campaign is that of who asks, and not one that is shared with them."""
+        return self.person(request) == context.user
+
+    def _place_of(self, request: Request) -> tuple[str, str, str]:
+        """Return owner and name of the campaign that a request names, and its machine."""
+        owner = name_of(request.path_params.get("owner", "")) or self.person(request)
+        kind = str(request.scope["root_path"]).removeprefix(self.root).split("/")[3 if self.log_in else 1]
+        return owner, name_of(request.path_params["campaign"]), COMPANION if kind == "a" else GAME
 
     async def take(self, request: Request, name: str, machine: str, owner: str) -> Table:
         """Return the table of a campaign, which stays open while the request lasts.
@@ -183,7 +198,7 @@ class Desk:
             table = Table(game, resources)
             table.load_ahead()
             if (saved := await game.saved_game()) and saved.unanswered is not None:
-                await table.play(game.resume(), saved.unanswered)
+                await table.play(game.resume(), saved.unanswered, is_kept=True)
         except BaseException:
             await resources.aclose()
             raise
@@ -250,7 +265,6 @@ class Desk:
             "undo": table.undo,
             "sheet": panels.sheet(view) if view else None,
             "quest": panels.quest(view) if view and view.character.complete else None,
-            "memories": table.memories,
             "dice": panels.dice(saved),
             "summary": str(saved.values.get("summary") or "") if saved else "",
             "fidelity": table.report.fidelity if table.report else None,

@@ -24,6 +24,8 @@ from questbook.graphs.web.body import Body, BodyError
 HEADER = "x-questbook-token"
 PERSON = "questbook_person"
 """Key of the scope that holds the name of who signed in; "" without sign-in."""
+STILL_IN = "questbook_still_in"
+"""Key of the scope that holds a function: whether who signed in still is; none without sign-in."""
 _COOKIE = "questbook_session"
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _PORT = re.compile(r":[0-9]*\Z")
@@ -111,10 +113,11 @@ class Guard:
         elif self._people:
             if request.url.path == "/sign-in" and changes:
                 return await self._sign_in(request)
-            person = self._sessions.get(request.cookies.get(_COOKIE, ""))
-            if person is None:
+            session = request.cookies.get(_COOKIE, "")
+            if session not in self._sessions:
                 return _ask_for_sign_in(401)
-            request.scope[PERSON] = person
+            request.scope[PERSON] = self._sessions[session]
+            request.scope[STILL_IN] = lambda: session in self._sessions
         if changes and not hmac.compare_digest(request.headers.get(HEADER, "").encode(), self._token.encode()):
             return PlainTextResponse("The page is older than the server. Load it again.", status_code=403)
         return None

@@ -44,7 +44,7 @@ def memory_routes(desk: Desk) -> list[Route]:
         record = await _record(table.game, key, _spaces(desk, request, table.game)) if key else None
         if record is None:
             return desk.html("problem.html", {"text": "This memory is no longer there."}, 404)
-        values = {"here": desk.here(table), "memory": record, **await _origin(table.game, record)}
+        values = {"here": desk.here(table), "memory": record, **await _origin(desk, request, table.game, record)}
         return desk.html("memory-card.html", values)
 
     async def forget(request: Request) -> Response:
@@ -89,10 +89,13 @@ def memory_routes(desk: Desk) -> list[Route]:
 
 
 def _spaces(desk: Desk, request: Request, game: Game) -> list[tuple[str, ...]]:
-    """Return where to look: what is known of the owner across campaigns is for themselves alone."""
+    """Return where the memories are that who asks may see; no route shows one that is elsewhere.
+
+    What is known of the owner across campaigns is for themselves alone.
+    """
     user = game.context.user or ""
     spaces = [campaign_namespace(user, game.context.campaign, kind) for kind in _KINDS]
-    return [*spaces, player_namespace(user, "facts")] if desk.person(request) == user else spaces
+    return [*spaces, player_namespace(user, "facts")] if desk.is_owner(request, game.context) else spaces
 
 
 async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> list[JSON]:
@@ -108,12 +111,15 @@ async def _search(game: Game, words: str, spaces: Sequence[tuple[str, ...]]) -> 
     return await asyncio.to_thread(add_reasons, shown, words)
 
 
-async def _origin(game: Game, memory: JSON) -> JSON:
+async def _origin(desk: Desk, request: Request, game: Game, memory: JSON) -> JSON:
     """Return which messages left a memory, or why nobody knows."""
     if memory.get("player") or memory.get("reply"):
         return {"causes": [], "reason": f"These are the words of turn {memory.get('turn')} themselves."}
     try:
-        causes = await why(await game.load(), game.config, game.context, str(memory.get("text") or ""))
+        causes = await why(
+            await game.load(), game.config, game.context, str(memory.get("text") or ""),
+            of_player=desk.is_owner(request, game.context),
+        )  # fmt: skip
     except HistoryError:
         return {"causes": [], "reason": "No message of this line left it: it comes from a file, or from another line."}
     mine = [cause for cause in causes if cause.turn == memory.get("turn")] or causes
@@ -121,19 +127,26 @@ async def _origin(game: Game, memory: JSON) -> JSON:
 
 
 async def recalled_memories(desk: Desk, request: Request, table: Table, question: str) -> list[JSON] | None:
-    """Return what was recalled for a message, each with its reason, and the branch and line on which it was said."""
+    """Return what was recalled for a message, as far as who asks may see it; None if it is not known.
+
+    Each has its reason, and the branch and line on which it was said.
+    """
     memories, game = table.memories, table.game
     if memories is None:
         return None
     spaces = _spaces(desk, request, game)
     places = await asyncio.gather(*(_place(game, str(memory.get("key", "")), spaces) for memory in memories))
-    placed = [memory | place for memory, place in zip(memories, places, strict=True)]
+    pairs = zip(memories, places, strict=True)
+    is_owner = desk.is_owner(request, game.context)  # what was forgotten meanwhile was theirs to see
+    placed = [memory | (place or {}) for memory, place in pairs if place is not None or is_owner]
     return await asyncio.to_thread(add_reasons, placed, question)
 
 
-async def _place(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON:
-    """Return the branch and the line on which a memory was written; a fact's line is that of its turn."""
-    record = await _record(game, key, spaces) or {}
+async def _place(game: Game, key: str, spaces: Sequence[tuple[str, ...]]) -> JSON | None:
+    """Return the branch and the line on which a memory was written, a fact's as its turn's; None if it is not there."""
+    record = await _record(game, key, spaces)
+    if record is None:
+        return None
     branch, line = record.get("branch"), record.get("line")
     if branch and not line and isinstance(turn := record.get("turn"), int):
         line = (await _record(game, record_key(branch, turn, "exchange"), spaces) or {}).get("line")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from starlette.datastructures import FormData
@@ -16,12 +18,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from questbook.graphs.errors import InputError
-from questbook.graphs.events import Event
 from questbook.graphs.web.desk import Desk
 from questbook.graphs.web.story import latest_turns, rewrite_reply, turns_before, undo_of
 from questbook.graphs.web.table import Moment, Table
 
 _BEAT_SECONDS = 15.0
+_LONGEST_STREAM = 300.0  # seconds: the browser then opens it again, and has to be logged in still
 _MOST_STREAMS = 200
 _LONGEST_WISH = 600  # characters
 _MOST_TURNS = 99
@@ -51,7 +53,7 @@ def play_routes(desk: Desk) -> list[Route]:
                 f"{_MOST_STREAMS} pages are open, and no more can be told what happens. Close some.", 503
             )
         after = number_of(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
-        return _CountedStream(desk, _stream(table, after))
+        return _CountedStream(desk, _stream(table, after, partial(desk.admits, request)))
 
     async def say(request: Request) -> Response:
         table, form = await desk.table(request), await request.form()
@@ -74,8 +76,7 @@ def play_routes(desk: Desk) -> list[Route]:
         async with table.alone():
             saved = await table.game.saved_game()
             last = latest_turns(saved, 1) if saved else []
-            events = await _start(table.game.retry(dice=form.get("dice") == "1"))
-            await table.play(events, last[0].player if last else "")
+            await table.play(table.game.retry(dice=form.get("dice") == "1"), last[0].player if last else "")
         return _DONE
 
     async def edit(request: Request) -> Response:
@@ -85,7 +86,7 @@ def play_routes(desk: Desk) -> list[Route]:
             text = await desk.words_of(request, table, text)
             async with table.alone():
                 await _check_turn(table, form)
-                await table.play(await _start(table.game.edit(text)), text)
+                await table.play(table.game.edit(text), text)
         return _DONE
 
     async def rewrite(request: Request) -> Response:
@@ -159,19 +160,6 @@ async def _check_turn(table: Table, form: FormData) -> None:
         )
 
 
-async def _start(events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
-    """Wait for the first event, so that a refusal comes now and nothing of the turn is shown; return all events."""
-    first = await anext(events, None)
-
-    async def again() -> AsyncGenerator[Event]:
-        if first is not None:
-            yield first
-        async for event in events:
-            yield event
-
-    return again()
-
-
 class _CountedStream(StreamingResponse):
     """A stream that counts from when it is let in: of many at once, none has begun when the last is let in."""
 
@@ -188,14 +176,19 @@ class _CountedStream(StreamingResponse):
             self._desk.streams -= 1
 
 
-async def _stream(table: Table, after: int) -> AsyncIterator[str]:
+async def _stream(table: Table, after: int, admits: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
+    """Yield the lines of a stream; who may watch is asked again before each."""
     moments = table.moments(after)
     waiting: asyncio.Task[Moment | None] | None = None
+    ends = time.monotonic() + _LONGEST_STREAM
     try:
         yield "retry: 1000\n\n"
-        while True:
+        while time.monotonic() < ends:
             waiting = waiting or asyncio.create_task(_next(moments))
             done, _ = await asyncio.wait({waiting}, timeout=_BEAT_SECONDS)
+            if not await admits():
+                yield "event: gone\ndata: {}\n\n"
+                return
             if not done:
                 yield ": still here\n\n"
                 continue

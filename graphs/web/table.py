@@ -36,7 +36,8 @@ class Moment(NamedTuple):
 
     Attributes:
         number: Counts the moments of the table, and is greater than those of every earlier table.
-        kind: "turn", "piece", "dice", "work", "memories", "prompt", "notice", "replied", "pages", "problem", "stopped".
+        kind: "turn", "piece", "dice", "work", "memories", "prompt", "notice", "replied", "pages", "problem", "stopped",
+            "shared".
         data: What a page needs of it.
     """
 
@@ -54,10 +55,14 @@ class Passage:
         rolls: The dice so far.
         work: The node that runs.
         is_over: Whether nothing more comes, since the turn was stopped or has failed.
+        kept: Is set when the checkpoint holds what the player said.
+        refusal: Why it was not kept; None: it was, or will be.
     """
 
     def __init__(self, player: str) -> None:
         self.player, self.work, self.is_over = player, "", False
+        self.kept = asyncio.Event()
+        self.refusal: QuestbookError | StoreError | None = None
         self.pieces: dict[str, str] = {}
         self.rolls: list[JSON] = []
 
@@ -116,18 +121,32 @@ class Table:
         """Load the graph while the person reads."""
         self._loading = asyncio.create_task(self.game.load())
 
-    async def play(self, events: AsyncGenerator[Event], player: str = "") -> None:
-        """Begin to play a turn; return as soon as it runs.
+    async def play(self, events: AsyncGenerator[Event], player: str = "", *, is_kept: bool = False) -> None:
+        """Begin to play a turn; return when the checkpoint holds what the player said.
+
+        Args:
+            events: Of the turn.
+            player: What the player said.
+            is_kept: Whether the checkpoint holds it already; then this waits for nothing, and raises no refusal.
 
         Raises:
             BusyError: A reply is coming.
+            QuestbookError, StoreError: The turn was refused, or stopped, before it was kept. Nothing of it is shown.
         """
         if self.is_replying:
             await events.aclose()
             raise BusyError("The reply to the last message is still coming. Wait for it, or stop it.")
-        self.passage, self.problem, self.undo = Passage(player), "", None
+        before, passage = (self.passage, self.problem, self.undo), Passage(player)
+        self.passage, self.problem, self.undo = passage, "", None
+        if is_kept:
+            passage.kept.set()
         self._task = asyncio.create_task(self._play(events))
         await self._tell("turn", {"player": player})
+        await passage.kept.wait()
+        if passage.refusal is not None:
+            self.passage, self.problem, self.undo = before
+            await self._tell("stopped", {})
+            raise passage.refusal
 
     async def stop(self) -> None:
         """Stop the reply that is coming; what was said is kept."""
@@ -150,7 +169,7 @@ class Table:
             yield
 
     async def say(self, text: str, ticket: str) -> None:
-        """Begin to play a turn with a message of the player, after what is being changed.
+        """Begin to play a turn with a message of the player, after what is being changed; return when it is kept.
 
         Args:
             text: The message.
@@ -159,6 +178,7 @@ class Table:
         Raises:
             BusyError: A reply is coming.
             InputError: The message is too long.
+            QuestbookError, StoreError: As `play`.
         """
         if len(text) > (most := self.game.context.max_message_chars):
             raise InputError(
@@ -193,6 +213,10 @@ class Table:
         self.memories, self.report, self.undo = None, None, undo
         await self._tell("pages", {"isSameLine": is_same_line})
 
+    async def look_again(self) -> None:
+        """Let the streams of those who watch ask again whether they may."""
+        await self._tell("shared", {})
+
     async def close(self) -> None:
         """Stop what runs, and close the campaign."""
         await self.hush()
@@ -223,21 +247,43 @@ class Table:
         try:
             async with aclosing(events) as stream:
                 async for event in stream:
+                    if not isinstance(event, Notice):  # with durability "sync", no node begins before
+                        passage.kept.set()
                     if isinstance(event, NodeStart) and event.upkeep:
                         break
                     await self._show(event, passage)
             await self._tell("replied", {})
             self._upkeep = asyncio.create_task(self._wait_for_upkeep(passage))
         except asyncio.CancelledError:
-            passage.is_over = True
-            await self._tell("stopped", {})
+            await self._fail(passage, None)
         except (QuestbookError, StoreError) as error:
-            self.problem, passage.is_over = str(error), True
-            await self._tell("problem", {"text": str(error)})
+            await self._fail(passage, error)
         except Exception as error:  # noqa: BLE001 (a page must not wait for ever for a turn that has failed)
             _log.exception("A turn of %r failed", self.game.context.campaign)
-            self.problem, passage.is_over = f"The turn failed: {error}. Your message is kept; try again.", True
+            is_kept = passage.kept.is_set()
+            text = "Your message is kept; try again." if is_kept else "Your message was not kept; say it again."
+            await self._fail(passage, QuestbookError(f"The turn failed: {error}. {text}"))
+        finally:
+            passage.kept.set()  # also if nothing happened
+
+    async def _fail(self, passage: Passage, error: QuestbookError | StoreError | None) -> None:
+        """End a turn that was stopped, or that an error ended; who sent it is answered if it was not kept."""
+        passage.is_over = True
+        if not passage.kept.is_set() and not (error is None and await self._is_kept(passage)):
+            passage.refusal = error or QuestbookError("It was stopped before anything of it was kept. Do it again.")
+        elif error is None:
+            await self._tell("stopped", {})
+        else:
+            self.problem = str(error)
             await self._tell("problem", {"text": self.problem})
+
+    async def _is_kept(self, passage: Passage) -> bool:
+        """Whether the checkpoint holds a message of which no event has come yet: two are written before the first."""
+        try:
+            saved = await self.game.saved_game()
+        except QuestbookError:
+            return False
+        return saved is not None and saved.unanswered == passage.player
 
     async def _show(self, event: Event, passage: Passage) -> None:
         match event:

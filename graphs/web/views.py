@@ -10,7 +10,9 @@ from questbook.graphs.web import panels
 from questbook.graphs.web.desk import Desk
 from questbook.graphs.web.memories import recalled_memories
 from questbook.graphs.web.story import records_of, turns_before
+from questbook.graphs.web.table import Table
 from questbook.graphs.web.tree import drawing, height_of, rows_of
+from questbook.types import JSON
 
 _PANELS = ("sheet", "quest", "memories", "dice", "summary", "tree", "core")
 _ALL = 1_000_000
@@ -20,7 +22,13 @@ def view_routes(desk: Desk) -> list[Route]:
     """Return the routes, below the path of a campaign."""
 
     async def campaign(request: Request) -> Response:
-        return desk.html("campaign.html", await desk.state(await desk.table(request)))
+        table = await desk.table(request)
+        state = await desk.state(table)
+        return desk.html("campaign.html", state | {"memories": await recall_of(request, table, state)})
+
+    async def recall_of(request: Request, table: Table, state: JSON) -> list[JSON] | None:
+        last = state["passage"] or next(reversed(state["turns"]), None)
+        return await recalled_memories(desk, request, table, last.player if last else "")
 
     async def panel(request: Request) -> Response:
         table, name = await desk.table(request), request.path_params["panel"]
@@ -30,8 +38,7 @@ def view_routes(desk: Desk) -> list[Route]:
             await table.look_back()
         state = await desk.state(table)
         if name == "memories":
-            last = state["passage"] or next(reversed(state["turns"]), None)
-            state["memories"] = await recalled_memories(desk, request, table, last.player if last else "")
+            state["memories"] = await recall_of(request, table, state)
         if name == "dice":
             state["dice"] = panels.dice(await table.game.saved_game(), await records_of(table.game))
         if name == "tree":
@@ -50,7 +57,7 @@ def view_routes(desk: Desk) -> list[Route]:
     async def behind(request: Request) -> Response:
         if not desk.developer:
             return HTMLResponse("Start the server with --developer to see what the model sees.", 404)
-        table = await desk.table(request)
+        table = await desk.table(request, own=True)  # the prompt has what is known of them from other campaigns
         await table.look_back()
         return desk.html("behind.html", await desk.state(table) | {"report": table.report})
 

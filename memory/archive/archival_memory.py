@@ -130,6 +130,11 @@ async def add_entry(
     return key
 
 
+def waiting_entries(waiting: Iterable[Mapping[str, Any]]) -> dict[str, JSON]:
+    """Return entries of turns that are not written yet by the keys that searches give them until then."""
+    return {f"{_WAITING}{number}": dict(entry) for number, entry in enumerate(waiting)}
+
+
 async def search_archive(
     store: BaseStore | None,
     namespace: tuple[str, ...],
@@ -139,7 +144,7 @@ async def search_archive(
     before: int | None = None,
     waiting: Sequence[JSON] = (),
 ) -> Page[JSON]:
-    """Return a page of all entries that match the query's tags and days, ordered by how well they fit its text.
+    """Return a page of all entries that match the query's tags and days, each with its key, the best fitting first.
 
     First come waiting entries that share words with the text, then the best by meaning and words, then the others by
     words, and of equals the newest.
@@ -157,8 +162,8 @@ async def search_archive(
         BadQueryError: There is no such page.
     """
     items = await list_visible(store, namespace, timeline, before) if store else []
-    entries: dict[str, JSON] = {item.key: dict(item.value) for item in items}
-    entries |= {f"{_WAITING}{number}": dict(entry) for number, entry in enumerate(waiting)}
+    entries: dict[str, JSON] = {item.key: dict(item.value) for item in items} | waiting_entries(waiting)
+    entries = {key: {**entry, "key": key} for key, entry in entries.items()}
     matches = {key: entry for key, entry in reversed(entries.items()) if query.matches(entry)}  # the newest first
     if not query.text.strip():
         return cut_page(list(matches.values()), query.page, query.size)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Generic, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 from questbook.memory.errors import BadQueryError
+from questbook.memory.recall.choice import choose
+from questbook.memory.recall.passages import cut_messages
+from questbook.memory.recall.query import Passage, Query, Recalled, said_in
 from questbook.memory.text.bm25 import WordTable
+from questbook.memory.text.passages import lead
 from questbook.memory.text.words import query_words
+from questbook.types import JSON
 
 _ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 ItemT = TypeVar("ItemT")
+KeyT = TypeVar("KeyT")
+_LEAST_WORDS = 15  # of a result
 
 
 class Days(NamedTuple):
@@ -141,7 +148,34 @@ def cut_page(results: Sequence[ItemT], number: int, size: int) -> Page[ItemT]:
     return Page(items, start + 1 if items else 0, len(results), number, pages)
 
 
-async def score_words(texts: Mapping[str, str], query: str) -> dict[str, float]:
+async def fit_excerpts(
+    items: Sequence[JSON], query: str, tokens: int, cost: Callable[[Recalled], int]
+) -> list[Recalled]:
+    """Return what some records show within a budget: the passages with a query's words, else how they begin.
+
+    Args:
+        items: The records.
+        query: Some words; blank: none.
+        tokens: Tokens for all of them; each may take an equal share, and what those before it have left. Of one whose
+            share is too small the first words are shown.
+        cost: Returns the tokens of a record as far as it is shown.
+    """
+    spans = [list(cut_messages(*said_in(item)).spans) for item in items]
+    texts = {(n, span): said_in(items[n]).text[span.start : span.end] for n, of in enumerate(spans) for span in of}
+    scores = await score_words(texts, query)
+    shown: list[Recalled] = []
+    for number, (item, of) in enumerate(zip(items, spans, strict=True)):
+        best = sorted((Passage(span, scores[number, span]) for span in of), key=lambda one: (-one.weight, one.span))
+        record = Recalled("", item, None, best[0].weight if best else 0.0, passages=tuple(best))
+        share = tokens // (len(items) - number)
+        fitting = choose([record], Query("", budget=share, cost=cost))
+        first = lead(said_in(item).text, _LEAST_WORDS, _LEAST_WORDS)
+        shown += fitting or [record._replace(shown=(first,))]
+        tokens = max(0, tokens - cost(shown[-1]))
+    return shown
+
+
+async def score_words(texts: Mapping[KeyT, str], query: str) -> dict[KeyT, float]:
     """Score texts by the words of a query (BM25 over these texts alone); 0 for a text with none of them.
 
     Args:

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from langgraph.store.base.embed import AEmbeddingsFunc, EmbeddingsFunc
     from numpy.typing import NDArray
 
+AUTO = "auto"
+"""In place of an embedder's name: the one that made the file's vectors; in a new file MiniLM, if it is ready here."""
 _WORD = re.compile(r"[^\W_]+")
+_HASHED = re.compile(r"hash-1:(\d+) ")
 _DEFAULT_DIMS = 512
 _GRAMS = (3, 4, 5)  # lengths of the character n-grams, as measured (docs/figures.md)
 _GRAM_WEIGHT = 0.4  # one n-gram against one word: a word has many n-grams
@@ -130,6 +133,38 @@ def embedder_of(store: object) -> object:
         return embeddings  # what the store has made of a name in its index
     index = getattr(store, "index_config", None)
     return index.get("embed") if isinstance(index, Mapping) else None
+
+
+def choose_embeddings(file: Path, recorded: str | None) -> Embeddings:
+    """Return the embedder of a store that names none (`AUTO`).
+
+    Args:
+        file: The store's file, for the error.
+        recorded: What the file says of its embedder: its `identify` and its dimension; None: it has no vectors yet.
+
+    Returns:
+        The one that made its vectors; without any MiniLM, if its weights and its tokenizer are here, else
+        `HashEmbeddings`.
+
+    Raises:
+        EmbeddingError: That embedder cannot be used here, or is not known by its name alone.
+    """
+    from questbook.memory.embeddings.minilm import WITHOUT, MiniLMEmbeddings, minilm_directory, steps_to_minilm
+
+    steps = steps_to_minilm()
+    if recorded is None:
+        return HashEmbeddings() if steps else MiniLMEmbeddings()
+    if match := _HASHED.match(recorded):
+        return HashEmbeddings(int(match[1]))
+    made = f"{file} has vectors of {recorded}"
+    if not recorded.startswith(MiniLMEmbeddings.identity):
+        raise EmbeddingError(f"{made}, and no embedder is named: name the one that made them, or {WITHOUT}")
+    if steps:
+        raise EmbeddingError(
+            f"{made}, which cannot be used here, with weights in {minilm_directory()}: run "
+            f"{' and '.join(f'`{step}`' for step in steps)}, or {WITHOUT}"
+        )
+    return MiniLMEmbeddings()
 
 
 def load_embeddings(name: str, **options: Any) -> Embeddings:

@@ -6,6 +6,7 @@ are fetched and before their first use in a process. The tokenizer is the packag
 """
 
 import hashlib
+import importlib.util
 import logging
 import os
 import shutil
@@ -28,6 +29,8 @@ SHA256 = {
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
 DIMS = 384
+WITHOUT = 'have the texts embedded again by another: QUESTBOOK_EMBEDDINGS=hash, or index={"embed": "hash"}'
+"""What may be done where an embedder cannot be used."""
 _HEADS = 12  # from the model's config.json
 _LONGEST = 256  # tokens, from the model's sentence_bert_config.json
 _LARGEST = 1 << 28  # bytes of a file in an archive; the weights are a third of that
@@ -35,12 +38,25 @@ _TIMEOUT = 60.0  # seconds without a byte from the hub
 
 
 def minilm_directory() -> Path:
-    """Return where the weights are: `$QUESTBOOK_MINILM`, or `minilm` in the user's data directory."""
+    """Return where the weights are: `$QUESTBOOK_MINILM`, else `minilm` in `$QUESTBOOK_HOME` or the user's data."""
     if chosen := os.environ.get("QUESTBOOK_MINILM"):
         return Path(chosen).expanduser()
+    if home := os.environ.get("QUESTBOOK_HOME"):
+        return Path(home).expanduser() / "minilm"
     from platformdirs import user_data_path
 
-    return user_data_path("questbook") / "minilm"
+    return user_data_path("questbook", appauthor=False) / "minilm"
+
+
+def steps_to_minilm() -> list[str]:
+    """Return the commands that a person has still to run before MiniLM can be used here; none: it is ready.
+
+    Nothing is loaded or read for it: whether the weights are the published ones is found at their first use.
+    """
+    steps = [] if importlib.util.find_spec("tokenizers") else ["pip install 'questbook[minilm]'"]
+    directory = minilm_directory()
+    has_weights = all(os.access(directory / name, os.R_OK) for name in SHA256)
+    return steps if has_weights else [*steps, "questbook embeddings get minilm"]
 
 
 def fetch_minilm(source: str | os.PathLike[str] | None = None, directory: Path | None = None) -> Path:
@@ -159,10 +175,11 @@ def _check_weights(directory: Path) -> None:
     for name, wanted in SHA256.items():
         if not (directory / name).is_file():
             raise EmbeddingError(
-                f"the weights of minilm are not in {directory}: get them with `questbook embeddings get minilm`"
+                f"the weights of minilm are not in {directory}: get them with `questbook embeddings get minilm`, "
+                f"or {WITHOUT}"
             )
         if (actual := _checksum(directory / name)) != wanted:
             raise EmbeddingError(
                 f"{directory / name} is not the published file: expected SHA-256 {wanted}, found {actual}; "
-                "delete it and run `questbook embeddings get minilm`"
+                f"delete it and run `questbook embeddings get minilm`, or {WITHOUT}"
             )

@@ -10,7 +10,11 @@ Read `fact` first (what a fact is), then `writing` (how it gets into a store) an
 * `slots`: `find_slots`, for prompts that ask for facts.
 * `marks`: the small records beside the facts that say which fact holds a slot, and what was judged to be wrong.
 * `hearsay`: rumours, claims and secrets that a later fact settles.
-* `validity`: what holds, then and now: `keep_valid`, `replace_superseded`, `slot_history`, `count_repetitions`.
+* `validity`: what holds, then and now: `keep_valid`, `slot_history`, `count_repetitions`.
+* `replacing`: `replace_superseded`: what takes the place of what holds no more, in what was recalled.
+* `attributes`: the one name of an attribute, and the attribute that a plain sentence gives a value.
+* `days`: the days that a fact is about, and how its line shows them.
+* `ended`: what still tells what has ended (core memory, exchanges); standing instructions; all about somebody.
 * `latest`: `latest_facts`, the newest of however many.
 * `groups`: all facts, by whether they hold: `group_facts`.
 * `conclusions`: insights that come with the records that they were drawn from.

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from questbook.memory.facts.attributes import attribute_name, stated_property
+from questbook.memory.facts.days import day_fields
 from questbook.memory.text.wording import content_stems, normalize
 from questbook.memory.timeline.records import Record
 from questbook.types import JSON, storable
@@ -26,26 +30,16 @@ MAX_FIELD = 200
 MAX_KNOWERS = 20
 DEFAULT_IMPORTANCE = 5
 
-# Other words for an attribute, so that "home" and "lives in" are one slot.
-_SYNONYMS = {
-    "location": "place|whereabouts|position|where|hiding place|hidden|hideout|current location",
-    "home": "residence|lives in|lives at|lives|dwelling|address",
-    "fate": "death|cause of death|how he died|how she died|manner of death|died",
-    "debt": "owes|debts|owed",
-    "occupation": "job|role|profession|trade|work|works as",
-    "attitude": "feelings|disposition|attitude to the player|opinion",
-    "goal": "aim|wants|objective|ambition|desire",
-    "fear": "afraid of|fears|phobia",
-    "state": "status|condition",
-    "name": "called|full name",
-}
-_ATTRIBUTES = {normalize(synonym): name for name, synonyms in _SYNONYMS.items() for synonym in synonyms.split("|")}
 # Word stems that name no attribute: the slot "Mira: promise" would let her second promise supersede her first.
 _OF_STORY = "secret: the player's character does not know it. "
 _GENERIC = frozenset(
     {"promis", "vow", "oath", "pledg", "event", "action", "act", "did", "deed", "happen", "fact", "info", "detail"}
     | {"trait", "not", "rumour", "secret", "preferenc", "history", "past"}
 )
+
+
+def _iso_day(text: str) -> str:
+    return date.fromisoformat(text).isoformat()
 
 
 class Fact(BaseModel):
@@ -60,8 +54,11 @@ class Fact(BaseModel):
         importance: From 1, a trifle, to 10, what the story turns on.
         story_time: When it happened in the story, in the speaker's words; "" if unknown.
         real_time: When it happened in the real world, an ISO 8601 date or date and time; "" if unknown.
+        when: The first and the last day that it is about, ISO 8601; empty: `note_facts` reads them from the text.
+        day: The day of the story that it is about; None if unknown.
         known_by: Names of those who know it; empty: everybody who was there, the player too.
         claimed_by: The speaker, if it rests on their word alone; "" if it is so.
+        ends: Whether nothing of the kind holds any more: what was known of its slot, and what says the same, has ended.
         of_player: Whether it is about the person who plays, not about the story.
     """
 
@@ -75,8 +72,11 @@ class Fact(BaseModel):
     importance: Annotated[int, Field(ge=1, le=10)] = DEFAULT_IMPORTANCE
     story_time: Annotated[str, Field(max_length=MAX_FIELD)] = ""
     real_time: str = ""
+    when: Annotated[list[Annotated[str, AfterValidator(_iso_day)]], Field(max_length=2)] = []
+    day: Annotated[int, Field(ge=1)] | None = None
     known_by: Annotated[list[str], Field(max_length=MAX_KNOWERS)] = []
     claimed_by: Annotated[str, Field(max_length=MAX_FIELD)] = ""
+    ends: bool = False
     of_player: bool = False
 
     @model_validator(mode="before")
@@ -87,11 +87,19 @@ class Fact(BaseModel):
     @property
     def slot(self) -> str:
         """The slot that the fact fills; see `slot_of`."""
-        return slot_of(self.subject, self.attribute, self.kind, self.claimed_by)
+        return str(self.record()["slot"])
 
     def record(self) -> JSON:
-        """Return the fields of the fact's record in a store, without its stamp and provenance."""
-        return self.model_dump(mode="json", exclude={"of_player"}) | {"slot": self.slot}
+        """Return the fields of the fact's record in a store, without its stamp and provenance.
+
+        A fact without an attribute has the one that its sentence gives a value, if that can be read.
+        """
+        unset = {name for name in ("when", "day", "ends") if not getattr(self, name)}
+        fields = self.model_dump(mode="json", exclude={"of_player", *unset})
+        if not self.attribute and (said := stated_property(self.text, self.subject)) is not None:
+            fields |= {"subject": said.subject, "attribute": said.attribute, "value": self.value or said.value}
+        slot = slot_of(str(fields["subject"]), str(fields["attribute"]), self.kind, self.claimed_by)
+        return fields | {"slot": slot} | day_fields(self.when)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,17 +124,30 @@ class FactRecord(Record):
     at: str = ""
 
 
-def slot_of(subject: str, attribute: str, kind: str = "trait", claimed_by: str = "") -> str:
+def slot_of(
+    subject: str,
+    attribute: str,
+    kind: str = "trait",
+    claimed_by: str = "",
+    *,
+    name_of: Callable[[str], str] = attribute_name,
+) -> str:
     """Return the slot of a fact: "subject|attribute", normalised. Of two facts in one slot the later one supersedes.
 
     A claim has a slot of its own for each speaker, so that a lie never supersedes a fact; so have rumours and secrets.
+
+    Args:
+        subject: Whom or what the fact is about.
+        attribute: Which property of it.
+        kind: The fact's kind.
+        claimed_by: The speaker, if it rests on their word alone.
+        name_of: Returns the one name of an attribute.
 
     Returns:
         "" if there is no subject, or the attribute says nothing ("promise", "event").
     """
     about = " ".join(word for word in normalize(subject).split() if word not in ("the", "a", "an"))
-    name = normalize(attribute)
-    name = _ATTRIBUTES.get(name, name)
+    name = name_of(attribute)
     if not about or not content_stems(name) - _GENERIC:
         return ""
     if claimed_by:
@@ -171,6 +192,11 @@ def facts_tool(*, of_story: bool = True) -> JSON:
             "description": "ISO 8601 date, or as it was said (yesterday, three days ago), only if a real date was said."
         },
         "claimed_by": string | {"description": "Who says so, if nothing but their word stands for it."},
+        "ends": {
+            "type": "boolean",
+            "description": "true: what was known of this subject and attribute, or says the same, holds no more, and "
+            "nothing takes its place.",
+        },
     }
     of_game: JSON = {
         "story_time": string | {"description": "When in the story, if it was said: day 3, dusk."},

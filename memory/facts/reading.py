@@ -12,11 +12,12 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
+from questbook.memory.facts.attributes import PERSON as PERSON
+from questbook.memory.facts.days import find_days, find_story_day, only_day
 from questbook.memory.facts.fact import DEFAULT_IMPORTANCE, KINDS, MAX_FIELD, MAX_KNOWERS, MAX_TEXT, Fact
-from questbook.memory.recall.times import read_asked_time
 from questbook.memory.text.wording import content_stems, normalize, numbers_in
 from questbook.types import JSON
 
@@ -24,12 +25,6 @@ MAX_FACTS = 500
 """Facts that are read of one answer."""
 _YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
 _QUOTED = 24  # characters of a value that a notice may quote
-# Times that name one day without a guess: "Tuesday" may be the last one or the next, "3 May" may be of any year.
-_ONE_DAY = re.compile(
-    r"\b(?:yesterday|today|tonight|this (?:morning|afternoon|evening)|last night|days? ago|\d{4})\b"
-    r"|\blast (?:mon|tues|wednes|thurs|fri|satur|sun)day\b",
-    re.IGNORECASE,
-)
 _KIND_SYNONYMS = {
     "fact": "trait",
     "state": "trait",
@@ -44,7 +39,7 @@ _KIND_SYNONYMS = {
     "oath": "promise",
     "boundary": "preference",
 }
-_FIELDS = frozenset(Fact.model_fields) - {"of_player"} | {"about"}
+_FIELDS = frozenset(Fact.model_fields) - {"of_player", "when", "day"} | {"about"}
 
 _ASIDE = re.compile(
     r"\(\((?P<a>.*?)(?:\)\)|$)"  # ((brb)), also unclosed
@@ -60,8 +55,6 @@ _UNREAL = re.compile(
 )
 _SUPPORT = 0.5  # share of a fact's words that must be in a text for the fact to come from there
 _SHORT_ANSWER = 2  # words of a message that may only confirm what it answers: "Yes, that is right."
-PERSON = "the user"
-"""The subject of what an assistant knows of the person."""
 _PERSON_NAMES = frozenset({"user", "the user", "i", "me", "myself", "you", "the person", "person", "speaker", "human"})
 _PLAYER_NAMES = frozenset(
     {"player", "the player", "player character", "the party", "party", "you", "pc", "everyone", "everybody", "all"}
@@ -126,13 +119,18 @@ class PlayerWords(NamedTuple):
     aside: str
 
 
-def read_facts(arguments: Any, now: datetime | None = None) -> FactReading:
+def read_facts(
+    arguments: Any, now: datetime | None = None, *, day: int | None = None, of_story: bool = False
+) -> FactReading:
     """Read what a model sent as facts.
 
     Args:
         arguments: The arguments of one call of the tool `Facts`, or of several in a list: any JSON.
         now: When the facts were said, with an offset. From then a relative real time counts ("yesterday", "three days
-            ago"). None: a relative time is kept as a time of the story.
+            ago", "in three weeks"), and the days that a fact is about. None: a relative time is kept as a time of the
+            story.
+        day: Day of the story on which the facts were told: "tomorrow" is the next one.
+        of_story: Whether they are those of a story, which has a calendar of its own: only a real time counts.
     """
     odd = Oddities()
     entries = _fact_entries(arguments)
@@ -142,7 +140,7 @@ def read_facts(arguments: Any, now: datetime | None = None) -> FactReading:
     identities: set[tuple[str, str, str]] = set()
     values: dict[str, str] = {}
     for entry in entries[:MAX_FACTS]:
-        fact = _read_fact(entry, odd, now)
+        fact = _read_fact(entry, odd, now, day, of_story=of_story)
         if fact is None:
             continue
         identity = (normalize(fact.text), fact.claimed_by, fact.kind)
@@ -235,7 +233,7 @@ def _fact_entries(arguments: Any) -> list[Any]:
     return [] if arguments is None else [arguments]
 
 
-def _read_fact(entry: Any, odd: Oddities, now: datetime | None) -> Fact | None:
+def _read_fact(entry: Any, odd: Oddities, now: datetime | None, day: int | None, *, of_story: bool) -> Fact | None:
     if isinstance(entry, str) and entry.strip():
         odd.add("A fact came as a bare sentence")
         entry = {"text": entry}
@@ -254,13 +252,15 @@ def _read_fact(entry: Any, odd: Oddities, now: datetime | None) -> Fact | None:
         return None
     about = str(entry.get("about") or "").strip().casefold()
     kind = _read_kind(entry.get("kind"), odd)
-    story_time, real_time = _read_times(entry, odd, now)
+    story_time, real_time, when = _read_times(entry, odd, now)
     claimed_by = _read_field(entry, "claimed_by", odd)
     if claimed_by and kind in ("event", "trait"):
         kind = "rumour"  # a claim is no fact of the world
     of_player = about == "player" and kind in ("preference", "trait") and not claimed_by
     if about == "player" and not of_player:
         odd.add("A fact about the player was no preference, boundary or name; it was kept with the campaign")
+    if not when and now is not None and (of_player or not of_story):
+        when = find_days(text, now, in_slot=bool(attribute))
     return Fact(
         kind=kind,
         text=text,
@@ -270,7 +270,10 @@ def _read_fact(entry: Any, odd: Oddities, now: datetime | None) -> Fact | None:
         importance=_read_importance(entry.get("importance"), odd),
         story_time=story_time,
         real_time=real_time,
+        when=when,
+        day=find_story_day(story_time or text, day) if of_story and not of_player else None,
         known_by=_read_knowers(entry.get("known_by"), odd),
+        ends=entry.get("ends") in (True, "true", "yes"),
         claimed_by=claimed_by,
         of_player=of_player,
     )
@@ -328,29 +331,22 @@ def _read_importance(value: Any, odd: Oddities) -> int:
     return min(10, max(1, round(number)))
 
 
-def _read_times(entry: Mapping[Any, Any], odd: Oddities, now: datetime | None) -> tuple[str, str]:
-    """Return story time and real time; a real time that is no date is kept as a time of the story."""
+def _read_times(entry: Mapping[Any, Any], odd: Oddities, now: datetime | None) -> tuple[str, str, list[str]]:
+    """Return story time, real time, and its days; a real time that is no single day is kept as a time of the story."""
     story, real = _read_field(entry, "story_time", odd), _read_field(entry, "real_time", odd)
     if not real:
-        return story, ""
-    if day := _iso_time(real) or _relative_day(real, now):
-        return story, day
+        return story, "", []
+    if time := _iso_time(real):
+        return story, time, [time[:10], time[:10]]
+    if now is not None and (day := only_day(real, now)):
+        return story, day, [day, day]
     odd.add(
         "A real time was no date from 1900 to 2199; "
         + ("it was left out" if story else "it was kept as a time of the story"),
         real,
     )
-    return story or real, ""
-
-
-def _relative_day(text: str, now: datetime | None) -> str:
-    """Return the one day that a text names, counted from `now`, as ISO 8601; "" if it names no single day."""
-    if now is None or not _ONE_DAY.search(text):
-        return ""
-    when = read_asked_time(text, now)
-    if when.start is None or when.end is None or when.end - when.start > timedelta(days=1):
-        return ""
-    return _iso_time(when.start.date().isoformat())
+    said = f"{_read_text(entry.get('text'), Oddities()).rstrip('.')}, {real}"  # its verb tells the last from the next
+    return story or real, "", find_days(said, now) if now is not None else []
 
 
 def _iso_time(text: str) -> str:

@@ -6,7 +6,6 @@ question with an earlier `before`. What holds is read from the marks and judgeme
 (`questbook.memory.facts.marks`).
 
 * `keep_valid` drops the records that hold no more.
-* `replace_superseded` puts what holds now in their place.
 * `find_holders` says which fact holds a slot, `slot_history` which facts held it and when.
 * `count_repetitions` says how often a fact was said again.
 """
@@ -14,12 +13,11 @@ question with an earlier `before`. What holds is read from the marks and judgeme
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from langgraph.store.base import BaseStore, GetOp, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, SearchItem, SearchOp
 
 from questbook.memory.facts.fact import FactRecord, slot_of
 from questbook.memory.facts.marks import (
@@ -37,15 +35,13 @@ from questbook.memory.facts.marks import (
     read_records,
     turn_position,
 )
-from questbook.memory.recall.query import Recalled
-from questbook.memory.store.any_store import AnyItem, AnyItemT, get_all, search_all
+from questbook.memory.store.any_store import AnyItem, AnyItemT, search_all
 from questbook.memory.store.joint_reads import JointReads
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
     is_visible,
     read_heads,
-    record_key,
     visible_filters,
 )
 from questbook.types import JSON
@@ -53,9 +49,6 @@ from questbook.types import JSON
 _FIRST_SPAN = 64  # turns back in which the holder of a slot that changes often is looked for first
 _FIRST_SECONDS = 7 * 86_400  # the same for facts that threads share, which are ordered by time
 _SPAN_GROWTH = 8
-_RECORDS = 24  # recalled records, best first, whose successors are looked for; more are seldom shown
-_EXCHANGES = 8  # exchanges among them whose facts are looked up
-_FACTS_OF_EXCHANGE = 4  # facts of one exchange that are looked up; a turn seldom teaches more
 
 
 class SlotHolder(NamedTuple):
@@ -91,7 +84,7 @@ class FactPeriod(NamedTuple):
         return FactRecord.from_json(self.value)
 
 
-class _SlotId(NamedTuple):
+class SlotId(NamedTuple):
     """A slot, the namespace of its facts, and whether they rewind."""
 
     namespace: Namespace
@@ -106,7 +99,9 @@ async def keep_valid(
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> list[AnyItemT]:
-    """Return the records that hold, in their order. A record without a slot holds until it is judged to be wrong.
+    """Return the records that hold, in their order, but not those that only say that something has ended (`ends`).
+
+    A record without a slot holds until it is judged to be wrong.
 
     Costs one batch of reads; one more where there are judgements, or 64 newer marks of a slot on other branches.
 
@@ -116,16 +111,16 @@ async def keep_valid(
         timeline: The timeline that asks; None: everything is visible.
         before: Answer as of before this turn.
     """
-    return (await _valid_and_holders(store, records, timeline, before))[0]
+    return (await valid_and_holders(store, records, timeline, before))[0]
 
 
-async def _valid_and_holders(
+async def valid_and_holders(
     store: BaseStore, records: Sequence[AnyItemT], timeline: Sequence[Segment] | None, before: int | None = None
-) -> tuple[list[AnyItemT], dict[_SlotId, SlotHolder | None]]:
+) -> tuple[list[AnyItemT], dict[SlotId, SlotHolder | None]]:
     """Return the records that hold, and what holds the slots of those that are superseded, as `_superseded_slots`."""
-    newest: dict[_SlotId, str] = {}
+    newest: dict[SlotId, str] = {}
     for record in records:
-        if slot := _slot_id(record):
+        if slot := slot_id_of(record):
             newest[slot] = max(newest.get(slot, ""), position_of(record.value))
     reads = JointReads.of(store)
     superseded, judgements = await asyncio.gather(
@@ -135,48 +130,10 @@ async def _valid_and_holders(
     valid = [
         record
         for record in records
-        if (not (slot := _slot_id(record)) or (slot not in superseded and position_of(record.value) == newest[slot]))
-        and _record_id(record) not in judgements
+        if (not (slot := slot_id_of(record)) or (slot not in superseded and position_of(record.value) == newest[slot]))
+        and not (record_id_of(record) in judgements or record.value.get("ends"))
     ]
     return valid, superseded
-
-
-async def replace_superseded(
-    store: BaseStore, recalled: Sequence[Recalled], facts: Namespace, *, timeline: Sequence[Segment]
-) -> list[Recalled]:
-    """Return the records that hold, and in the place of each that does not the fact that holds its slot now.
-
-    A question may have its words in common with the old fact, or with the exchange that taught it, but none with the
-    new fact. So the new fact takes the old one's place, and also comes before an exchange that taught the old one.
-
-    Args:
-        store: Any store.
-        recalled: Records of any namespaces, best first.
-        facts: Namespace of the campaign's facts.
-        timeline: The timeline that asks.
-    """
-    exchanges = [record for record in recalled if _is_exchange(record)][:_EXCHANGES]
-    taught = await _facts_of_exchanges(store, exchanges, facts)
-    taught_facts = [fact for facts_of_one in taught.values() for fact in facts_of_one]
-    records: list[AnyItem] = [*recalled, *taught_facts]
-    holding, superseded = await _valid_and_holders(store, records, timeline)
-    valid = {_record_id(record) for record in holding}
-    first: list[AnyItem] = [*recalled[:_RECORDS], *taught_facts]
-    ended = [record for record in first if _record_id(record) not in valid]
-    successors = await _successors(store, ended, superseded, timeline)
-    kept: dict[RecordId, Recalled] = {}
-    for record in recalled:
-        earlier: list[AnyItem] = [*taught.get(record.key, []), record]
-        for old in earlier:
-            new = successors.get((tuple(old.namespace), str(old.value.get("slot") or "")))
-            if new is not None and _record_id(old) not in valid:
-                replacement = record._replace(
-                    key=new.key, value=new.value, namespace=new.namespace, question=None, folded=()
-                )
-                kept.setdefault(_record_id(new), replacement)
-        if _record_id(record) in valid:
-            kept.setdefault(_record_id(record), record)
-    return list(kept.values())
 
 
 async def slot_history(
@@ -299,18 +256,18 @@ async def find_holders(
 
 
 async def _superseded_slots(
-    store: BaseStore, newest: Mapping[_SlotId, str], timeline: Sequence[Segment] | None, before: int | None
-) -> dict[_SlotId, SlotHolder | None]:
+    store: BaseStore, newest: Mapping[SlotId, str], timeline: Sequence[Segment] | None, before: int | None
+) -> dict[SlotId, SlotHolder | None]:
     """Return the slots that a fact holds which is newer than the position given for the slot.
 
     Each with the fact that holds it now; None where not all newer marks were read.
     """
 
-    def search_newer(slot: _SlotId, only: JSON, limit: int) -> SearchOp:
+    def search_newer(slot: SlotId, only: JSON, limit: int) -> SearchOp:
         newer = {"what": HOLDS, "at": {"$gt": newest[slot]}}
         return mark_search(slot.namespace, slot.slot, newer | only, limit)
 
-    superseded, crowded = dict[_SlotId, SlotHolder | None](), list[_SlotId]()
+    superseded, crowded = dict[SlotId, SlotHolder | None](), list[SlotId]()
     results = await search_all(store, [search_newer(slot, {}, FIRST_MARKS) for slot in newest])
     await read_heads(store, timeline, (item.value for items in results for item in items))
     for slot, items in zip(newest, results, strict=True):
@@ -331,56 +288,8 @@ async def _superseded_slots(
     }
 
 
-async def _facts_of_exchanges(
-    store: BaseStore, exchanges: Sequence[Recalled], facts: Namespace
-) -> dict[str, list[StoredFact]]:
-    """Return the facts that exchanges taught, by the exchange's key."""
-    exchange_of = {
-        record_key(str(exchange.value["branch"]), int(exchange.value["turn"]), "fact", ordinal): exchange.key
-        for exchange in exchanges
-        for ordinal in range(_FACTS_OF_EXCHANGE)
-    }
-    items = await get_all(store, [GetOp(facts, key, refresh_ttl=False) for key in exchange_of])
-    taught: dict[str, list[StoredFact]] = defaultdict(list)
-    for (key, exchange), item in zip(exchange_of.items(), items, strict=True):
-        if item is not None:
-            taught[exchange].append(StoredFact(facts, key, item.value))
-    return taught
-
-
-async def _successors(
-    store: BaseStore,
-    ended: Sequence[AnyItem],
-    superseded: Mapping[_SlotId, SlotHolder | None],
-    timeline: Sequence[Segment],
-) -> dict[tuple[Namespace, str], StoredFact]:
-    """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
-
-    Args:
-        store: Any store.
-        ended: Records that hold no more.
-        superseded: What holds their slots, as far as it was read with the marks.
-        timeline: The timeline that asks.
-    """
-    slots: dict[tuple[Namespace, bool], list[str]] = defaultdict(list)
-    for slot_id in filter(None, map(_slot_id, ended)):
-        slots[slot_id.namespace, slot_id.rewinds].append(slot_id.slot)
-    successors: dict[tuple[Namespace, str], StoredFact] = {}
-    for (namespace, rewinds), names in slots.items():
-        line = timeline if rewinds else None
-        ids = {name: _SlotId(namespace, name, rewinds) for name in names}
-        holders = {name: holder for name, slot_id in ids.items() if (holder := superseded.get(slot_id))}
-        holders |= await find_holders(store, namespace, [name for name in ids if name not in holders], timeline=line)
-        records = await read_records(store, namespace, [holder.key for holder in holders.values()])
-        for slot, holder in holders.items():
-            if holder.key in records:
-                successors[namespace, slot] = StoredFact(namespace, holder.key, records[holder.key])
-    valid = await keep_valid(store, list(successors.values()), timeline=timeline)
-    keys = {_record_id(fact) for fact in valid}
-    return {slot: fact for slot, fact in successors.items() if _record_id(fact) in keys}
-
-
-def _is_exchange(record: AnyItem) -> bool:
+def is_exchange(record: AnyItem) -> bool:
+    """Return whether a record is an exchange of a timeline."""
     value = record.value
     return value.get("kind") == "exchange" and "branch" in value and isinstance(value.get("turn"), int)
 
@@ -389,10 +298,12 @@ def _holder(mark: JSON) -> SlotHolder:
     return SlotHolder(mark["fact"], mark["turn"])
 
 
-def _record_id(record: AnyItem) -> RecordId:
+def record_id_of(record: AnyItem) -> RecordId:
+    """Return namespace and key of a record."""
     return tuple(record.namespace), record.key
 
 
-def _slot_id(record: AnyItem) -> _SlotId | None:
+def slot_id_of(record: AnyItem) -> SlotId | None:
+    """Return the slot that a record fills; None if it fills none."""
     slot = record.value.get("slot")
-    return _SlotId(tuple(record.namespace), str(slot), "branch" in record.value) if slot else None
+    return SlotId(tuple(record.namespace), str(slot), "branch" in record.value) if slot else None

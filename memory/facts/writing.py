@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem
 
-from questbook.memory.facts.fact import Fact
+from questbook.memory.facts.attributes import earlier_attribute_name
+from questbook.memory.facts.days import find_days
+from questbook.memory.facts.fact import Fact, slot_of
 from questbook.memory.facts.hearsay import find_hearsay, find_settled, settle, settles
 from questbook.memory.facts.likeness import ends_another, is_same_fact
 from questbook.memory.facts.marks import (
@@ -38,7 +40,7 @@ from questbook.memory.recall.candidates import Scope, propose_candidates
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.store.joint_reads import JointReads
 from questbook.memory.text.wording import content_stems, is_negated, normalize, numbers_in
-from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.records import Stamp, read_time
 from questbook.memory.timeline.timeline import Segment, UserTimeline, branch_of, record_key
 from questbook.types import JSON
 
@@ -120,9 +122,10 @@ async def note_facts(
     Raises:
         ValueError: A fact is not valid, or the timeline does not reach the turn. Nothing was written.
     """
-    checked = [_to_fact(fact) for fact in facts]
     common: JSON = {"cites": []} | dict(provenance or {})
     now = noted_at or datetime.now(UTC)
+    said = read_time(str(common.get("said_at") or "")) or now
+    checked = [_with_days(_to_fact(fact), said) for fact in facts]
     if timeline is None:
         drafts = [
             _lasting_draft(fact, common | {"turn": turn or 0}, now + timedelta(microseconds=ordinal))
@@ -174,6 +177,13 @@ def _to_fact(fact: Fact | Mapping[str, Any] | str) -> Fact:
     if isinstance(fact, Fact):
         return fact
     return Fact.model_validate({"text": fact} if isinstance(fact, str) else dict(fact))
+
+
+def _with_days(fact: Fact, said: datetime) -> Fact:
+    if fact.when or fact.day is not None:
+        return fact
+    when = [fact.real_time[:10]] if fact.real_time else find_days(fact.text, said, in_slot=bool(fact.attribute))
+    return fact.model_copy(update={"when": when})
 
 
 def _lasting_draft(fact: Fact, fields: JSON, moment: datetime) -> FactDraft:
@@ -243,11 +253,15 @@ async def _turn_ops(
     )
     new, marks, writes = dict[str, JSON](), list[PutOp](), list[PutOp]()
     settled = list[tuple[StoredFact, str, JSON]]()
-    for draft, duplicates, earlier in zip(drafts, same_as, hearsay, strict=True):
-        slot = draft.value["slot"]
-        holder = holders.get(slot)
+    for draft, near, duplicates, earlier in zip(drafts, similar, same_as, hearsay, strict=True):
+        slot, older_slot = draft.value["slot"], _slot_before_0_3(draft.value)
+        older = holders.get(older_slot)
+        holder = holders.get(slot) or older
         if holder is not None and ends_another(draft.value, holder.value):
             draft, slot, holder = draft._replace(value=draft.value | {"slot": ""}), "", None
+        if draft.value.get("ends"):
+            earlier += [StoredFact(namespace, item.key, item.value) for item in near if item.key in duplicates]
+            duplicates = []
         earlier += [StoredFact(namespace, key, value) for key, value in new.items() if settles(draft.value, value)]
         originals = _originals(draft, holder, duplicates, new, echoes=not earlier)
         original = next((key for key in originals if key not in changes.superseded), "")
@@ -261,7 +275,9 @@ async def _turn_ops(
         writes.append(PutOp(namespace, draft.key, draft.value))
         if slot:
             marks.append(slot_mark_op(namespace, slot, draft.key, draft.value))
-            if holder is not None and holder.value["slot"] == slot:
+            if older is not None:
+                marks.append(slot_mark_op(namespace, older_slot, draft.key, draft.value))
+            if holder is not None and holder.value["slot"] in (slot, older_slot):
                 changes.superseded.append(holder.key)
             holders[slot] = FactDraft(draft.key, draft.value)
     changes.superseded.extend(old.key for old, _, _ in settled)
@@ -277,6 +293,8 @@ def _originals(
 
     Where hearsay says the same, a recalled memory that does so too shows nothing yet: then `echoes` is false.
     """
+    if draft.value.get("ends"):
+        return
     if holder is not None and _adds_nothing(draft.value, holder.value):
         yield holder.key
     yield from duplicates
@@ -285,10 +303,17 @@ def _originals(
         yield draft.repeats
 
 
+def _slot_before_0_3(value: JSON) -> str:
+    """Return the slot that an older store has the same property under; "" if it is the same one."""
+    parts = (str(value.get(name) or "") for name in ("subject", "attribute", "kind", "claimed_by"))
+    slot = slot_of(*parts, name_of=earlier_attribute_name)
+    return slot if slot != value["slot"] else ""
+
+
 def _adds_nothing(new: JSON, old: JSON) -> bool:
     """Whether a fact says of its slot only what is known of it. A fact that says more supersedes the old one."""
     if is_same_fact(new, old):
-        return True
+        return not old.get("ends")
     new_value, old_value = new["value"], str(old.get("value", ""))
     words = content_stems(new_value)
     same_numbers = numbers_in(new_value) == numbers_in(old_value)
@@ -299,7 +324,8 @@ def _adds_nothing(new: JSON, old: JSON) -> bool:
 async def _find_holders(
     store: BaseStore, namespace: Namespace, drafts: Sequence[FactDraft], timeline: Sequence[Segment] | None
 ) -> dict[str, SlotHolder]:
-    slots = dict.fromkeys(draft.value["slot"] for draft in drafts if draft.value["slot"])
+    both = (slot for draft in drafts for slot in (draft.value["slot"], _slot_before_0_3(draft.value)))
+    slots = dict.fromkeys(filter(None, both))
     position, own = str(drafts[0].value["at"]), {draft.key for draft in drafts}
     return await find_holders(store, namespace, slots, timeline=timeline, position=position, ignore=own)
 

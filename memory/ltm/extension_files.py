@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import os
 import re
-import shutil
 import sqlite3
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from questbook.memory.errors import ImportFailedError
 from questbook.memory.ltm.memories import EVERYONE
+from questbook.memory.store.database_file import read_files
 from questbook.memory.timeline.namespaces import character_name, escape_label, unescape_label
 
 NAMELESS = "someone"
@@ -321,10 +321,10 @@ def _copy(path: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="questbook-") as directory:
         copy = Path(directory) / path.name
         try:
-            shutil.copyfile(path, copy)
-            for suffix in ("-journal", "-wal"):
-                if (companion := path.with_name(path.name + suffix)).is_file():
-                    shutil.copyfile(companion, copy.with_name(copy.name + suffix))
+            path.stat()  # it must be there; the files beside it need not
+            for file, block in read_files([path.with_name(path.name + suffix) for suffix in ("", "-journal", "-wal")]):
+                with copy.with_name(file.name).open("ab") as out:
+                    out.write(block)
         except OSError as error:
             raise ImportFailedError(f"{path} cannot be read: {error.strerror or error}.") from error
         yield copy

@@ -36,14 +36,10 @@ if TYPE_CHECKING:
 RecordId = tuple[Namespace, str]
 """Namespace and key of a record."""
 
-OFFSETS = (-1, 1, -2, 2)
-"""Distances of neighbours in turns, in the order of `Weights.neighbours`."""
-NO_NEIGHBOUR = -1
-"""The number that stands for a neighbour that a record does not have."""
-
+_OFFSETS = (-1, 1, -2, 2)  # distances of neighbours in turns
 _WIDTH = 64  # candidates of a text: several times what is shown, so that the order made of them has a choice
 _NARROW_WIDTH = 32  # further candidates of the time that the question names
-_EXPANDED = 16  # candidates of a text whose neighbours become candidates too
+_EXPANDED = 20  # candidates of a text whose neighbours become candidates too
 _LEAST_SHARE = 0.25  # of both numbers, for a text that weighs little
 _WIDER, _WIDEST = 4, 4096  # where abandoned futures fill a search: how many times as many items, and how many at most
 
@@ -135,17 +131,25 @@ class Candidates:
         """Return the number of a record; None if it is no candidate."""
         return self._numbers.get(record_id)
 
-    def near(self) -> NDArray[np.intp]:
-        """Return the numbers of each candidate's neighbours, shape (candidates, `OFFSETS`)."""
-        import numpy as np
+    def rows(self) -> list[list[int]]:
+        """Return the candidates' numbers by rows of turns that follow each other; what is no exchange is alone."""
+        rows: list[list[int]] = []
+        last = None
+        for place, number in sorted(self._exchanges.items()):
+            if last is None or place != (*last[:2], last[2] + 1):
+                rows.append([])
+            rows[-1].append(number)
+            last = place
+        in_rows = set(self._exchanges.values())
+        return rows + [[number] for number in range(len(self.ids)) if number not in in_rows]
 
-        near = np.full((len(self.ids), len(OFFSETS)), NO_NEIGHBOUR, np.intp)
-        if number_at := self._exchanges:
-            near[list(number_at.values())] = [
-                [number_at.get((namespace, line, turn + offset), NO_NEIGHBOUR) for offset in OFFSETS]
-                for namespace, line, turn in number_at
-            ]
-        return near
+    def before(self, number: int) -> int | None:
+        """Return the number of the candidate of the turn before a candidate's; None if there is none."""
+        record_id, record = self.ids[number], self.records[number]
+        if not is_exchange(record_id, record):
+            return None
+        line = record.stamp.branch if self._timeline is None else self.thread(number)
+        return self._exchanges.get((record_id[0], line, record.stamp.turn - 1))
 
     def cosine_matrix(self) -> NDArray[np.float64]:
         """Return the cosines, shape (texts, candidates); NaN where the store gave none."""
@@ -281,7 +285,7 @@ def _neighbours(record_id: RecordId, record: Record, timeline: Sequence[Segment]
     if isinstance(timeline, UserTimeline) and (other := timeline.other_thread(stamp.thread, stamp.branch, stamp.turn)):
         timeline = timeline.head_of(other)
     last = timeline[-1][1] if timeline else math.inf
-    turns = [turn for offset in OFFSETS if 1 <= (turn := stamp.turn + offset) <= last]
+    turns = [turn for offset in _OFFSETS if 1 <= (turn := stamp.turn + offset) <= last]
     forked = timeline is not None and len(timeline) > 1
     branch = timeline[0][0] if timeline else stamp.branch
     return [

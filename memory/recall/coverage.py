@@ -124,8 +124,8 @@ def count_words(
     texts: Sequence[str],
     searched: Sequence[Sequence[str]],
     names: Sequence[str],
-    near: NDArray[np.intp] | None = None,
-    shares: Sequence[float] = (),
+    rows: NDArray[np.intp] | None = None,
+    nearby: float = 0.0,
 ) -> tuple[WordTable, dict[str, str]]:
     """Count words in texts, those that none of them has as the texts spell them; return the spellings.
 
@@ -133,17 +133,17 @@ def count_words(
         texts: The texts.
         searched: The words of each query, in small letters.
         names: Words that are written as names.
-        near: As `neighbours` of `WordTable`.
-        shares: As in `WordTable`.
+        rows: As in `WordTable`; so is `nearby`.
+        nearby: What a word is worth nearby.
     """
     text_words = TextWords(texts)
-    table = WordTable(text_words, searched, near, shares)
+    table = WordTable(text_words, searched, rows, nearby)
     missing = {word: None for words in searched for word in words if not table.has(word)}
     spellings = find_spellings(missing, names, texts, text_words)
     if not spellings:
         return table, {}
     respelt = [[spellings.get(word, word) for word in words] for words in searched]
-    return WordTable(text_words, respelt, near, shares), spellings
+    return WordTable(text_words, respelt, rows, nearby), spellings
 
 
 def _required_coverage(named: Named, table: WordTable) -> float:

@@ -24,8 +24,20 @@ _MIN_NICKNAME = 3  # letters: "Mel" for Melanie
 _MOST_NAMES = 3  # of one question
 _LONGEST_NAME = 5  # words; what is longer is a headline
 _MOST_ALIASES = 3  # names that are added to one question
-_LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W_]+")
+# What a question says of itself and of the talk: not looked up, if other words are left.
+_OF_TALK = frozenset(
+    _WORD.findall(
+        """
+        ask asked asking question questions know tell told say said talk talked discuss discussed discussion discussions
+        conversation conversations chat chats session sessions message messages mention mentioned mentioning bring
+        brings brought include including give gave provide list item items order only summary summarize summarise each
+        every get got overview comprehensive complete clear quick key aspect aspects different throughout course time
+        recent recently walk develop developed progressed evolved evolve one two three four five six seven eight nine
+        """
+    )
+)
+_LETTERS = re.compile(r"[^\W\d_]+")
 _BETWEEN = re.compile(r"[^\S\n]+|[-‐'’]")  # what may stand between two words of a name
 _OPENINGS = frozenset('.!?:;…"“”„«»')  # the word after one of these is capitalised whatever it is
 # Attributes under which a model notes another name of someone.
@@ -119,7 +131,8 @@ def content_words(question: str, names: Collection[str]) -> list[str]:
         names: Words to leave out, in small letters.
     """
     words = query_words(question)
-    return [word for word in words if word not in names] or words
+    words = [word for word in words if word not in names] or words
+    return [word for word in words if word not in _OF_TALK] or words
 
 
 # Names of several words

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from questbook.memory.recall.candidates import Candidates
+from questbook.memory.recall.passages import Passages
 from questbook.memory.recall.query import Reason
 from questbook.memory.recall.times import names_time
 from questbook.memory.recall.weights import Weights
@@ -27,30 +28,29 @@ if TYPE_CHECKING:
 _DECAY = 0.995  # for each hour, Park et al. 2023
 _LEAST = 1e-9
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-_SHARE = 4  # of four places one is for a note, beginning with the second place
-_WELL = 0.5  # of the best weight; a note that weighs as much fits well enough for such a place
 
 
 class Evidence(NamedTuple):
-    """What is known of the candidates. Arrays are in the order of their numbers.
+    """What is known of the candidates and their passages; arrays are in the order of their numbers.
 
     Attributes:
         candidates: The candidates.
-        near: The numbers of each one's neighbours, as `Candidates.near` gives them.
-        words: Word scores, shape (texts, candidates).
-        cosines: Cosines, shape (texts, candidates); NaN where the store gave none.
+        passages: Their passages.
+        words: Word scores of the passages, shape (texts, passages).
+        cosines: Cosines of the candidates, shape (texts, candidates); NaN where the store gave none.
         text_weights: The weight of each text.
-        named: Whether the question names their speaker or subject, from -1 to 1.
-        phrases: Whether they have a name of the question word for word, 0 or 1.
-        times: How well their time fits, from 0 to 1.
-        fits: Whether they have enough to do with the question.
+        named: Whether the question names their speaker or subject, from -1 to 1, shape (candidates).
+        phrases: Whether they have a name of the question word for word, 0 or 1, shape (candidates).
+        times: How well their time fits, from 0 to 1, shape (candidates).
+        fits: Whether the passages have enough to do with the question, shape (passages).
+        prefers: Whether the passages say what a person prefers and the question asks for advice, shape (passages).
         asks_when: Whether the question asks when something was.
-        accessed: When each was used last, ISO 8601, by its key.
+        accessed: When each candidate was used last, ISO 8601, by its key.
         cosine_worth: What the embedder's cosine is worth beside words.
     """
 
     candidates: Candidates
-    near: NDArray[np.intp]
+    passages: Passages
     words: Scores
     cosines: Scores
     text_weights: Sequence[float]
@@ -58,40 +58,48 @@ class Evidence(NamedTuple):
     phrases: Scores
     times: Scores
     fits: NDArray[np.bool_]
+    prefers: NDArray[np.bool_]
     asks_when: bool = False
     accessed: Mapping[str, str] = {}
     cosine_worth: float = 1.0
 
 
 class Order:
-    """The candidates in their order.
+    """The candidates in their order: a record weighs what its best passage weighs.
 
     Args:
         evidence: What is known of them.
         weights: What each part counts.
+
+    Attributes:
+        totals: What each candidate weighs.
+        passages: What each passage weighs.
+        ranked: The candidates' numbers, best first.
     """
 
     def __init__(self, evidence: Evidence, weights: Weights) -> None:
         import numpy as np
 
-        records = evidence.candidates.records
+        records, passages = evidence.candidates.records, evidence.passages
         self._evidence = evidence
         self._ties = evidence.candidates.alphabetical()
         words = _weighted_sum(evidence.words, evidence.text_weights)
-        meaning = _weighted_sum(_fill_cosines(evidence.cosines), evidence.text_weights)
+        meaning = _by_maximum(_weighted_sum(_fill_cosines(evidence.cosines), evidence.text_weights))
         published = weights.scoring == "generative_agents"
         self._recency = _recency(evidence.candidates, evidence.accessed if published else {})
         self._importance = np.clip([record.importance for record in records], 0.0, 10.0) / 10.0
-        spread = _spread(meaning, evidence.near, weights)
-        relevance = weights.words * words + weights.of_meaning(evidence.cosine_worth) * spread
-        self._relevance = _by_maximum(relevance)
+        relevance = weights.words * words + weights.of_meaning(evidence.cosine_worth) * meaning[passages.records]
+        self._relevance = _by_maximum(passages.best_of_each(relevance))
+        self._words = passages.best_of_each(words)
+        scores = relevance - weights.chances * (1 - 1 / passages.of) + weights.prefers * evidence.prefers
+        best = passages.best_of_each(scores)
         if published:
-            self._relevance = _from_zero_to_one(meaning if meaning.any() else words)
+            self._relevance = _from_zero_to_one(meaning if meaning.any() else self._words)
             self._recency = _from_zero_to_one(self._recency)
             self.totals = self._relevance + self._recency + _from_zero_to_one(self._importance)
         else:
             self.totals = (
-                relevance
+                best
                 + weights.named * evidence.named
                 + weights.phrase * evidence.phrases
                 + weights.time * evidence.times
@@ -101,34 +109,11 @@ class Order:
             if weights.answers:
                 answers = [_answers(record, asks_when=evidence.asks_when) for record in records]
                 self.totals += weights.answers * np.array(answers)
+        self.passages = scores + (self.totals - best)[passages.records]
         self.ranked: list[int] = np.lexsort((self._ties, -self.totals)).tolist()
-        """Their numbers, best first."""
-        self._by_words = _ranks(words, self._ties)
+        self._by_words = _ranks(self._words, self._ties)
         cosines = _weighted_sum(np.nan_to_num(evidence.cosines), evidence.text_weights)
         self._by_meaning = _ranks(cosines, self._ties)
-
-    def with_places_for_notes(self, ranked: Sequence[int]) -> list[int]:
-        """Return numbers with every fourth place for a note, from the second place on, as long as some fit well.
-
-        A note (a fact, an insight, lore) stands alone, and an exchange counts with its neighbours. So a row of turns
-        that all asked something weighs more than the note that answers it, and would fill every place.
-
-        Args:
-            ranked: Numbers of candidates, best first.
-        """
-        records, totals = self._evidence.candidates.records, self.totals
-        least = _WELL * totals[ranked[0]] if ranked else 0.0
-        notes = [number for number in ranked if records[number].kind != "exchange" and totals[number] >= least]
-        well, given = set(notes), 0
-        placed: dict[int, None] = {}
-        for number in ranked:
-            if number in well:
-                given += number not in placed
-            elif given < len(notes) and given < (len(placed) + 1 + _SHARE // 2) // _SHARE:
-                placed[notes[given]] = None
-                given += 1
-            placed[number] = None  # one that is placed stays where it is
-        return list(placed)
 
     @cached_property
     def reasons(self) -> list[Reason]:
@@ -161,15 +146,6 @@ def _fill_cosines(cosines: Scores) -> Scores:
     known = ~np.isnan(cosines)
     least = np.min(cosines, axis=1, initial=np.inf, where=known)
     return np.where(known, cosines, np.where(np.isinf(least), 0.0, least)[:, None])
-
-
-def _spread(meaning: Scores, near: NDArray[np.intp], weights: Weights) -> Scores:
-    """Give each record a share of its neighbours' cosines."""
-    import numpy as np
-
-    padded = np.append(meaning, 0.0)  # the last one is for -1, no neighbour
-    one, two = weights.spread
-    return _by_maximum(meaning + padded[near] @ np.array([one, one, two, two]))
 
 
 def _recency(candidates: Candidates, accessed: Mapping[str, str]) -> Scores:

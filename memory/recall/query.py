@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
+from questbook.memory.text.passages import Span, excerpt
 from questbook.memory.timeline.records import Exchange, Record
 from questbook.memory.timeline.timeline import Segment
 from questbook.types import JSON
@@ -83,6 +84,39 @@ class Reason(NamedTuple):
         return ", ".join(part for part in parts if part)
 
 
+class Said(NamedTuple):
+    """What a record says.
+
+    Attributes:
+        text: All of it; of an exchange the person's words, a line break, and the reply.
+        reply: Where the reply begins in it; None if the record is no exchange.
+    """
+
+    text: str
+    reply: int | None = None
+
+
+def said_in(value: JSON) -> Said:
+    """Return what a record says, as it is stored; passages and excerpts are spans of this text."""
+    player, reply = value.get("player"), value.get("reply")
+    if isinstance(player, str) and isinstance(reply, str) and (player or reply):
+        return Said(f"{player}\n{reply}", len(player) + 1)
+    text = value.get("text")
+    return Said(text if isinstance(text, str) else "")
+
+
+class Passage(NamedTuple):
+    """A part of a record that fits a question.
+
+    Attributes:
+        span: Where it stands in what the record says (`said_in`).
+        weight: What the order goes by.
+    """
+
+    span: Span
+    weight: float
+
+
 class Recalled(NamedTuple):
     """One record that was recalled.
 
@@ -95,6 +129,9 @@ class Recalled(NamedTuple):
         reason: What the weight is made of.
         question: The record before it, if that asks what this one answers and was not recalled itself.
         folded: Keys of records that say the same and were left out for it.
+        passages: Its parts that fit the question, best first; none if it was recalled for another reason.
+        shown: What a budget has room for, of what the record says; none: all of it.
+        standing: The sentence that says what to do from now on, if there is one.
     """
 
     key: str
@@ -105,11 +142,37 @@ class Recalled(NamedTuple):
     reason: Reason = Reason()
     question: JSON | None = None
     folded: tuple[str, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    shown: tuple[Span, ...] = ()
+    standing: Span | None = None
 
     @property
     def text(self) -> str:
-        """What the record says."""
+        """What the record says, the whole of it."""
         return self.record.text
+
+    @property
+    def excerpt(self) -> str:
+        """What is shown of what it says, with "…" where something is left out."""
+        said = said_in(self.value)
+        return excerpt(said.text, self.shown) if self.shown else said.text
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether something of what it says is left out."""
+        return bool(self.shown) and self.excerpt != said_in(self.value).text.strip()
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What is shown of the person's words, and of the reply; all of it in the first if it is no exchange."""
+        said = said_in(self.value)
+        end = len(said.text) if said.reply is None else said.reply - 1
+        spans = self.shown or (Span(0, len(said.text)),)
+        both = []
+        for start, stop in ((0, end), (end + 1, len(said.text))):
+            inside = [Span(max(a, start) - start, min(b, stop) - start) for a, b in spans if a < stop and b > start]
+            both.append(excerpt(said.text[start:stop], inside))
+        return both[0], both[1]
 
     @property
     def record(self) -> Record:
@@ -132,8 +195,11 @@ class Query:
         before: Recall only what was written before this turn; what was known as of turn n is recalled with n + 1. With
             a `UserTimeline` this counts the turns of its own thread.
         limit: Records to return at most.
-        budget: Tokens that they may cost; what does not fit is passed over, and smaller records that fit follow.
-        cost: Returns the tokens of a record; None: those of its text, four characters each.
+        budget: Tokens that they may cost. Then records come with the parts that fit (`Recalled.shown`), and what people
+            have said is to be done from now on comes whatever the question is, a fifth of the budget at most. None:
+            whole records.
+        cost: Returns the tokens of a record as far as it is shown; at least
+            one for four characters shown; None: just that.
         weights: What the order is made of.
         present: What time it is.
         speakers: Names of those who speak in the records, as far as known: in a question they say who, not what.

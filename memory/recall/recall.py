@@ -11,25 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore
 
 from questbook.memory.embeddings.embedders import embedder_of
 from questbook.memory.recall.access import last_accesses
-from questbook.memory.recall.candidates import (
-    NO_NEIGHBOUR,
-    OFFSETS,
-    Candidates,
-    RecordId,
-    Scope,
-    gather_candidates,
-)
+from questbook.memory.recall.candidates import Candidates, RecordId, Scope, gather_candidates
+from questbook.memory.recall.choice import choose
 from questbook.memory.recall.coverage import Named, count_words, covers
+from questbook.memory.recall.intents import asks_for_advice, prefers, standing_span
 from questbook.memory.recall.names import (
     content_words,
     find_aliases,
@@ -41,23 +36,22 @@ from questbook.memory.recall.names import (
     score_named,
 )
 from questbook.memory.recall.order import Evidence, Order
-from questbook.memory.recall.query import Namespace, Query, Recalled, WeightedText
-from questbook.memory.recall.times import AskedTime, read_asked_time, score_time
-from questbook.memory.text.words import count_tokens, is_latin, query_words, split_words
+from questbook.memory.recall.passages import Passages
+from questbook.memory.recall.query import Namespace, Passage, Query, Recalled, WeightedText
+from questbook.memory.recall.times import AskedTime, read_asked_time, score_time, time_filters
+from questbook.memory.text.passages import Span
+from questbook.memory.text.words import is_latin, query_words, split_words
 from questbook.memory.timeline.namespaces import check_namespace
 from questbook.memory.timeline.privacy import WITHHELD, may_know
-from questbook.memory.timeline.records import utc_date
+from questbook.memory.timeline.records import STANDING
 from questbook.memory.timeline.timeline import UserTimeline
-from questbook.types import JSON
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 _LATEST = 100  # records that generative_agents looks at for being recent, whatever they say
-_MOST_DATES = 8  # days or months, each of which is searched by itself; a longer time needs no search of its own
 _ANCHORS = 8  # records that may tell of the event that a question names
-_SAME = 0.9  # share of the words of two texts that both have, from which on they say the same
 _OF_THAT_TIME = 0.5  # a record's time from which on it fits the time asked for, whatever it says
 # Hashed spelling reaches this cosine for one or two of a hundred questions about what nobody said.
 _SPELT_ALIKE = 0.5
@@ -80,8 +74,7 @@ async def recall(store: BaseStore, namespaces: Namespace | Sequence[Namespace], 
     ranking = await _rank(store, spaces, query)
     if query.aliases and (names := find_aliases(ranking.records, query.text)):
         ranking = await _rank(store, spaces, replace(query, text="\n".join([query.text, *names])))
-    different = _fold_duplicates(ranking.records, query.limit)
-    chosen = _fit_budget(different, query.limit, query.budget, query.cost or _count_tokens)
+    chosen = choose(ranking.records, query)
     return chosen if ranking.evidence is None else _add_questions(chosen, ranking.evidence)
 
 
@@ -132,7 +125,8 @@ async def _rank(store: BaseStore, spaces: Sequence[Namespace], query: Query) -> 
     sees_nothing = timeline is not None and not timeline and not isinstance(timeline, UserTimeline)
     if question is None or (sees_nothing and not query.lasting):
         return _Ranking([], None)
-    rewinding = [Scope(space, timeline, before, _narrow_filters(question.time)) for space in spaces]
+    narrow = time_filters(question.time) + ([] if query.budget is None else [{STANDING: True}])
+    rewinding = [Scope(space, timeline, before, narrow) for space in spaces]
 
     def may_show(value: Mapping[str, Any]) -> bool:
         return not value.get(WITHHELD) and (query.secrets or may_know(value, query.viewer))
@@ -177,24 +171,24 @@ def _weigh(candidates: Candidates, question: _Question, query: Query, cosine_wor
     """Compare each candidate with the question."""
     import numpy as np
 
-    records, near = candidates.records, candidates.near()
-    texts = [record.text for record in records]
+    records, passages = candidates.records, Passages.of_candidates(candidates)
     voices = {record.speaker for record in records if record.speaker} | set(query.speakers)
     speakers = named_in(question.text, sorted(voices))
     subjects = named_in(question.text, sorted({record.subject for record in records if record.subject}))
     naming = frozenset(word for words in speakers.values() for word in words)
     searched = [content_words(text.text, naming) for text in question.texts]
-    names, shares = name_words(question.text), query.weights.neighbours
-    table, spellings = count_words(texts, searched, names, near, shares)
+    names = name_words(question.text)
+    table, spellings = count_words(passages.texts, searched, names, passages.rows, query.weights.nearby)
     words = table.scores()
     time, count = question.time, len(question.texts)
     anchor = None
     if time.anchor:
-        anchor, count = _anchor(words[-1], candidates, time), count - 1
+        anchor, count = _anchor(passages.best_of_each(words[-1]), candidates, time), count - 1
     nothing = np.zeros(len(records))
     cosines = candidates.cosine_matrix()
-    phrases = np.array([float(has_name(text, question.names)) for text in texts]) if question.names else nothing
-    times = nothing
+    phrases, times = nothing, nothing
+    if question.names:
+        phrases = np.array([float(has_name(record.text, question.names)) for record in records])
     if time.is_named:
         turns = [_anchor_turn(candidates, number, anchor) for number in range(len(records))]
         times = np.array(list(map(partial(score_time, time), records, turns)))
@@ -202,20 +196,25 @@ def _weigh(candidates: Candidates, question: _Question, query: Query, cosine_wor
     named = Named(names, bool(speakers or subjects), time.is_named, is_latin(question.text))
     knows_meaning = cosine_worth >= 1.0 and not np.isnan(cosines).all()
     alike = np.fmax.reduce(np.nan_to_num(cosines), initial=0.0) >= _SPELT_ALIKE
+    exempt = (alike & (cosine_worth < 1.0)) | (phrases > 0) | (times >= _OF_THAT_TIME)
+    exempt |= np.array([record.subject in subjects for record in records], np.bool_)
     weights = [text.weight for text in question.texts]
-    fits = covers(table, weights, texts, named, knows_meaning=knows_meaning)
-    fits |= (alike & (cosine_worth < 1.0)) | (phrases > 0) | (times >= _OF_THAT_TIME)
-    fits |= np.array([record.subject in subjects for record in records], np.bool_)
+    fits = covers(table, weights, passages.texts, named, knows_meaning=knows_meaning)
+    wishes = np.zeros(len(passages.texts), np.bool_)
+    if asks_for_advice(question.text):
+        persons = zip(passages.texts, passages.persons, strict=True)
+        wishes = np.array([is_person and prefers(text) for text, is_person in persons], np.bool_)
     return Evidence(
         candidates=candidates,
-        near=near,
+        passages=passages,
         words=words[:count],
         cosines=cosines[:count],
-        text_weights=[text.weight for text in question.texts[:count]],
+        text_weights=weights[:count],
         named=np.array([score_named(record, speakers, subjects) for record in records]),
         phrases=phrases,
         times=times,
-        fits=fits,
+        fits=fits | exempt[passages.records],
+        prefers=wishes,
         asks_when=_ASKS_WHEN.search(question.text) is not None,
         cosine_worth=cosine_worth,
     )
@@ -226,25 +225,52 @@ def _in_order(evidence: Evidence, order: Order, query: Query) -> Iterator[Recall
     import numpy as np
 
     candidates, farthest = evidence.candidates, query.max_cosine_distance
-    fitting = query.fitting and query.weights.scoring != "generative_agents"  # which recalls what is recent, too
     nearest = np.fmax.reduce(evidence.cosines)  # passes over NaN
     unknown = np.isnan(nearest)
     if unknown.all():
         farthest = None  # the store makes no vectors
     # As lists: to take single numbers out of arrays is slow.
     scores = [None if no else score for score, no in zip(nearest.tolist(), unknown.tolist(), strict=True)]
-    totals, fits = order.totals.tolist(), evidence.fits.tolist()
-    ranked = [number for number in order.ranked if fits[number] or not fitting]
+    totals, reasons, fitting = order.totals.tolist(), order.reasons, _fitting_passages(evidence, order, query)
+    ranked = [number for number in order.ranked if fitting[number]]
     if farthest is not None:
         ranked = [number for number in ranked if (score := scores[number]) is not None and 1 - score <= farthest]
-    if query.weights.scoring == "sum":
-        ranked = order.with_places_for_notes(ranked)
-    reasons = order.reasons
+    standing: list[Span | None] = [None] * len(totals)
+    if query.budget is not None:
+        standing = [_standing(record.stored) for record in candidates.records]
+        chosen = set(ranked)
+        ranked += [number for number in order.ranked if standing[number] and number not in chosen]
     for number in ranked:
         namespace, key = candidates.ids[number]
         yield Recalled(
-            key, candidates.records[number].stored, scores[number], totals[number], namespace, reasons[number]
+            key,
+            candidates.records[number].stored,
+            scores[number],
+            totals[number],
+            namespace,
+            reasons[number],
+            passages=tuple(fitting[number]),
+            standing=standing[number],
         )
+
+
+def _fitting_passages(evidence: Evidence, order: Order, query: Query) -> list[list[Passage]]:
+    """Return the passages of each candidate that have enough to do with the question, best first."""
+    fitting = query.fitting and query.weights.scoring != "generative_agents"  # which recalls what is recent, too
+    passages, weights, fits = evidence.passages, order.passages.tolist(), evidence.fits.tolist()
+    found: list[list[Passage]] = [[] for _ in order.totals]
+    for place, (record, span) in enumerate(zip(passages.records.tolist(), passages.spans, strict=True)):
+        if fits[place] or not fitting:
+            found[record].append(Passage(span, weights[place]))
+    for several in found:
+        several.sort(key=lambda passage: (-passage.weight, passage.span))
+    return found
+
+
+def _standing(value: Mapping[str, Any]) -> Span | None:
+    """Return where an exchange says what is to be done from now on, if it is marked so."""
+    span = standing_span(str(value.get("player") or "")) if value.get(STANDING) else None
+    return None if span is None else Span(*span)
 
 
 def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:
@@ -252,29 +278,6 @@ def _several(namespaces: Namespace | Sequence[Namespace]) -> list[Namespace]:
     if namespaces and isinstance(namespaces[0], str):
         return [cast("Namespace", tuple(namespaces))]
     return [tuple(namespace) for namespace in namespaces]
-
-
-# Times
-
-
-def _narrow_filters(time: AskedTime) -> list[JSON]:
-    """Return store filters for records of the time that is asked for, which are proposed as well.
-
-    They compare for equality alone: InMemoryStore fails on a range if any record lacks the field.
-    """
-    filters: list[JSON] = []
-    if time.start is not None and time.end is not None:
-        first, last = utc_date(time.start), utc_date(time.end)
-        months = range(12 * first.year + first.month - 1, 12 * last.year + last.month)
-        if (days := (last - first).days + 1) <= _MOST_DATES:
-            filters += [{"date": f"{first + timedelta(days=n):%Y%m%d}".zfill(8)} for n in range(days)]
-        elif len(months) <= _MOST_DATES:
-            filters += [{"month": f"{month // 12:04}{month % 12 + 1:02}"} for month in months]
-    if time.days is not None and time.days[0] == time.days[1]:
-        filters.append({"day": time.days[0]})
-    if time.sessions is not None and time.sessions[0] == time.sessions[1]:
-        filters.append({"session": time.sessions[0]})
-    return filters
 
 
 def _anchor_turn(candidates: Candidates, number: int, anchor: int | None) -> int | None:
@@ -320,68 +323,16 @@ def _count_shared(asked: Iterable[str], words: Sequence[str]) -> int:
     return sum(any(other[:length] == word[:length] for other in words) for word, length in heads)
 
 
-# What of the order is chosen: nothing twice, no more than fits, no answer without its question
-
-
-def _fold_duplicates(records: Iterable[Recalled], limit: int) -> list[Recalled]:
-    """Fold records of one speaker that say the same into the best of them; return at most twice `limit` records."""
-    kept: list[Recalled] = []
-    compared: list[tuple[list[str], object]] = []
-    vocabulary = set[str]()
-    different = cache(lambda number: set(compared[number][0]))  # words of a text that was kept
-    for record in records:
-        words, before = str(record.value.get("text", "")).casefold().split(), len(vocabulary)
-        vocabulary.update(words)
-        speaker, same = record.value.get("speaker"), None
-        # Most texts have words that none before them has, too many of them to say the same as any.
-        if len(vocabulary) - before <= (1 - _SAME) * len(words) + 1:
-            own = set(words)
-            same = next(
-                (n for n, (_, by) in enumerate(compared) if by == speaker and _say_the_same(own, different(n))), None
-            )
-        if same is not None:
-            kept[same] = kept[same]._replace(folded=(*kept[same].folded, record.key))
-        elif len(kept) >= 2 * limit:
-            break
-        else:
-            kept.append(record)
-            compared.append((words, speaker))
-    return kept
-
-
-def _say_the_same(words: set[str], other: set[str]) -> bool:
-    both = len(words & other)
-    return both > 0 and both >= _SAME * (len(words) + len(other) - both)
-
-
-def _fit_budget(
-    records: Sequence[Recalled], limit: int, budget: int | None, cost: Callable[[Recalled], int]
-) -> list[Recalled]:
-    """Take the first few, or those that fit into a budget: one that does not is passed over for smaller ones."""
-    if budget is None:
-        return list(records[:limit])
-    kept: list[Recalled] = []
-    for record in records:
-        if len(kept) < limit and (tokens := cost(record)) <= budget:
-            kept.append(record)
-            budget -= tokens
-    return kept
-
-
 def _add_questions(records: Sequence[Recalled], evidence: Evidence) -> list[Recalled]:
     """Give each answer the question that it belongs to, unless that is recalled itself."""
     candidates = evidence.candidates
     numbers = [candidates.number((record.namespace, record.key)) for record in records]
     with_questions = []
     for record, number in zip(records, numbers, strict=True):
-        before = NO_NEIGHBOUR if number is None else int(evidence.near[number, OFFSETS.index(-1)])
-        if before != NO_NEIGHBOUR and before not in numbers:
+        before = None if number is None else candidates.before(number)
+        if before is not None and before not in numbers:
             question = candidates.records[before]
             if question.text.rstrip().endswith("?"):
                 record = record._replace(question=question.stored)
         with_questions.append(record)
     return with_questions
-
-
-def _count_tokens(record: Recalled) -> int:
-    return count_tokens(record.text)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+_RETIRED = frozenset({"neighbours", "spread"})  # of version 0.2, which campaigns may have in their settings
+_log = logging.getLogger(__name__)
 
 
 class Weights(BaseModel):
@@ -21,19 +26,25 @@ class Weights(BaseModel):
         description="sum: all parts, as weighed here. generative_agents: relevance, recency since the last access and "
         "importance alone, each with weight 1, as published by Park et al. 2023.",
     )
-    words: float = Field(default=1.0, ge=0, description="BM25 over the record and its neighbours.")
-    neighbours: tuple[float, float, float, float] = Field(
-        default=(0.6, 0.5, 0.3, 0.3),
-        description="What a word is worth in the record before, the one after, the second before, the second after; "
-        "in the record itself it is worth 1.",
+    words: float = Field(default=1.0, ge=0, description="BM25 over a passage and the words nearby.")
+    nearby: float = Field(
+        default=0.7,
+        ge=0,
+        le=1,
+        description="What a word is worth 20 words before a passage; more nearer, less farther (to 80) and after it.",
     )
     meaning: float | None = Field(
         default=None,
         ge=0,
-        description="Cosine; empty: 1.5 times what the embedder says its cosine is worth (`fusion_weight`, else 1).",
+        description="Cosine; empty: what the embedder says its cosine is worth (`fusion_weight`, else 1).",
     )
-    spread: tuple[float, float] = Field(
-        default=(0.2, 0.1), description="Share of the cosines of the neighbours, at distance one and two."
+    chances: float = Field(
+        default=0.8,
+        ge=0,
+        description="Taken from a passage of a message of n, times 1 - 1/n: of many, one fits by accident.",
+    )
+    prefers: float = Field(
+        default=0.5, ge=0, description="A passage states what the person prefers, and the query asks for advice."
     )
     named: float = Field(default=0.3, ge=0, description="The query names the record's speaker or subject.")
     phrase: float = Field(
@@ -51,16 +62,19 @@ class Weights(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, weights: Any) -> Any:
-        return json.loads(weights) if isinstance(weights, str) else weights
+        given = json.loads(weights) if isinstance(weights, str) else weights
+        if isinstance(given, Mapping) and (retired := sorted(_RETIRED & given.keys())):
+            _log.warning("weights: %s are no longer weighed, and were passed over; see `nearby`.", ", ".join(retired))
+            return {name: value for name, value in given.items() if name not in _RETIRED}
+        return given
 
     def of_meaning(self, worth: float) -> float:
         """Return the weight of the cosine, for an embedder that says what its cosine is worth beside words."""
-        return 1.5 * worth if self.meaning is None else self.meaning
+        return worth if self.meaning is None else self.meaning
 
     def without(self, *parts: str) -> Self:
         """Return the same weights with some parts turned off; for ablations."""
-        off: dict[str, Any] = {"neighbours": (0.0, 0.0, 0.0, 0.0), "spread": (0.0, 0.0)}
-        return self.model_copy(update={part: off.get(part, 0.0) for part in parts})
+        return self.model_copy(update=dict.fromkeys(parts, 0.0))
 
 
 DEFAULT_WEIGHTS = Weights()

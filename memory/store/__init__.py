@@ -1,11 +1,12 @@
 """FaissStore: a LangGraph store that is durable in SQLite and searched by words and meaning. Read `faiss_store` first.
 
-Other rooms use four modules:
+Other rooms use five modules:
 
 * `faiss_store`: the store.
 * `any_store`: typed reads and writes on any LangGraph store.
 * `joint_reads`: reads of several callers at once as one batch.
 * `glance`: one item of a file, read without the store.
+* `database_file`: a database's file created, recognised and read without losing SQLite's locks on it.
 
 Inside, from the file up:
 

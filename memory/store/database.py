@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from questbook.memory.errors import CorruptStoreError, StoreClosedError, StoreConfigError, StoreUnavailableError
+from questbook.memory.store.database_file import create_file, read_header
 
 APPLICATION_ID: Final = 0x51425354  # "QBST", in the file's header: says that a file is ours
 SCHEMA_VERSION: Final = 1
@@ -109,7 +110,7 @@ class Database:
             self.path /= FILE_NAME
         try:
             # Created before SQLite does it, so that it is private from its first byte; -wal and -shm inherit the mode.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            create_file(self.path)
         except OSError as error:
             raise StoreUnavailableError(
                 f"cannot use {self.path} as a store: {error.strerror or error}; "
@@ -125,19 +126,18 @@ class Database:
                 self._create_tables(connection)
 
     def _check_header(self) -> None:
-        # Read before SQLite opens it, because switching to WAL would already change a foreign file.
-        with self.path.open("rb") as file:
-            header, size = file.read(100), os.fstat(file.fileno()).st_size
-        if not size:
-            return
-        if len(header) < 100 or header[:16] != b"SQLite format 3\x00":
+        # Before SQLite opens it for writing, because switching to WAL would already change a foreign file.
+        with self._explain_errors():
+            size = self.path.stat().st_size  # first: another process may just make a new file longer, and its own
+            header = read_header(self.path)
+        if header is None:
             raise CorruptStoreError(
                 f"{self.path} is no store: expected an SQLite database, found something else; "
                 "it was left untouched: move it away, or choose another path"
             )
-        owner, page = int.from_bytes(header[68:72]), int.from_bytes(header[16:18])
+        owner = header.application_id
         # One page without an owner: a process died while it created the file; the tables are still in the -wal file.
-        if owner != APPLICATION_ID and (owner or size > max(page, 4096)):
+        if owner != APPLICATION_ID and (owner or size > header.page_size):
             raise CorruptStoreError(
                 f"{self.path} is no store: expected our own, found another SQLite database; "
                 "it was left untouched: choose another path"

@@ -58,6 +58,7 @@ class FaissStore(BaseStore):
         self._omit_expired = bool(ttl and ttl.get("omit_expired"))
         self.index_config: JSON | None = settings.described if settings else None
         self.embeddings: Embeddings | None = settings.embeddings if settings else None
+        """The embedder; None for none, and with "auto" until the file is open."""
         self._database = Database(path, synchronous)
         self._index = FileIndex(self._database, settings, reembed=reembed, progress=progress)
         self._weights = settings.weights if settings else {}
@@ -90,8 +91,8 @@ class FaissStore(BaseStore):
         Args:
             path: The SQLite file, in a directory that exists, or an existing directory in which it is
                 `store.sqlite3`. `":memory:"` gives a private temporary file that is gone after `close()`.
-            index: What is embedded and indexed, and how (`StoreIndex`). Left out: `HashEmbeddings` and words
-                of the whole value. None: no search by query, as LangGraph's stores without an index.
+            index: What is embedded and indexed, and how (`StoreIndex`). Left out: words of the whole value, and the
+                embedder `"auto"`. None: no search by query, as LangGraph's stores without an index.
             ttl: LangGraph's settings for items that expire; times in minutes.
             reembed: If the file was written with another embedder or other fields: True makes all vectors again from
                 the texts (and goes on where it stopped, if it is interrupted), False raises EmbedderChangedError.
@@ -142,7 +143,9 @@ class FaissStore(BaseStore):
             self._database.create()
             owner = self._index.update()
             dims = 0
-            if (embedder := self._index.embedder) is not None and self.index_config is not None:
+            if (embedder := self._index.embedder) is not None and (settings := self._index.settings) is not None:
+                self.index_config, self._weights = settings.described, settings.weights
+                self.embeddings = settings.embeddings
                 dims = self.index_config["dims"] = embedder.dims
             columns = self._index.word_columns
             weights = columns.weights if columns else []

@@ -56,7 +56,8 @@ class FileIndex:
         self.embedder: BatchEmbedder | None = None
         self.word_columns = WordColumns(settings.columns) if settings and settings.columns else None
         self._database = database
-        self._settings = settings
+        self.settings = settings
+        self._asked = settings  # the file may still have to decide about the embedder
         self._reembed = reembed
         self._progress = progress
         self._warned = False
@@ -72,12 +73,11 @@ class FileIndex:
             EmbedderChangedError: If the dimension is wrong, or the file has another embedder and may not change.
             EmbeddingError: If the embedder fails.
         """
-        if self._settings is not None and self._settings.embeddings is not None:
-            self.embedder = self._measure(self._settings.embeddings, self._settings.dims)
-            self._names |= {"embedder": _name(self.embedder), "fields": json.dumps(self._settings.fields)}
         if self.word_columns is not None:
             self._names["lexical"] = json.dumps(list(self.word_columns.columns))
-        old = self._register()
+        self._choose()
+        while self._follows_file(old := self._register()):
+            self._choose()  # again: another process has created the file meanwhile, with another embedder
         if self.embedder is not None and _vectors_of(old) != (target := _vectors_of(self._names)):
             if old.get("embedder") and not self._reembed:
                 raise EmbedderChangedError(
@@ -88,6 +88,21 @@ class FileIndex:
         if self.word_columns is not None and old.get("lexical") != self._names["lexical"]:
             self._index_all_words(self.word_columns, self._names["lexical"])
         return f"{old['store']} {self._names.get('embedder')}"
+
+    def _choose(self) -> None:
+        """Decide about the embedder: the settings do, or leave it to the file."""
+        if self._asked is None:
+            return
+        with self._database.reading() as connection:
+            self.settings = self._asked.of_file(self._database.path, _read_meta(connection, "embedder"))
+        if self.settings.embeddings is not None:
+            self.embedder = self._measure(self.settings.embeddings, self.settings.dims)
+            self._names |= {"embedder": _name(self.embedder), "fields": json.dumps(self.settings.fields)}
+
+    def _follows_file(self, meta: Mapping[str, str]) -> bool:
+        """Whether the file has another embedder, and the settings leave it to the file."""
+        mine = self._names.get("embedder")
+        return self._asked is not None and self._asked.is_auto and meta.get("embedder", mine) != mine
 
     def _measure(self, embeddings: Embeddings, dims: int | None) -> BatchEmbedder:
         """Return the embedder with its dimension; measure it if neither the embedder nor the file says it."""
@@ -114,6 +129,8 @@ class FileIndex:
         with self._database.writing() as connection:
             connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('store', ?)", (uuid.uuid4().hex,))
             meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+            if self._follows_file(meta):
+                return meta
             if connection.execute("SELECT 1 FROM items LIMIT 1").fetchone() is not None:
                 if "embedder" in meta and "fields" not in meta and "fields" in self._names:
                     meta["fields"] = _fields_before(meta.get("lexical"), self._names["fields"])
@@ -148,9 +165,9 @@ class FileIndex:
             value: An item's value.
             index: `PutOp.index`.
         """
-        if index is False or self._settings is None or self._settings.embeddings is None:
+        if index is False or self.settings is None or self.settings.embeddings is None:
             return []
-        paths = self._settings.fields if index is None else index
+        paths = self.settings.fields if index is None else index
         return [text for path in paths for text in texts_at(value, path)]
 
     def words(self, value: Mapping[str, Any], index: Any) -> Sequence[str]:
@@ -171,10 +188,10 @@ class FileIndex:
             value: Its value.
             index: `PutOp.index`, not False.
         """
-        if self._settings is None or self._warned:
+        if self.settings is None or self._warned:
             return
         self._warned = True
-        indexed = list(dict.fromkeys([*self._settings.fields, *self._settings.columns])) if index is None else index
+        indexed = list(dict.fromkeys([*self.settings.fields, *self.settings.columns])) if index is None else index
         _log.warning(
             "%r in %s cannot be found by a query: the store indexes %s, and its value has %s. Name its fields "
             '(index={"fields": […]} of the store, index=[…] of the put), or put it with index=False. '

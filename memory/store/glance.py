@@ -34,6 +34,18 @@ def list_paths(path: Path, first: str | None, last: str) -> list[tuple[str, ...]
     return sorted(labels for labels in paths if first in (None, labels[0]) and labels[-1] == last)
 
 
+def read_embedder(path: Path) -> str:
+    """Return what a store's file says of its embedder, such as "hash-1:512 with 512 dimensions"; "" if nothing."""
+    if not path.exists():
+        return ""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            row = database.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
+    except sqlite3.Error:
+        return ""
+    return str(row[0]) if row else ""
+
+
 def read_item(path: Path, namespace: Sequence[str], key: str) -> JSON | None:
     """Return an item's value; None if there is none, or no readable file."""
     if not path.exists():
@@ -58,3 +70,17 @@ def list_keys(path: Path, namespace: Sequence[str]) -> list[tuple[tuple[str, ...
             return [(tuple(str(of).split(".")), str(key)) for of, key in database.execute(_KEYS, (place, under))]
     except sqlite3.Error:
         return []
+
+
+def find_damage(path: Path) -> str:
+    """Examine every page of a database; return the first thing that is wrong, or "". Needs seconds for a large file."""
+    if not path.exists():
+        return ""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.OperationalError:  # it may not be read; opening it says why
+        return ""
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return "" if found == "ok" else " ".join(str(found).split())

@@ -1,13 +1,14 @@
 """The `index` that a store is opened with: what of a value is embedded and what words are indexed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypedDict, cast
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, cast
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
-from questbook.memory.embeddings.embedders import announced_dims, load_embeddings
+from questbook.memory.embeddings.embedders import AUTO, announced_dims, choose_embeddings, load_embeddings
 from questbook.memory.errors import EmbedderChangedError, StoreConfigError
 from questbook.types import JSON
 
@@ -21,7 +22,10 @@ class StoreIndex(TypedDict, total=False):
     """LangGraph's `IndexConfig`, in which everything may be left out, with the settings of the word index."""
 
     embed: "Embeddings | EmbeddingsFunc | AEmbeddingsFunc | str | None"
-    """An embedder, a function, or a name for `load_embeddings`; None for no vectors."""
+    """An embedder, a function, or a name for `load_embeddings`; None for no vectors.
+
+    `"auto"`: the embedder that made the file's vectors; in a new file MiniLM, if its weights and its tokenizer are
+    here, else `HashEmbeddings`."""
     dims: int
     """Length of the vectors; if left out, the embedder says it."""
     fields: list[str] | None
@@ -36,8 +40,8 @@ class StoreIndex(TypedDict, total=False):
     Default: 1.0 each; an embedder may give its cosine another weight by its attribute `fusion_weight`."""
 
 
-DEFAULT_INDEX: StoreIndex = {"embed": "hash"}  # by name: an embedder would load NumPy with the module
-"""`HashEmbeddings` and the words of the whole value."""
+DEFAULT_INDEX: StoreIndex = {"embed": AUTO}
+"""The file's own embedder and the words of the whole value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ class IndexSettings:
 
     Attributes:
         described: What `FaissStore.index_config` shows, as LangGraph's stores show theirs.
-        embeddings: The embedder; None for no vectors.
+        embeddings: The embedder; None for no vectors, and while `is_auto` waits for the file.
+        is_auto: Whether the file decides which embedder it is.
         dims: Length of the vectors, if it is known before the embedder was asked.
         fields: Paths whose texts are embedded.
         columns: Weights of the paths whose words are indexed; empty for no word index.
@@ -55,10 +60,27 @@ class IndexSettings:
 
     described: JSON
     embeddings: Embeddings | None
+    is_auto: bool
     dims: int | None
     fields: tuple[str, ...]
     columns: dict[str, float]
     weights: dict[str, float]
+
+    def of_file(self, file: Path, recorded: str | None) -> Self:
+        """Return the settings with the embedder of a file, if it decides.
+
+        Args:
+            file: The store's file.
+            recorded: What it says of its embedder; None: it has no vectors yet.
+
+        Raises:
+            EmbedderChangedError: If `dims` is not what that embedder makes.
+            EmbeddingError: If it cannot be used here.
+        """
+        if not self.is_auto:
+            return self
+        index = {**self.described, "embed": choose_embeddings(file, recorded)}
+        return replace(cast("Self", read_index(cast("StoreIndex", index))), is_auto=True)
 
 
 def read_index(index: StoreIndex | IndexConfig) -> IndexSettings:
@@ -79,6 +101,8 @@ def read_index(index: StoreIndex | IndexConfig) -> IndexSettings:
         )
     fields = _fields(settings.get("fields"))
     embed = settings.get("embed")
+    is_auto = embed == AUTO
+    embed = None if is_auto else embed
     embeddings = load_embeddings(embed) if isinstance(embed, str) else embed and ensure_embeddings(embed)
     dims = _dims(settings.get("dims"), announced_dims(embeddings))
     columns = _columns(settings.get("lexical"), fields)
@@ -87,7 +111,7 @@ def read_index(index: StoreIndex | IndexConfig) -> IndexSettings:
     described: JSON = {**settings, "fields": list(fields)}
     if dims is not None:
         described["dims"] = dims
-    return IndexSettings(described, embeddings or None, dims, tuple(fields), columns, weights)
+    return IndexSettings(described, embeddings or None, is_auto, dims, tuple(fields), columns, weights)
 
 
 def _fields(fields: Sequence[str] | None) -> list[str]:

@@ -25,6 +25,8 @@ _LEAST = 1e-9  # a maximum below this is rounding
 # In what a query asks for, no word counts less than one that two texts of nine have: texts that were found by a query's
 # words have them more often than others.
 _LEAST_RARITY = 1.5
+_RINGS = ((10, 1.2), (20, 1.0), (50, 0.8), (80, 0.4))  # words on either side, and what a word up to there counts
+_AFTER = 0.8  # of it: an answer comes after its question more often than before
 _MOST_ASKED = 5  # words that a long query asks for: of a message of forty words no text has a share worth naming
 
 
@@ -65,37 +67,57 @@ def divide_by_maximum(scores: FloatsT) -> FloatsT:
 
 
 class WordTable:
-    """How often texts have the words of queries; the words of neighbours count less.
+    """How often texts have the words of queries; words said nearby count less.
 
-    A neighbour's words are counted as if they were in the text, each as a share of a word (BM25F with one length).
+    The words just before and after a text count as shares of a word of its own (BM25F with one length). What helps is
+    the words nearby, not the whole text beside it, which may be long (docs/figures.md).
 
     Args:
-        texts: The texts, or their words.
+        texts: The texts, or their words, in the order in which they were said.
         queries: The words of each query, as `questbook.memory.text.words.query_words` gives them.
-        neighbours: The numbers of each text's neighbours, shape (texts, shares); -1 where there is none.
-        shares: What a word is worth in each of the neighbours; in the text itself it is worth 1.
+        rows: For each text the number of the row that it is in, shape (texts); texts of a row follow each other, and no
+            word of another row is near. None: each is a row of its own.
+        nearby: What a word is worth 20 words before a text: more if it is nearer, less up to 80 words away, and a fifth
+            less after the text.
     """
 
     def __init__(
         self,
         texts: Sequence[str] | TextWords,
         queries: Sequence[Sequence[str]],
-        neighbours: NDArray[np.intp] | None = None,
-        shares: Sequence[float] = (),
+        rows: NDArray[np.intp] | None = None,
+        nearby: float = 0.7,
     ) -> None:
         import numpy as np
 
         self._stems = [[stem for stem in dict.fromkeys(stem_words(words)) if stem] for words in queries]
         self._rows = {stem: n for n, stem in enumerate(dict.fromkeys(stem for stems in self._stems for stem in stems))}
         words = texts if isinstance(texts, TextWords) else TextWords(texts)
-        self._counts, self._sizes = words.count(list(self._rows)), words.sizes.copy()
-        self._having = np.count_nonzero(self._counts, axis=1)
-        if neighbours is not None and len(self._sizes):
-            counts, sizes = np.pad(self._counts, ((0, 0), (0, 1))), np.pad(self._sizes, (0, 1))  # an empty text for -1
-            for column, share in enumerate(shares):
-                if share:
-                    self._counts += share * counts[:, neighbours[:, column]]
-                    self._sizes += sizes[neighbours[:, column]]
+        self._sizes = words.sizes.copy()
+        ends = np.cumsum(self._sizes.astype(np.intp))
+        begins = ends - self._sizes.astype(np.intp)
+        # How often the first n words have each stem: the counts of a span are the difference of two of these.
+        before = np.zeros((len(self._rows), (int(ends[-1]) if len(ends) else 0) + 1), np.int32)
+        stems, places = words.find(list(self._rows))
+        before[stems, places + 1] = 1
+        np.cumsum(before, axis=1, out=before)
+        own = before[:, ends] - before[:, begins]
+        self._counts, self._having = own.astype(np.float64), np.count_nonzero(own, axis=1)
+        self._own = own
+        if rows is None or not len(ends) or not nearby:
+            return
+        changes = np.flatnonzero(np.diff(rows)) + 1
+        first, last = np.r_[0, changes], np.r_[changes, len(rows)] - 1
+        sizes = last - first + 1
+        lowest, highest = np.repeat(begins[first], sizes), np.repeat(ends[last], sizes)
+        left, right = begins, ends
+        for distance, share in _RINGS:
+            reach = np.maximum(begins - distance, lowest), np.minimum(ends + distance, highest)
+            said_before = before[:, left] - before[:, reach[0]]
+            said_after = before[:, reach[1]] - before[:, right]
+            self._counts += nearby * share * (said_before + _AFTER * said_after)
+            left, right = reach
+        self._sizes = (reach[1] - reach[0]).astype(np.float64)
 
     def scores(self) -> NDArray[np.float64]:
         """Return the scores of the texts by each query, 0 or more, shape (queries, texts)."""
@@ -113,7 +135,8 @@ class WordTable:
     def coverage(self, query: int, ignored: Iterable[str] = ()) -> NDArray[np.float64]:
         """Return which share of a query's words each text has, from 0 to 1, shape (texts).
 
-        Rare words count more, and a word that no text has the most.
+        Rare words count more, and a word that no text has the most. A word nearby counts half of what it counts in
+        scores, so that what only stands beside an answer does not come with it.
 
         Args:
             query: Number of the query.
@@ -127,7 +150,7 @@ class WordTable:
             return np.zeros(len(self._sizes))
         rarity = np.maximum(word_rarity(len(self._sizes), self._having[rows]), _LEAST_RARITY)
         asked = float(np.sort(rarity)[-_MOST_ASKED:].sum())
-        covered: NDArray[np.float64] = rarity @ np.minimum(self._counts[rows], 1.0)
+        covered: NDArray[np.float64] = rarity @ np.minimum((self._own[rows] + self._counts[rows]) / 2, 1.0)
         return np.minimum(covered / asked, 1.0)
 
     def has(self, word: str) -> bool:

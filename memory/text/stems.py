@@ -61,12 +61,17 @@ class TextWords:
     def __init__(self, texts: Sequence[str]) -> None:
         import numpy as np
 
-        parts = [spaced(text) for text in texts]
-        self._joined = b" ".join([b"", *parts, b" " * _LONGEST_HEAD])
+        whole = "\n".join(texts)
+        if whole.isascii():  # each letter is a byte, and stays in its place
+            joined, lengths = spaced(whole), list(map(len, texts))
+        else:
+            parts = [spaced(text) for text in texts]
+            joined, lengths = b" ".join(parts), list(map(len, parts))
+        self._joined = b" ".join([b"", joined, b" " * _LONGEST_HEAD])
         blank = np.frombuffer(self._joined, np.uint8) == _BLANK
         edges = np.flatnonzero(blank[:-1] != blank[1:]) + 1
         self._begins, self._stops = edges[::2], edges[1::2]
-        self._ends = np.cumsum([len(part) + 1 for part in parts])  # of the texts
+        self._ends = np.cumsum(np.array(lengths, np.intp) + 1)  # of the texts
         sizes = np.diff(np.searchsorted(self._begins, self._ends, side="right"), prepend=0)
         self.sizes: NDArray[np.float64] = sizes.astype(np.float64)
         # Array operations compare the first four bytes of all words; strings are made only of the words that match.
@@ -83,8 +88,8 @@ class TextWords:
         words = [word.decode() for word in set(self._select(likely))]
         return {each for each in words if each[0] == word[0] and abs(len(each) - len(word)) <= longer}
 
-    def count(self, stems: Sequence[str]) -> NDArray[np.float64]:
-        """Return how often the texts have stems, shape (stems, texts).
+    def find(self, stems: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return where the texts have stems: the number of the stem, and that of the word, counted over all texts.
 
         Args:
             stems: Different stems, as `stem_words` gives them.
@@ -98,10 +103,7 @@ class TextWords:
         their_stems = stem_words([word.decode() for word in different])
         row_of = {word: row_of_stem.get(stem, -1) for word, stem in zip(different, their_stems, strict=True)}
         rows = np.fromiter(map(row_of.__getitem__, words), np.intp, len(words))
-        texts = len(self.sizes)
-        cells = (rows * texts + np.searchsorted(self._ends, self._begins[chosen]))[rows >= 0]
-        counts = np.bincount(cells, minlength=len(stems) * texts).reshape(len(stems), texts)
-        return counts.astype(np.float64)
+        return rows[rows >= 0], np.flatnonzero(chosen)[rows >= 0]
 
     def _select(self, chosen: NDArray[np.bool_]) -> list[bytes]:
         places = zip(self._begins[chosen].tolist(), self._stops[chosen].tolist(), strict=True)

@@ -35,8 +35,11 @@ def split_words(text: str) -> list[str]:
     """
     if text.isascii():
         return spaced(text).decode().split()  # several times faster
+    split = _WORD.findall(text.lower())
+    if not _UNSPACED.search(text):
+        return split
     words: list[str] = []
-    for word in _WORD.findall(text.lower()):
+    for word in split:
         rest = 0
         for run in _UNSPACED.finditer(word):
             words += [word[rest : run.start()]] if run.start() > rest else []

@@ -15,6 +15,12 @@ from typing import Any, NamedTuple, Self
 
 from questbook.types import JSON
 
+STANDING = "standing"
+"""Mark of an exchange in which a person says what is to be done from now on, so that it is found whatever is asked."""
+
+UNTIL = "until"
+"""Day until which something that an exchange tells was so, ISO 8601; "" if the day is unknown. Never stored."""
+
 _ORDER_DIGITS = 8
 
 
@@ -80,6 +86,7 @@ class Record:
         importance: From 1, a trifle, to 10, what the story turns on; 0 if unknown.
         real_time: When what it tells happened in the world, ISO 8601.
         story_time: When it happened in the story, as it was told: "day 3, dusk".
+        when: First and last day on which what it tells is, ISO 8601, in the calendar of who said it; none: unknown.
         known_by: Names of those who know it; none: everybody who was there.
         withheld: Whether its words are not kept, because someone asked for that: it is never found.
         stored: The JSON object that it was read from, with the keys that no field names.
@@ -93,6 +100,7 @@ class Record:
     importance: float = 0.0
     real_time: str = ""
     story_time: str = ""
+    when: tuple[str, ...] = ()
     known_by: tuple[str, ...] = ()
     withheld: bool = False
     stored: JSON = field(default_factory=dict, repr=False, compare=False)

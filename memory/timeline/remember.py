@@ -17,7 +17,6 @@ from questbook.memory.timeline.records import Exchange, Stamp, utc_date
 from questbook.memory.timeline.timeline import (
     Segment,
     UserTimeline,
-    branch_name,
     branch_of,
     claim_to_keep,
     extend,
@@ -80,7 +79,7 @@ async def remember(
     last = turn + len(contents) - 1
     of_user = timeline if isinstance(timeline, UserTimeline) else None
     if not segments or turn - 1 <= through < last:  # threads that share a namespace do not begin on one branch
-        segments = extend(segments, last, branch_name(of_user.thread) if of_user is not None else "main")
+        segments = extend(segments, last, of_user.first_branch if of_user is not None else "main")
     writes: list[PutOp] = []
     past: Stamp | None = None  # of the turn before
     for number, content in enumerate(contents, turn):

@@ -19,18 +19,21 @@ import base64
 import hashlib
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Self
 
 from langgraph.store.base import BaseStore, Item, PutOp
 
 from questbook.memory.store.any_store import get_values, items_under, put_all
+from questbook.memory.timeline.namespaces import escape_label
 from questbook.memory.timeline.records import order_of
 from questbook.types import JSON
 
 Segment = tuple[str, int]
 """A branch and the last turn of it that can be seen."""
 
+_LIFE = "+"  # between the mark of a thread's life and the rest of a branch's name
 _CLAIMS_IN_A_NAMESPACE = 64  # turns: one namespace for each turn would be too many, one for all would grow for ever
 
 
@@ -42,6 +45,10 @@ class UserTimeline(list[Segment]):
     last wrote, kept beside the records under the thread's id. So threads see what others learn later, and nobody sees
     what a fork took back. Make a new one for each turn: heads that it has read stay as they were.
 
+    A thread whose checkpoints were deleted may begin again with the same id. Give it a `life`, a mark that no other
+    has: its branches then carry the mark, its head is one of its own, and what the id left before is seen as another
+    thread's. Without one, what it left before is what this thread took back, and nobody sees it.
+
         timeline = UserTimeline(state["timeline"], thread=thread_id, heads=("ann", "chat", "heads"))
 
     Args:
@@ -50,6 +57,8 @@ class UserTimeline(list[Segment]):
         heads: Namespace of the heads of the user's threads.
         fallback: Namespace and key of an item whose `timeline` is the head of threads that have none, because they last
             wrote before heads were kept.
+        life: Mark of a thread that begins again with an id that was used before, without "+"; the branches of one
+            that has begun tell it themselves.
     """
 
     def __init__(
@@ -59,39 +68,70 @@ class UserTimeline(list[Segment]):
         thread: str,
         heads: tuple[str, ...],
         fallback: tuple[tuple[str, ...], str] | None = None,
+        life: str = "",
     ) -> None:
         super().__init__((branch, turn) for branch, turn in segments)
         self.thread, self.heads, self.fallback = thread, heads, fallback
+        self.life = life_of(self[0][0]) if self else life
+        self._own_key = self._key(thread, self.life)
         self._head_of: dict[str, list[Segment]] = {}
 
     def with_segments(self, segments: Iterable[Segment]) -> Self:
         """Return the same view of other threads, from another place of this one."""
-        other = type(self)(segments, thread=self.thread, heads=self.heads, fallback=self.fallback)
-        other._head_of = self._head_of
-        return other
+        return self._at(segments, self.life)
+
+    def of_life(self, life: str) -> Self:
+        """Return the same view, of a thread that has said nothing yet and has a mark."""
+        return self._at((), life)
+
+    @property
+    def first_branch(self) -> str:
+        """Name of the branch on which the thread begins: the same one if the first turn is run again."""
+        return _grown(self.life, branch_name(self.thread))
+
+    @property
+    def head_place(self) -> tuple[tuple[str, ...], str]:
+        """Namespace and key of this thread's head."""
+        return self._place(self._own_key)
 
     def other_thread(self, thread: str, branch: str, turn: int) -> str:
-        """Return the id of another thread whose head decides about a record; "" if this thread's timeline decides."""
-        return "" if thread in ("", self.thread) or sees(self, branch, turn) else thread
+        """Return the thread, or life of one, whose head decides about a record; "" if this timeline decides."""
+        if not thread:
+            return ""
+        key = self._key(thread, life_of(branch))
+        return "" if key == self._own_key or sees(self, branch, turn) else key
 
     def head_of(self, thread: str) -> list[Segment]:
-        """Return the timeline of another thread's head, as `read_heads` read it; [] if it has none."""
+        """Return the timeline of the head of what `other_thread` returned, as `read_heads` read it; [] if none."""
         return self._head_of.get(thread, [])
 
     def head_op(self) -> PutOp:
         """Make the write that moves this thread's head here."""
-        value = {"timeline": [list(segment) for segment in self]}
-        return PutOp(self.heads, self.thread, value, index=False)
+        value = {"timeline": [list(segment) for segment in self]} | ({"thread": self.thread} if self.life else {})
+        return PutOp(*self.head_place, value, index=False)
 
-    async def read_heads(self, store: BaseStore, threads: Iterable[str]) -> None:
-        """Read the heads of other threads that are not read yet, in one batch."""
-        missing = sorted({thread for thread in threads if thread not in ("", self.thread)} - self._head_of.keys())
-        values = await get_values(store, [(self.heads, thread) for thread in missing])
-        heads = {thread: values[self.heads, thread] for thread in missing if (self.heads, thread) in values}
+    async def read_heads(self, store: BaseStore, records: Iterable[Mapping[str, Any]]) -> None:
+        """Read the heads that decide about records and are not read yet, in one batch."""
+        keys = {self._key(str(one.get("thread") or ""), life_of(str(one.get("branch") or ""))) for one in records}
+        missing = sorted(keys - {"", self._own_key} - self._head_of.keys())
+        values = await get_values(store, [self._place(key) for key in missing])
+        heads = {key: values[place] for key in missing if (place := self._place(key)) in values}
         if self.fallback is not None and len(heads) < len(missing):
             head = (await get_values(store, [self.fallback])).get(self.fallback, {})
             heads = dict.fromkeys(missing, head) | heads
-        self._head_of |= {thread: read_timeline(heads.get(thread, {})) for thread in missing}
+        self._head_of |= {key: read_timeline(heads.get(key, {})) for key in missing}
+
+    def _at(self, segments: Iterable[Segment], life: str) -> Self:
+        other = type(self)(segments, thread=self.thread, heads=self.heads, fallback=self.fallback, life=life)
+        other._head_of = self._head_of
+        return other
+
+    def _key(self, thread: str, life: str) -> str:
+        return f"{thread}\0{life}" if thread and life else thread  # no store takes a NUL in an id
+
+    def _place(self, key: str) -> tuple[tuple[str, ...], str]:
+        thread, _, life = key.partition("\0")
+        return ((*self.heads, escape_label(thread)), life) if life else (self.heads, thread)
 
 
 async def read_heads(
@@ -105,7 +145,7 @@ async def read_heads(
         records: The records, with their stamps.
     """
     if isinstance(timeline, UserTimeline):
-        await timeline.read_heads(store, {str(record.get("thread") or "") for record in records})
+        await timeline.read_heads(store, records)
 
 
 def branch_name(origin: str) -> str:
@@ -115,6 +155,12 @@ def branch_name(origin: str) -> str:
     """
     digest = hashlib.sha256(origin.encode("utf-8", "surrogatepass")).digest()
     return base64.b32encode(digest[:5]).decode("ascii").lower()
+
+
+@lru_cache(maxsize=4096)  # a recall asks for each candidate
+def life_of(branch: str) -> str:
+    """Return the mark of the thread's life from a branch's name; "" if the thread has not begun again."""
+    return branch.rpartition(_LIFE)[0]
 
 
 def branch_of(timeline: Sequence[Segment], turn: int) -> str:
@@ -280,9 +326,14 @@ async def claim_to_keep(
         await put_all(store, [PutOp(place, key, {**note, "kept": False}, index=False)])
         notes = await store.asearch(place, filter={"turn": turn})
         if any(item.value["owner"] != owner for item in notes):
-            return fork(timeline, turn, branch_name(f"{branch}/{turn}/{owner}")), []
+            name = _grown(life_of(branch), branch_name(f"{branch}/{turn}/{owner}"))
+            return fork(timeline, turn, name), []
         return list(timeline), [PutOp(place, key, {**note, "kept": True}, index=False)]
     return list(timeline), []
+
+
+def _grown(life: str, name: str) -> str:
+    return f"{life}{_LIFE}{name}" if life else name
 
 
 def _ordinal(key: str) -> int:

@@ -66,7 +66,9 @@ class Cause(NamedTuple):
     drawn_from: tuple[str, ...] = ()
 
 
-async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str) -> list[Cause]:
+async def why(
+    graph: Graph, config: RunnableConfig, context: Settings, what: str, *, of_player: bool = True
+) -> list[Cause]:
     """Return the messages of this line that set a field of a page, or left a memory; the newest first.
 
     Args:
@@ -76,6 +78,7 @@ async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str
         what: A field of the quest's page, such as `gold` or `people.Goran.attitude`, or a part of it (`people.Goran`,
             `people`); a field of the character's page, such as `class`; other words are searched for in memories and
             facts.
+        of_player: Whether it looks in what is known of the player from all campaigns, too.
 
     Raises:
         HistoryError: No turn of this line did, or it is a secret.
@@ -108,14 +111,20 @@ async def why(graph: Graph, config: RunnableConfig, context: Settings, what: str
         ) from error
     memories = [record for record in reversed(records) if phrase.is_in(str(record.get("text", "")))]
     causes = [_cause(record, MEMORY, record["text"], holds=True) for record in memories]
-    causes += await _fact_causes(graph, context, phrase, timeline, records)
+    causes += await _fact_causes(graph, context, phrase, timeline, records, of_player=of_player)
     if not causes:
         raise HistoryError(f"{what!r} is no field, and no memory of this line says it. Fields: {fields}.")
     return causes
 
 
 async def _fact_causes(
-    graph: Graph, context: Settings, phrase: Phrase, timeline: Sequence[Segment], records: Sequence[JSON]
+    graph: Graph,
+    context: Settings,
+    phrase: Phrase,
+    timeline: Sequence[Segment],
+    records: Sequence[JSON],
+    *,
+    of_player: bool,
 ) -> list[Cause]:
     """Return the turns that left facts with a phrase, the newest first; never secrets."""
     store: Any = graph.store
@@ -123,7 +132,7 @@ async def _fact_causes(
     by_message = {message: record for record in records for message in record["messages"]}
     facts = [
         item
-        for item in await facts_of(store, context)
+        for item in await facts_of(store, context, of_player=of_player)
         if not is_secret_record(item.value) and is_visible(timeline, item.value)
     ]
     matches = [item for item in facts if phrase.is_in(str(item.value.get("text", "")))]
@@ -144,9 +153,10 @@ async def _fact_causes(
     return causes
 
 
-async def facts_of(store: BaseStore, context: Settings) -> list[SearchItem]:
-    """Return all facts of the campaign, of every branch, and all of the player."""
-    namespaces = context.campaign_namespace(FACTS), player_namespace(context.user, FACTS)
+async def facts_of(store: BaseStore, context: Settings, *, of_player: bool = True) -> list[SearchItem]:
+    """Return all facts of the campaign, of every branch, and if asked for all of the player."""
+    player = [player_namespace(context.user, FACTS)] if of_player else []
+    namespaces = [context.campaign_namespace(FACTS), *player]
     return [item for namespace in namespaces async for item in items_under(store, namespace)]
 
 

@@ -15,8 +15,9 @@ from questbook.graphs.dungeon_master.prompts import update_prompt
 from questbook.graphs.dungeon_master.secrets import add_secrets, with_secrets
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import PastUnknownError, PromptTooLongError, QuestbookError
-from questbook.graphs.turn.exchanges import transcript_through, with_recalled
+from questbook.graphs.turn.exchanges import transcript_through
 from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_notes
+from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.facts.fact import facts_tool

@@ -175,6 +175,7 @@
     work: ({ node }) => { if (one("work") && !one("live-reply").textContent) one("work").textContent = work[node] || "The dungeon master thinks…"; },
     memories: () => panels("memories"),
     notice: ({ text }) => news(text),
+    gone: () => location.reload(), // whose campaign it is shares it no more, or the sign-in has ended: the server says which
     replied: async () => {
       body.classList.replace("replying", "noting");
       await morph("story", "story", true);

@@ -1,0 +1,69 @@
+"""Which embedder the memories of a data directory have, and what a person may do to have MiniLM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from questbook.graphs.settings import Settings
+from questbook.memory.store.glance import read_embedder
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from questbook.graphs.embedded.home import Home
+
+AUTO: Final = "auto"
+"""The setting `embeddings` if nobody names one: the file decides."""
+_WORDS_ONLY = "hash"  # how the names of the embedder begin that knows spelling alone
+
+
+def load_embedder(name: str | None) -> Embeddings | str:
+    """Load the embedder of that name; None: the one of the settings. "auto" stays a name, for the store.
+
+    Raises:
+        EmbeddingError: There is none of that name, or its package or key is missing.
+    """
+    name = Settings.of().embeddings if name is None else name
+    if name == AUTO:
+        return name
+    from questbook.memory.embeddings.embedders import load_embeddings
+
+    return load_embeddings(name)
+
+
+def knows_meaning(home: Home, name: str) -> bool:
+    """Whether the embedder that the memories have, or will have, knows more than spelling.
+
+    Args:
+        home: The data directory.
+        name: The setting `embeddings`.
+    """
+    if name != AUTO:
+        return not name.startswith(_WORDS_ONLY)
+    made_with = read_embedder(home.memory)
+    if made_with:
+        return not made_with.startswith(_WORDS_ONLY)
+    from questbook.memory.embeddings.minilm import steps_to_minilm
+
+    return not steps_to_minilm()
+
+
+def minilm_hint(home: Home, name: str, *, only_first: bool = False) -> str:
+    """Return in one line what MiniLM would bring and how to get it; "" if it is in use, or an embedder was named.
+
+    Args:
+        home: The data directory.
+        name: The setting `embeddings`.
+        only_first: Whether to say it only while there are no memories, so that it is not said at every start.
+    """
+    if name != AUTO or (only_first and home.memory.exists()) or knows_meaning(home, name):
+        return ""
+    from questbook.memory.embeddings.minilm import steps_to_minilm
+
+    steps = steps_to_minilm()
+    if read_embedder(home.memory):
+        steps.append("start once with QUESTBOOK_EMBEDDINGS=minilm, which embeds the memories that are here again")
+    return (
+        "Memories are found by their words. MiniLM, a small model (91 MB) that runs on this computer, also finds what "
+        f"was said in other words: {', then '.join(steps)}."
+    )

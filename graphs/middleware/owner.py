@@ -1,0 +1,227 @@
+"""To whom a thread belongs: the user with whom it began. Whose memory its runs read and write never changes.
+
+LangGraph lets whoever knows a thread's id run it. Who else may resume it, such as a person who approves what a tool is
+to do, says the app.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+
+from questbook.graphs.agent.context import Context, context_of
+from questbook.graphs.errors import InputError, PastUnknownError
+from questbook.graphs.middleware.conversation import is_synthetic, later_turns
+from questbook.graphs.turn.channels import Checked
+from questbook.graphs.turn.scope import user_of
+from questbook.memory.store.any_store import get_values
+from questbook.memory.sync import with_async_methods
+from questbook.memory.timeline.namespaces import unescape_label
+from questbook.memory.timeline.timeline import branch_of, read_timeline, record_key
+from questbook.notebooks import DeclarationError
+from questbook.types import JSON
+
+User = str | Callable[[Runtime[Any]], str]
+"""Whose memory it is: a name, or a function of the run that returns one."""
+Resumers = Collection[str] | Callable[[Runtime[Any]], bool]
+"""Who may resume the runs of others: names of users, or a function of the run that says so."""
+
+UNKNOWN = (
+    "This thread is older than the rule that a thread belongs to one user, and the store does not say whose it is: it "
+    "now belongs to {user!r}, who runs it."
+)
+_PAGE = 1_000  # namespaces
+_MOST_MODELS = 32  # models whose settings are kept
+
+
+class Runs:
+    """The runs of an agent, each with its settings and with the user whose memory it is.
+
+    Args:
+        agent: The agent's name.
+        user: Who runs it; None: as the context or `configurable` says, or the log-in.
+        resumed_by: Who else may resume a run; None: nobody.
+        model: Takes notes; None: the one that a run names.
+        reflection: Settings of notes and reflections.
+
+    Raises:
+        DeclarationError: `resumed_by` is neither a function nor a collection of names.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        user: User | None,
+        resumed_by: Resumers | None,
+        model: str | BaseChatModel | None,
+        reflection: JSON,
+    ) -> None:
+        if resumed_by is not None and not callable(resumed_by):
+            many = isinstance(resumed_by, Collection) and not isinstance(resumed_by, str | Mapping)
+            if not many or not all(isinstance(name, str) and name for name in resumed_by):
+                raise DeclarationError(
+                    f"resumed_by: got {resumed_by!r:.80}; expected names of users, such as ['boss'], or a function of "
+                    "the run that says whether its user may resume it, such as "
+                    "lambda run: run.context['role'] == 'approver'."
+                )
+        self._agent, self._user, self._resumed_by, self._model = agent, user, resumed_by, model
+        self._reflection = reflection
+        self._settings: dict[Any, Context] = {}
+
+    def of_caller(
+        self, runtime: Runtime[Any], config: RunnableConfig | None = None, *, model: BaseChatModel | None = None
+    ) -> Runtime[Context]:
+        """Return the run with its settings: who runs it, and the model that takes notes.
+
+        Raises:
+            SettingsError: Nobody is named as the user, or two that differ are.
+        """
+        settings, given = self._settings_with(self._model or model), runtime.context
+        if self._user is not None:
+            said: Any = self._user(runtime) if callable(self._user) else self._user
+        else:
+            said = given.get("user") if isinstance(given, Mapping) else getattr(given, "user", None)
+        user = user_of((config or get_config()).get("configurable", {}), said, settings.user)
+        context = settings.model_copy(update={"user": user})
+        return runtime.override(context=context, store=with_async_methods(runtime.store))
+
+    async def of_owner(
+        self,
+        values: Mapping[str, Any],
+        runtime: Runtime[Any],
+        config: RunnableConfig | None = None,
+        *,
+        model: BaseChatModel | None = None,
+    ) -> Runtime[Context]:
+        """Return the run with its settings: the user is the one to whom the thread belongs, whoever resumes it.
+
+        Args:
+            values: The agent's state.
+            runtime: The run's.
+            config: The run's; None: that of the node that runs.
+            model: The model that answers.
+
+        Raises:
+            InputError: Another user runs it, who may not resume it.
+            SettingsError: Nobody is named as the user, or two that differ are.
+        """
+        run = self.of_caller(runtime, config, model=model)
+        user = run.context.user
+        owner = await owner_of(values, run) or user
+        if owner == user:
+            return run
+        if not self._may_resume(user, runtime):
+            raise InputError(refusal(owner, user))
+        return run.override(context=run.context.model_copy(update={"user": owner}))
+
+    def _may_resume(self, user: str, runtime: Runtime[Any]) -> bool:
+        if callable(self._resumed_by):
+            return bool(self._resumed_by(runtime))
+        return user in (self._resumed_by or ())
+
+    def _settings_with(self, model: str | BaseChatModel | None) -> Context:
+        key = model if isinstance(model, str) else id(model)
+        if key not in self._settings:
+            if len(self._settings) >= _MOST_MODELS:
+                self._settings.clear()
+            # Its class keeps the model, so that no other one has this id.
+            self._settings[key] = context_of(self._agent, model, facts=True).of(self._reflection)
+        return self._settings[key]
+
+
+def refusal(owner: str, user: str) -> str:
+    """Say why a run is refused."""
+    return (
+        f"This thread belongs to {owner!r}, but the run names {user!r}. Begin a new thread for {user!r}, or name "
+        f"{owner!r}. Who else may resume a run, to approve a tool's call for example, is said by "
+        "TimelineMemoryMiddleware(resumed_by=…)."
+    )
+
+
+async def owner_of(values: Mapping[str, Any], run: Runtime[Context]) -> str | None:
+    """Return to whom a thread belongs.
+
+    Args:
+        values: The agent's state.
+        run: The run, with its user in the context.
+
+    Returns:
+        The user; of a thread that has not begun, who runs it; None if the thread is older than this rule and the store
+        does not tell.
+
+    Raises:
+        PastUnknownError: The thread is older than this rule, and the store cannot be read.
+    """
+    if owner := values.get("thread_owner"):
+        return str(owner)
+    timeline = read_timeline(values)
+    if not timeline:
+        return run.context.user
+    if run.store is None:
+        return None
+    try:
+        return await _writer_of(run.store, run.context, record_key(branch_of(timeline, 1), 1, "exchange"))
+    except Exception as error:  # any store may be behind this; a guess could show one person's memory to another
+        raise PastUnknownError(
+            f"Whose thread this is cannot be read from the store: {error} The message is kept; mend the store and run "
+            "the turn again."
+        ) from error
+
+
+async def _writer_of(store: BaseStore, context: Context, key: str) -> str | None:
+    """Return whose memory holds an exchange; None if nobody's does."""
+    own = context.campaign_namespace("exchanges")
+    if await store.aget(own, key) is not None:
+        return context.user
+    read = 0
+    while page := await store.alist_namespaces(suffix=own[1:], limit=_PAGE, offset=read):
+        read += len(page)
+        found = await get_values(store, [(place, key) for place in page if len(place) == len(own)])
+        if found:
+            return unescape_label(min(found)[0][0])
+    return None
+
+
+def added_messages(messages: Sequence[AnyMessage], opened_by: str, due: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the ids of what the newest input has added to a thread's messages, as far as they tell.
+
+    Args:
+        messages: The thread's messages.
+        opened_by: Id of the message that opened the last turn.
+        due: Turns that are not remembered yet; `newest` of the last is the id of the newest message when it began.
+    """
+    own = [message for message in messages if not is_synthetic(message)]
+    ids = [message.id for message in own]
+    newest = due[-1].get("newest") if due else None
+    if newest in ids:
+        later: Sequence[AnyMessage] = own[ids.index(newest) + 1 :]
+        first = next((n for n, message in enumerate(later) if isinstance(message, HumanMessage)), len(later))
+        later = later[first:]
+    else:
+        later = later_turns(messages, opened_by)
+    return [message.id for message in later if message.id]
+
+
+def _once(current: str | None, new: Any) -> str:
+    if not isinstance(new, str) or (current and new != current):
+        raise InputError(f"thread_owner: got {new!r:.80}. The thread belongs to {current!r}, and that does not change.")
+    return current or new
+
+
+class Owner(Checked):
+    """The channel `thread_owner`, which is written once: an edit that says another name is refused."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(str, _once)
+
+    def _reduced(self, write: Any) -> Any:
+        return self._reduce(self.value if self.is_available() else None, write)

@@ -1,0 +1,336 @@
+"""Recall for a turn: what comes back from memory into the prompt: one way for all machines, with a plan of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from datetime import datetime
+from typing import NamedTuple, Self, TypeVar
+
+from langchain_core.messages import AnyMessage
+from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore, SearchItem
+
+from questbook.graphs.settings import Settings
+from questbook.graphs.turn.memories import ASSISTANT, Reader, is_elsewhere, memory_of, memory_tokens
+from questbook.graphs.turn.scope import run_thread, visible_timeline
+from questbook.graphs.turn.state import TurnState
+from questbook.memory.buffer.policies import count_verbatim_turns
+from questbook.memory.buffer.turns import split_turns, turn_text
+from questbook.memory.facts.conclusions import add_insights
+from questbook.memory.facts.ended import facts_asked_for, is_standing_fact
+from questbook.memory.facts.latest import latest_facts
+from questbook.memory.facts.marks import position_of
+from questbook.memory.facts.reading import PERSON
+from questbook.memory.facts.reflection import importance_of
+from questbook.memory.facts.replacing import replace_superseded
+from questbook.memory.facts.validity import keep_valid
+from questbook.memory.recall.choice import shorten
+from questbook.memory.recall.intents import asks_about
+from questbook.memory.recall.query import Present, Query, Reason, Recalled, Reranker, WeightedText
+from questbook.memory.recall.recall import recall as recall_records
+from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
+from questbook.memory.store.joint_reads import JointReads
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.remember import session_number
+from questbook.memory.timeline.timeline import Segment, UserTimeline, as_of, branch_of, record_key
+from questbook.types import JSON
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
+StateT = TypeVar("StateT", bound=TurnState)
+
+_PROFILE = 64  # facts of the person that are read, the latest
+_SHARE = 8  # they may take an eighth of the budget
+
+
+@dataclass(frozen=True)
+class Recall:
+    """How much of what was said earlier comes back into the prompt.
+
+    Attributes:
+        tokens: Tokens of the prompt that memories may fill; 0: none is recalled.
+        most: Lines, however short; each is an exchange, or what is shown of it, or a fact.
+        max_cosine_distance: Leave out exchanges farther than this from the message, 0 to 2; None: none.
+        weights: How candidates are scored.
+        rerank: Puts the best candidates in an order of its own; None: `weights` alone order them.
+    """
+
+    tokens: int = 800
+    most: int = 48
+    max_cosine_distance: float | None = None
+    weights: Weights = DEFAULT_WEIGHTS
+    rerank: Reranker | None = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Read it from settings."""
+        return cls(settings.recall_tokens, max_cosine_distance=settings.max_cosine_distance, weights=settings.weights)
+
+
+class Seen(NamedTuple):
+    """What a turn may see.
+
+    Attributes:
+        timeline: The timeline, as of the last turn that is written: the record of a later one may be another future's.
+        since: First turn that is in the prompt word for word.
+        turn: The turn.
+        message: What the person says in it.
+    """
+
+    timeline: Sequence[Segment]
+    since: int
+    turn: int
+    message: str
+
+
+class Always(NamedTuple):
+    """Records that come whatever the message says.
+
+    Attributes:
+        read: Returns them, what matters most first.
+        tokens: What they may take, given the budget of the whole.
+        shortens: Whether those that are long are shown in part, each with an equal share.
+    """
+
+    read: Callable[[BaseStore, Seen], Awaitable[list[Recalled]]]
+    tokens: Callable[[int], int]
+    shortens: bool = False
+
+
+@dataclass(frozen=True)
+class RecallPlan:
+    """What a machine adds to the recall for a turn.
+
+    Attributes:
+        options: How much, and in which order.
+        shown: The conversation as the prompt has it.
+        now: Real time, in the zone whose midnight changes the day.
+        facts: Namespace of the facts of the timeline; None: none are kept.
+        shown_facts: Whether facts of turns that are in the prompt word for word come, too.
+        lasting: Namespaces whose records belong to no timeline.
+        hints: Further texts that help to find what is meant.
+        always: What comes whatever the message says, in the order in which it takes its share.
+        character: Who plays, in a game: what they do not know comes as a secret. None: there is no story.
+        day: Day of the story.
+        aliases: Whether to search for those whom the message calls by another name, too.
+        voices: What the voices of an exchange are called in the prompt; None: as in state.
+    """
+
+    options: Recall
+    _: KW_ONLY
+    shown: Sequence[AnyMessage]
+    now: datetime
+    facts: tuple[str, ...] | None = None
+    shown_facts: bool = True
+    lasting: Sequence[tuple[str, ...]] = ()
+    hints: Sequence[WeightedText] = ()
+    always: Sequence[Always] = ()
+    character: str | None = None
+    day: int | None = None
+    aliases: bool = False
+    voices: dict[str, str] | None = None
+
+
+async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan) -> list[JSON]:
+    """Recall what fits the message best and is not in the prompt; in the order of the turns, those without one first.
+
+    Each is a `Memory` (`questbook.graphs.turn.memories`). First comes what the plan always wants, then what fits, the
+    best first, until `plan.options.tokens` are full. Of long exchanges the parts come that answer. What has changed is
+    replaced by what holds now.
+
+    Args:
+        state: The thread's state, its turn opened.
+        runtime: The run's.
+        plan: What the machine adds.
+    """
+    context, store, view, options = runtime.context, runtime.store, visible_timeline(state, runtime), plan.options
+    # A turn that could not be written yet has no place on the timeline: another future's record may be there.
+    written = min(state.turn - 1, state.remembered_through)
+    since = state.turn - count_verbatim_turns(plan.shown)
+    before = written + 1 if plan.facts and plan.shown_facts else min(since, written + 1)
+    has_past = before > 1 or isinstance(view, UserTimeline)
+    if store is None or not options.tokens or not (has_past or plan.lasting):
+        return []
+    message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
+    seen = Seen(as_of(view, written), since, state.turn, message)
+    tokens = state.fit_tokens(options.tokens, context.model)
+    reads = JointReads.of(store)
+    present, groups = await asyncio.gather(
+        present_of(state, runtime, plan.now, day=plan.day, store=reads),
+        asyncio.gather(*(group.read(reads, seen) for group in plan.always)),
+    )
+    reader = Reader(present.now or plan.now, seen.timeline, present.session, plan.character)
+
+    def cost(record: Recalled) -> int:
+        return memory_tokens(memory_of(record, reader), plan.voices)
+
+    always, left = _take_always(plan.always, groups, tokens, cost)
+    facts = plan.facts
+
+    async def hold(records: list[Recalled]) -> list[Recalled]:
+        records = [record for record in records if not _is_shown(record, seen)]
+        if facts is not None:
+            # In a game nobody's words are dropped for a fact: what the player says is what they try to do.
+            said = always if plan.character is None else None
+            records = await replace_superseded(store, records, facts, timeline=seen.timeline, shown=said)
+            records = await add_insights(
+                store, records, facts, question=message, timeline=seen.timeline, since=min(since, before)
+            )
+        return [record for record in records if record.key not in always or always[record.key].is_cut]
+
+    exchanges = context.campaign_namespace("exchanges")
+    query = Query(
+        message,
+        hints=plan.hints,
+        lasting=plan.lasting,
+        timeline=view,
+        before=before,
+        limit=options.most - len(always),
+        budget=left,
+        cost=cost,
+        weights=options.weights,
+        present=present,
+        secrets=plan.character is not None,  # the dungeon master's prompt; `questbook.graphs.events` shows players none
+        aliases=plan.aliases,
+        fitting=options.max_cosine_distance is None,
+        max_cosine_distance=options.max_cosine_distance,
+        refine=hold,
+        rerank=options.rerank,
+        accesses=context.campaign_namespace("accesses"),
+    )
+    spaces = [exchanges, *([facts] if facts else [])] if has_past else []
+    best = await recall_records(store, spaces, query)
+    for record in best:  # what answers may lie in the part of a turn that was left out
+        first = always.get(record.key)
+        always[record.key] = first._replace(shown=(*first.shown, *record.shown)) if first else record
+    return sorted((memory_of(record, reader) for record in always.values()), key=_in_story_order)
+
+
+async def with_recalled(
+    state: StateT, runtime: Runtime[SettingsT], memories: Callable[[StateT, Runtime[SettingsT]], Awaitable[list[JSON]]]
+) -> StateT:
+    """Return the state with its memories. A run that was resumed recalls again: no checkpoint holds them."""
+    if state.recalled is not None:
+        return state
+    return state.model_copy(update={"recalled": await memories(state, runtime)})
+
+
+def known_of_person(facts: tuple[str, ...]) -> Always:
+    """Return what the person is and has, as far as it holds, and how they want to be answered.
+
+    That comes first; then what matters most, then the latest; in an eighth of the budget.
+    """
+
+    async def read(store: BaseStore, seen: Seen) -> list[Recalled]:
+        items = await latest_facts(store, facts, {"subject": PERSON}, timeline=seen.timeline, count=_PROFILE)
+        items = await keep_valid(store, items, timeline=seen.timeline)
+        standing = {item.key for item in items if is_standing_fact(item.value)}
+        items = [item for item in items if item.key in standing or item.value.get("slot")]
+        items.sort(key=lambda item: (importance_of(item.value), position_of(item.value)), reverse=True)
+        items.sort(key=lambda item: item.key not in standing)
+        return [_known(item) for item in items if item.value.get("kind") != "rumour"]
+
+    return Always(read, lambda tokens: tokens // _SHARE)
+
+
+def known_about(facts: tuple[str, ...]) -> Always:
+    """Return, where the message asks all about somebody ("What do you know about me?"), what holds of them."""
+
+    async def read(store: BaseStore, seen: Seen) -> list[Recalled]:
+        whom = asks_about(seen.message)
+        if whom is None:
+            return []
+        items = await facts_asked_for(store, facts, whom, timeline=seen.timeline)
+        return [_known(item) for item in reversed(items)]
+
+    return Always(read, lambda tokens: tokens)
+
+
+def _known(item: SearchItem) -> Recalled:
+    return Recalled(item.key, item.value, None, 0.0, tuple(item.namespace), Reason(because="is known of you"))
+
+
+def assistant_plan(
+    options: Recall,
+    shown: Sequence[AnyMessage],
+    now: datetime,
+    facts: tuple[str, ...] | None,
+    voices: dict[str, str] = ASSISTANT,
+) -> RecallPlan:
+    """Return the plan of a machine that assists a person: with facts, what is known of them always comes."""
+    always = [known_about(facts), known_of_person(facts)] if facts else []
+    return RecallPlan(options, shown=shown, now=now, facts=facts, always=always, voices=voices)
+
+
+async def present_of(
+    state: TurnState,
+    runtime: Runtime[SettingsT],
+    now: datetime,
+    *,
+    day: int | None = None,
+    store: BaseStore | None = None,
+) -> Present:
+    """Return what time it is when a turn is played, for words such as "yesterday" or "last session".
+
+    Args:
+        state: The thread's state, its turn opened.
+        runtime: The run's.
+        now: Real time, in the zone whose midnight changes the day.
+        day: Day of the story, if there is one.
+        store: What is read; None: the run's store.
+
+    Returns:
+        The person's time, the story's day, and the number of the session that goes on or begins now.
+    """
+    last, past = min(state.turn - 1, state.remembered_through), None
+    if last >= 1 and (store := store or runtime.store) is not None:
+        exchanges = runtime.context.campaign_namespace("exchanges")
+        past = await store.aget(exchanges, record_key(branch_of(state.timeline, last), last, "exchange"))
+    here = Stamp(thread=run_thread(runtime) or "", said_at=now.isoformat())
+    return Present(now, day, session_number(Stamp.from_json(past.value) if past else None, here))
+
+
+def within_budget(
+    records: Sequence[Recalled], budget: int, cost: Callable[[Recalled], int], *, shortens: bool = False
+) -> list[Recalled]:
+    """Return those records that fit into a budget of tokens, what matters most last.
+
+    Args:
+        records: The records, what matters most first.
+        budget: Tokens.
+        cost: Returns the tokens of a record as far as it is shown.
+        shortens: Whether those that are long are shown in part, each with an equal share.
+    """
+    kept: list[Recalled] = []
+    for number, record in enumerate(records):
+        room = budget // (len(records) - number) if shortens else budget
+        fitting = shorten(record, room, cost) if shortens and cost(record) > room else record
+        if fitting is not None and (tokens := cost(fitting)) <= budget:
+            budget -= tokens
+            kept.append(fitting)
+    return kept[::-1]
+
+
+def _take_always(
+    always: Sequence[Always], groups: Sequence[Sequence[Recalled]], tokens: int, cost: Callable[[Recalled], int]
+) -> tuple[dict[str, Recalled], int]:
+    """Return by their keys the records that come whatever the message says, and the tokens that are left."""
+    taken, left = dict[str, Recalled](), tokens
+    for group, records in zip(always, groups, strict=True):
+        new = [record for record in records if record.key not in taken]
+        fitting = within_budget(new, min(group.tokens(tokens), left), cost, shortens=group.shortens)
+        left -= sum(map(cost, fitting))
+        taken |= {record.key: record for record in fitting}
+    return taken, left
+
+
+def _is_shown(record: Recalled, seen: Seen) -> bool:
+    """Whether the prompt has an exchange word for word."""
+    is_late = record.value.get("kind", "exchange") == "exchange" and int(record.value.get("turn") or 0) >= seen.since
+    return is_late and not is_elsewhere(record, seen.timeline)
+
+
+def _in_story_order(memory: JSON) -> tuple[int, str, bool]:
+    turn = int(memory["turn"] or 0)
+    return turn, "" if turn else str(memory["said_at"]), memory["kind"] != "exchange"

@@ -1,0 +1,113 @@
+"""The days that a fact is about: "in three weeks" is counted from when it was said, once, when the fact is noted.
+
+A fact's text stays as it was said. Its days are kept beside it, so that a question in another week finds them, and the
+line of the fact can say when it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from questbook.memory.recall.dates import coming_span, is_bare_weekday
+from questbook.memory.recall.german_times import in_english
+from questbook.memory.recall.times import read_named_time
+from questbook.types import JSON
+
+_LONGEST = timedelta(days=366)
+_YEARS = range(1900, 2200)  # a year outside of these is no date of the real world
+_RECURRING = re.compile(
+    r"\b(?:every|each|always|usually|weekly|monthly|yearly|jede[nrsm]?|immer|meistens|wöchentlich|(?:mon|tues|wednes"
+    r"|thurs|fri"
+    r"|satur|sun)days|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs)\b",
+    re.I,
+)
+# "Is booked", "has planned" are of what is to come, though their verb looks like one of the past.
+_PLANNED = re.compile(
+    r"\b(?:will|going to|(?:is|are|be|been|has|have|had) (?:\w+ )?(?:booked|planned|scheduled|invited|supposed"
+    r"|expected|due)"
+    r"|plan(?:s|ned|ning)?|book(?:s|ed)|promised|wants?|must|needs? to|wird|werden|soll|möchte|muss|gebucht|geplant)\b",
+    re.I,
+)
+_PAST = re.compile(
+    r"\b(?:was|were|had|did|went|came|saw|met|got|took|bought|sold|ate|left|lost|found|broke|began|gave|made|said"
+    r"|told|won"
+    r"|became|flew|drove|fell|felt|heard|ran|spent|wrote|born|[a-z]{2,}[^e\W]ed|ago|war|waren|hatten?|ging|kam|wurden?"
+    r"|ge[a-zäöü]{3,}(?:t|en))\b",
+    re.I,
+)
+
+
+def find_days(text: str, said: datetime, *, in_slot: bool = False) -> list[str]:
+    """Return the first and the last day that a sentence is about, ISO 8601; none if it names no time of up to a year.
+
+    A date or weekday that may be the last or the next one is the last in a sentence about the past, else the next.
+
+    Args:
+        text: A sentence, as it was said.
+        said: When it was said, with an offset.
+        in_slot: Whether it gives a property its value: then a bare weekday is one of every week ("gym day: Tuesday").
+    """
+    text = in_english(text)
+    if _RECURRING.search(text) or (in_slot and is_bare_weekday(text)):
+        return []
+    past = _PAST.search(text) is not None and _PLANNED.search(text) is None
+    if past and coming_span(text, said) is not None:
+        return []  # "learnt it in two days" lasted that long
+    named = read_named_time(text, said)
+    start, end = named.start, named.end
+    if named.ahead is not None and (start is None or not past):
+        start, end = named.ahead
+    if start is None or end is None or end - start > _LONGEST:
+        return []
+    with suppress(OverflowError):
+        return _days(start.date(), (end - timedelta(microseconds=1)).date())
+    return []
+
+
+def only_day(text: str, said: datetime) -> str:
+    """Return the one day that a text surely names, ISO 8601; "" for a span, or what may be the last or the next."""
+    named = read_named_time(in_english(text), said)
+    if named.start is not None and named.ahead is not None and named.start != named.ahead.start:
+        return ""
+    when = find_days(text, said)
+    return when[0] if when and when[0] == when[1] else ""
+
+
+def find_story_day(text: str, day: int | None) -> int | None:
+    """Return the day of the story that a sentence is about, counted from the day on which it was told."""
+    if day is None or _RECURRING.search(text):
+        return None
+    # Any calendar does: only its days are counted.
+    days = read_named_time(in_english(text), datetime(2000, 6, 1).astimezone(), day=day).days
+    return days[0] if days is not None and days[0] == days[1] and days[0] > 0 else None
+
+
+def day_fields(when: list[str]) -> JSON:
+    """Return the fields by which a store finds a record of these days: `date` and `month` of the first."""
+    digits = when[0].replace("-", "") if when else ""
+    return {"date": digits, "month": digits[:6]} if digits else {}
+
+
+def line_date(value: Mapping[str, Any]) -> str:
+    """Return when a fact is, as a line shows it: "Mon 2026-12-14", "2026-12-10 to 2026-12-20", "day 7"; "" if unknown.
+
+    Args:
+        value: The fact's record.
+    """
+    when = value.get("when")
+    days = [day for day in when if isinstance(day, str)] if isinstance(when, list | tuple) else []
+    days = days or [str(value.get("real_time") or "")[:10]]
+    with suppress(ValueError):
+        first, last = date.fromisoformat(days[0]), date.fromisoformat(days[-1])
+        return f"{first:%a %Y-%m-%d}" if first == last else f"{first} to {last}"
+    day = value.get("day")
+    told = str(value.get("story_time") or "")
+    return f"day {day}" if isinstance(day, int) and not isinstance(day, bool) and f"day {day}" not in told else told
+
+
+def _days(first: date, last: date) -> list[str]:
+    return [first.isoformat(), last.isoformat()] if first.year in _YEARS and last.year in _YEARS else []

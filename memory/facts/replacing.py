@@ -1,0 +1,180 @@
+"""What takes the place of memories that hold no more: the fact that holds now, and what is left of an exchange.
+
+A question may have its words in common with an old fact, or with the exchange that taught it, but none with the new
+fact. So the new fact takes the old one's place. Where facts say what a person has told, the exchange need not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langgraph.store.base import BaseStore, GetOp
+
+from questbook.memory.facts.ended import exchange_now
+from questbook.memory.facts.marks import Namespace, RecordId, StoredFact, read_records
+from questbook.memory.facts.validity import (
+    SlotHolder,
+    SlotId,
+    find_holders,
+    is_exchange,
+    keep_valid,
+    record_id_of,
+    slot_id_of,
+    valid_and_holders,
+)
+from questbook.memory.recall.query import Passage, Recalled, said_in
+from questbook.memory.store.any_store import AnyItem, get_all
+from questbook.memory.text.passages import Span
+from questbook.memory.text.wording import content_stems, is_negated
+from questbook.memory.timeline.records import UNTIL
+from questbook.memory.timeline.timeline import Segment, record_key
+from questbook.types import JSON
+
+_RECORDS = 24  # recalled records, best first, whose successors are looked for; more are seldom shown
+_EXCHANGES = 16  # exchanges among them whose facts are looked up
+_FACTS_OF_EXCHANGE = 4  # facts of one exchange that are looked up; a turn seldom teaches more
+_ANSWER_WORDS = 40  # a reply of no more words only answers what the person told
+
+
+class _Taught(NamedTuple):
+    """What is known of the facts of an exchange.
+
+    Attributes:
+        facts: Their records, by key.
+        ends: Of those that hold no more, what is in their place, by their key; {} if nothing is.
+    """
+
+    facts: dict[str, JSON]
+    ends: dict[str, JSON]
+
+
+async def replace_superseded(
+    store: BaseStore,
+    recalled: Sequence[Recalled],
+    facts: Namespace,
+    *,
+    timeline: Sequence[Segment],
+    shown: Collection[str] | None = None,
+) -> list[Recalled]:
+    """Return the records that hold, and in the place of each that does not the fact that holds its slot now.
+
+    A new fact also comes before an exchange that taught the old one.
+
+    Args:
+        store: Any store.
+        recalled: Records of any namespaces, best first.
+        facts: Namespace of the facts.
+        timeline: The timeline that asks.
+        shown: Keys of facts that the prompt has already. With them an exchange whose facts are looked up comes without
+            what has ended, or what those and earlier facts of the list say. None: exchanges come whole.
+    """
+    exchanges = [record for record in recalled if is_exchange(record)][:_EXCHANGES]
+    taught = await _facts_of_exchanges(store, exchanges, facts)
+    taught_facts = [fact for facts_of_one in taught.values() for fact in facts_of_one]
+    records: list[AnyItem] = [*recalled, *taught_facts]
+    holding, superseded = await valid_and_holders(store, records, timeline)
+    valid = {record_id_of(record) for record in holding}
+    first: list[AnyItem] = [*recalled[:_RECORDS], *taught_facts]
+    ended = [record for record in first if record_id_of(record) not in valid]
+    successors = await _successors(store, ended, superseded, timeline)
+    by_id = {record_id_of(record): record for record in recalled}
+    kept: dict[RecordId, Recalled] = {}
+    for record in recalled:
+        earlier: list[AnyItem] = [*taught.get(record.key, []), record]
+        known = _Taught({fact.key: fact.value for fact in taught.get(record.key, [])}, {})
+        for old in earlier:
+            if record_id_of(old) in valid:
+                fact = by_id.get(record_id_of(old)) if shown is not None else None
+                if fact is not None and old is not record:  # a fact comes before the exchange that says it at length
+                    kept.setdefault(record_id_of(fact), fact)
+                continue
+            new = successors.get((tuple(old.namespace), str(old.value.get("slot") or "")))
+            if new is None or not _denies_another(new.value, old.value):
+                known.ends[old.key] = new.value if new else {}
+            if new is not None:
+                replacement = Recalled(new.key, new.value, record.score, record.weight, new.namespace, record.reason)
+                kept.setdefault(record_id_of(new), replacement)
+        if record_id_of(record) in valid:
+            told = {key for _, key in kept} | set(shown or ())
+            left = record if shown is None or not known.facts else _what_is_left(record, known, told)
+            if left is not None:
+                kept.setdefault(record_id_of(record), left)
+    return list(kept.values())
+
+
+def _denies_another(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Return whether a fact only denies something else than an older one told: who is no teacher may be a nurse."""
+    text = str(new.get("text") or "")
+    return is_negated(text) and not content_stems(str(old.get("value") or "")) <= content_stems(text)
+
+
+def _what_is_left(exchange: Recalled, taught: _Taught, shown: Collection[str]) -> Recalled | None:
+    """Return an exchange without what facts say, or have ended; None if nothing is left."""
+    value = exchange.value
+    player, reply = str(value.get("player") or ""), str(value.get("reply") or "")
+    now = exchange_now(player, taught.facts, taught.ends, shown)
+    if now.rest == player and not now.ended:
+        return exchange
+    if not now.rest.strip() and len(reply.split()) <= _ANSWER_WORDS:
+        return None
+    before, changed = said_in(value).text, dict(value) | {"player": now.rest, "text": f"{now.rest}\n{reply}"}
+    if now.ended:
+        changed[UNTIL] = now.until
+    after = said_in(changed).text
+    passages = []
+    for passage in exchange.passages:
+        words = before[passage.span.start : passage.span.end]
+        if (start := after.find(words)) >= 0:
+            passages.append(Passage(Span(start, start + len(words)), passage.weight))
+    return exchange._replace(value=changed, passages=tuple(passages), standing=None)
+
+
+async def _facts_of_exchanges(
+    store: BaseStore, exchanges: Sequence[Recalled], facts: Namespace
+) -> dict[str, list[StoredFact]]:
+    """Return the facts that exchanges taught, by the exchange's key."""
+    exchange_of = {
+        record_key(str(exchange.value["branch"]), int(exchange.value["turn"]), "fact", ordinal): exchange.key
+        for exchange in exchanges
+        for ordinal in range(_FACTS_OF_EXCHANGE)
+    }
+    items = await get_all(store, [GetOp(facts, key, refresh_ttl=False) for key in exchange_of])
+    taught: dict[str, list[StoredFact]] = defaultdict(list)
+    for (key, exchange), item in zip(exchange_of.items(), items, strict=True):
+        if item is not None:
+            taught[exchange].append(StoredFact(facts, key, item.value))
+    return taught
+
+
+async def _successors(
+    store: BaseStore,
+    ended: Sequence[AnyItem],
+    superseded: Mapping[SlotId, SlotHolder | None],
+    timeline: Sequence[Segment],
+) -> dict[tuple[Namespace, str], StoredFact]:
+    """Return the valid facts that hold the slots of records which hold no more, by namespace and slot.
+
+    Args:
+        store: Any store.
+        ended: Records that hold no more.
+        superseded: What holds their slots, as far as it was read with the marks.
+        timeline: The timeline that asks.
+    """
+    slots: dict[tuple[Namespace, bool], list[str]] = defaultdict(list)
+    for slot_id in filter(None, map(slot_id_of, ended)):
+        slots[slot_id.namespace, slot_id.rewinds].append(slot_id.slot)
+    successors: dict[tuple[Namespace, str], StoredFact] = {}
+    for (namespace, rewinds), names in slots.items():
+        line = timeline if rewinds else None
+        ids = {name: SlotId(namespace, name, rewinds) for name in names}
+        holders = {name: holder for name, slot_id in ids.items() if (holder := superseded.get(slot_id))}
+        holders |= await find_holders(store, namespace, [name for name in ids if name not in holders], timeline=line)
+        records = await read_records(store, namespace, [holder.key for holder in holders.values()])
+        for slot, holder in holders.items():
+            if holder.key in records:
+                successors[namespace, slot] = StoredFact(namespace, holder.key, records[holder.key])
+    valid = await keep_valid(store, list(successors.values()), timeline=timeline)
+    keys = {record_id_of(fact) for fact in valid}
+    return {slot: fact for slot, fact in successors.items() if record_id_of(fact) in keys}

@@ -1,0 +1,277 @@
+"""Dates that a text names: written out, as a weekday, or counted forward from the present.
+
+A date without a year is the last such or the next one: who asks of it may mean either. `dated_spans` reads both,
+`coming_span` what can only lie ahead: "tomorrow", "next Tuesday", "in three weeks".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
+from typing import NamedTuple
+
+from questbook.types import JSON
+
+_MOST_DATES = 8  # days or months, each of which is searched by itself; a longer time needs no search of its own
+NUMBERS = {
+    word: number
+    for number, words in enumerate(
+        (
+            ("a", "an", "one", "1st", "first"),
+            ("two", "couple", "2nd", "second"),
+            ("three", "few", "3rd", "third"),
+            ("four", "4th", "fourth"),
+            ("five", "several", "5th", "fifth"),
+            ("six", "6th", "sixth"),
+            ("seven", "7th", "seventh"),
+            ("eight", "8th", "eighth"),
+            ("nine", "9th", "ninth"),
+            ("ten", "10th", "tenth"),
+            ("eleven", "11th", "eleventh"),
+            ("twelve", "12th", "twelfth"),
+        ),
+        1,
+    )
+    for word in words
+}
+COUNT = rf"(?P<n>\d{{1,4}}|{'|'.join(sorted(NUMBERS, key=len, reverse=True))})(?:\s+of)?"
+MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+          "december")  # fmt: skip
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_PREPOSITION = (
+    r"(?:in|since|during|until|till|by|around|early|mid|late|last|next|this|for|end\s+of|start\s+of|beginning\s+of)"
+)
+_ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
+_DATE = re.compile(
+    rf"\b(?:(?P<d1>{_DAY})\s+(?:of\s+)?(?P<m1>{_MONTH})|(?P<m2>{_MONTH})\s+(?:the\s+)?(?P<d2>{_DAY})(?!\d))"
+    r"(?:\s*,?\s*(?:of\s+|in\s+)?(?P<y>\d{4}))?\b",
+    re.I,
+)
+# "10 to 20 December": the first day has its month behind the second one.
+_DAY_TO_DAY = re.compile(
+    rf"\b(?P<d>{_DAY})\s*(?:-|–|to|and|until|till|through|bis"
+    rf"|und)\s*(?P<rest>(?:on\s+)?{_DAY}\s+(?:of\s+)?(?P<m>{_MONTH}))",
+    re.I,
+)
+# "May" alone is a verb more often than a month: it takes a year or a preposition.
+_WHOLE_MONTH = re.compile(
+    rf"\b(?:(?P<m1>{_MONTH})\s*,?\s*(?:of\s+)?(?P<y>\d{{4}})|{_PREPOSITION}\s+(?P<m2>{_MONTH}))(?!\s+\d)", re.I
+)
+_YEAR = re.compile(r"\b(?:in|during|since|of|year|by|until)\s+(?P<y>(?:1[89]|20|21)\d\d)\b", re.I)
+_WEEKDAY = re.compile(rf"\b(?:(?P<which>next|coming|this|last)\s+)?(?P<day>{'|'.join(WEEKDAYS)})\b", re.I)
+
+_AHEAD_UNIT = r"(?P<unit>day|night|week|month|year|fortnight)s?"
+_NEAR_AHEAD = ((re.compile(r"\bday\s+after\s+tomorrow\b", re.I), 2), (re.compile(r"\btomorrow\b", re.I), 1))
+_FROM_NOW = rf"(?:a\s+)?{COUNT.replace('<n>', '<k>')}\s+{_AHEAD_UNIT.replace('<unit>', '<u>')}"
+_IN_SOME = re.compile(
+    rf"\b(?:in\s+(?:about\s+)?(?:a\s+)?{COUNT}\s+{_AHEAD_UNIT}|{_FROM_NOW}\s+(?:from\s+(?:now|today)|hence))\b", re.I
+)
+_NEXT_FEW = re.compile(rf"\b(?:next|coming|following)\s+{COUNT}\s+{_AHEAD_UNIT}\b", re.I)
+_NEXT = re.compile(
+    r"\b(?:(?P<which>next|coming|following)\s+(?P<unit>week(?:end)?|month|year)|(?:the\s+)?(?P<far>week|month"
+    r"|year)\s+after\s+next"
+    r"|(?P<this>this)\s+(?:coming\s+)?weekend)\b",
+    re.I,
+)
+
+
+class Span(NamedTuple):
+    """A span of real time.
+
+    Attributes:
+        start: Its beginning, with an offset.
+        end: Its end, not included.
+    """
+
+    start: datetime
+    end: datetime
+
+
+class Coming(NamedTuple):
+    """A span that lies ahead; `days` says how many days, if it was counted in days or weeks."""
+
+    span: Span
+    days: int | None = None
+
+
+def dated_spans(text: str, now: datetime, *, ahead: bool = False) -> list[Span]:
+    """Return the spans of ISO dates, and of the most exact other kind that there is: days, months, years.
+
+    Args:
+        text: Any text.
+        now: The present, with an offset.
+        ahead: Whether a date without a year is the next such; else it is the last.
+    """
+    text = _DAY_TO_DAY.sub(r"\g<d> \g<m> \g<rest>", text)
+    spans = list(_iso_days(text, now))
+    for kind in (_written_days, _written_months):
+        if found := list(kind(text, now, ahead)):
+            return spans + found
+    return spans + list(_written_years(text, now))
+
+
+def weekday_span(text: str, now: datetime, *, ahead: bool = False) -> Span | None:
+    """Return the last such weekday, today included, or the next; None if the text names none.
+
+    "Last Tuesday" and "next Tuesday" are never today.
+    """
+    match = _WEEKDAY.search(text)
+    if match is None or ((match["which"] or "").lower() == "last" and ahead):
+        return None
+    which, weekday = (match["which"] or "").lower(), WEEKDAYS.index(match["day"].lower())
+    back = (now.weekday() - weekday) % 7
+    days = (-back % 7 or (0 if which == "this" else 7)) if ahead else -(back or (7 if which == "last" else 0))
+    return _days(midnight(now) + timedelta(days=days))
+
+
+def is_next_weekday(text: str) -> bool:
+    """Return whether a text names a weekday that can only lie ahead: "next Tuesday", "this Friday"."""
+    match = _WEEKDAY.search(text)
+    return match is not None and (match["which"] or "").lower() in ("next", "coming", "this")
+
+
+def is_bare_weekday(text: str) -> bool:
+    """Return whether all that a text names of a time is a weekday: "on Tuesday", not "next Tuesday" or a date."""
+    match = _WEEKDAY.search(text)
+    return match is not None and not match["which"] and not any(p.search(text) for p in (_ISO, _DATE, _NEXT))
+
+
+def coming_span(text: str, now: datetime) -> Coming | None:
+    """Return the span that a text names and that can only lie ahead; None if it names none."""
+    today = midnight(now)
+    for pattern, days in _NEAR_AHEAD:
+        if pattern.search(text):
+            return Coming(_days(today + timedelta(days=days)), days)
+    if match := _NEXT_FEW.search(text):
+        unit, count = _unit(match["unit"]), number(match["n"])
+        return Coming(Span(today, shift(today, unit, count) + timedelta(days=1)))
+    if match := _IN_SOME.search(text):
+        unit, count = _unit(match["unit"] or match["u"]), number(match["n"] or match["k"])
+        start = shift(today, unit, count)
+        distance = (start - today).days
+        return Coming(_days(start), distance if unit in ("day", "week") else None)
+    if match := _NEXT.search(text):
+        return Coming(_next(text, match, today))
+    if is_next_weekday(text) and (span := weekday_span(text, now, ahead=True)):
+        return Coming(span)
+    return None
+
+
+def midnight(now: datetime) -> datetime:
+    """Return the last midnight."""
+    return datetime.combine(now.date(), time.min, now.tzinfo)
+
+
+def number(word: str) -> int:
+    """Read a number, in digits or as a word."""
+    return int(word) if word.isdecimal() else NUMBERS[word.lower()]
+
+
+def shift(then: datetime, unit: str, count: int) -> datetime:
+    """Return the time so many units later, or earlier with a negative count."""
+    from dateutil.relativedelta import relativedelta
+
+    steps = {
+        "minute": relativedelta(minutes=count),
+        "hour": relativedelta(hours=count),
+        "day": relativedelta(days=count),
+        "week": relativedelta(weeks=count),
+        "month": relativedelta(months=count),
+        "year": relativedelta(years=count),
+    }
+    return then + (2 * steps["week"] if unit == "fortnight" else steps[unit])
+
+
+def begin_of(unit: str, today: datetime) -> datetime:
+    """Return the beginning of the week, month or year that a day is in."""
+    if unit == "week":
+        return today - timedelta(days=today.weekday())
+    return today.replace(day=1) if unit == "month" else today.replace(month=1, day=1)
+
+
+def day_filters(first: date, last: date) -> list[JSON]:
+    """Return store filters for the days, or for their months where they are many; none where those are many, too."""
+    if (days := (last - first).days + 1) <= _MOST_DATES:
+        return [{"date": f"{first + timedelta(days=n):%Y%m%d}".zfill(8)} for n in range(days)]
+    return month_filters(first, last)
+
+
+def month_filters(first: date, last: date) -> list[JSON]:
+    """Return store filters for the months of days; none where they are many."""
+    months = range(12 * first.year + first.month - 1, 12 * last.year + last.month)
+    return [{"month": f"{n // 12:04}{n % 12 + 1:02}"} for n in months] if len(months) <= _MOST_DATES else []
+
+
+def names_date(text: str) -> bool:
+    """Return whether a text has a date, a month, a year or a weekday."""
+    return any(pattern.search(text) for pattern in (_ISO, _DATE, _WHOLE_MONTH, _YEAR, _WEEKDAY))
+
+
+def _next(text: str, match: re.Match[str], today: datetime) -> Span:
+    """Read "next week", "this weekend", "the month after next"; "Tuesday next week" is that day of it."""
+    if match["this"] or match["unit"] == "weekend":
+        later = 7 if not match["this"] and today.weekday() >= 5 else 0
+        start = today + timedelta(days=5 - today.weekday() + later)
+        return Span(start, start + timedelta(days=2))
+    unit = (match["unit"] or match["far"]).lower()
+    start = shift(begin_of(unit, today), unit, 2 if match["far"] else 1)
+    if unit == "week" and (day := _WEEKDAY.search(text)):
+        return _days(start + timedelta(days=WEEKDAYS.index(day["day"].lower())))
+    return Span(start, shift(start, unit, 1))
+
+
+def _days(start: datetime) -> Span:
+    return Span(start, start + timedelta(days=1))
+
+
+def _unit(word: str) -> str:
+    return "day" if word.lower() == "night" else word.lower()
+
+
+def _on(now: datetime, year: int, month: int, day: int) -> datetime:
+    return datetime(year, month, day, tzinfo=now.tzinfo)
+
+
+def _iso_days(text: str, now: datetime) -> Iterator[Span]:
+    for match in _ISO.finditer(text):
+        with suppress(ValueError):  # 2026-02-31
+            yield _days(_on(now, *map(int, match.groups())))
+
+
+def _written_days(text: str, now: datetime, ahead: bool) -> Iterator[Span]:
+    from dateutil import parser  # 60 ms, which a text without a date does not need
+
+    for match in _DATE.finditer(text):
+        year = int(match["y"]) if match["y"] else now.year
+        try:
+            read = parser.parse(f"{match['d1'] or match['d2']} {(match['m1'] or match['m2'])[:3]} {year:04}")
+            start = _on(now, read.year, read.month, read.day)
+        except (ValueError, OverflowError):  # 31 February
+            continue
+        other_year = start < midnight(now) if ahead else start > now
+        if not match["y"] and other_year and (start.month, start.day) != (2, 29):
+            start = start.replace(year=year + 1 if ahead else year - 1)
+        yield _days(start)
+
+
+def _written_months(text: str, now: datetime, ahead: bool) -> Iterator[Span]:
+    for match in _WHOLE_MONTH.finditer(text):
+        name = (match["m1"] or match["m2"]).lower().rstrip(".")[:3]
+        month = next(n for n, full in enumerate(MONTHS, 1) if full.startswith(name))
+        other_year = 0 if match["y"] else (month < now.month) if ahead else -(month > now.month)
+        year = int(match["y"] or now.year) + other_year
+        if 1 <= year < 9999:
+            start = _on(now, year, month, 1)
+            yield Span(start, shift(start, "month", 1))
+
+
+def _written_years(text: str, now: datetime) -> Iterator[Span]:
+    for match in _YEAR.finditer(text):
+        yield Span(_on(now, int(match["y"]), 1, 1), _on(now, int(match["y"]) + 1, 1, 1))

@@ -1,0 +1,206 @@
+"""What a question asks for beside facts, and what a message of a person asks for good: patterns, English and German.
+
+A question may ask for an order of events, a summary or advice. A message may tell an assistant what to do from now on
+("Always answer in metric units") or say what its writer likes ("I'd rather take the train"). Other languages match
+nothing here, and lose nothing by it. `tests/test_recall_intents.py` holds how well the patterns do on everyday talk.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+
+_LONGEST = 2_000  # characters of a question or a sentence that are read
+_MOST_SENTENCES = 6  # of a message, at each end; what lies between them is mostly pasted
+
+_ORDER = re.compile(
+    r"\b(?:in order(?! to)|in (?:which|what|the right) order|the order(?= in| of| that| I)|order in which"
+    r"|chronolog\w+|sequence of|timeline of"
+    r"|reihenfolge|der reihe nach|nacheinander|zeitlich\w* ablauf)\b",
+    re.I,
+)
+_SUMMARY = re.compile(
+    r"\b(?:summar\w+|overview|recap|sum (?:it |this |that |all |everything )*up|in a nutshell"
+    r"|zusammenfass\w*|zusammengefasst|fass\w*\b[^.?!]{0,60}\bzusammen|überblick|übersicht)\b",
+    re.I,
+)
+_ADVICE = re.compile(
+    r"\b(?:(?:can|could|would) you (?:please )?(?:suggest|recommend|help|explain|show|walk me through how|give me"
+    r" (?:some )?"
+    r"(?:tips|advice|ideas))|(?:should|can|could|do|would) I\b|do you think|(?:suggest|recommend)(?:ations?|ions?)?\b"
+    r"|what are (?:some|the best|good)|I['’]?m (?:planning|looking|thinking|working|about|trying)|any (?:ideas|tips"
+    r"|advice)\b"
+    r"|(?:kannst|könntest|würdest) du (?:mir )?(?:bitte )?(?:(?:etwas|was|ein\w*|ein paar) )?(?:\w+ )?"
+    r"(?:vorschlagen|empfehlen|helfen|raten|erklären|zeigen)"
+    r"|(?:soll|sollte|kann|könnte) ich\b|was (?:meinst|denkst|rätst) du|hast du (?:eine |ein paar )?(?:ideen?|tipps?"
+    r"|vorschläge)"
+    r"|(?:empfiehl|empfehl|vorschl)\w+|was sind (?:gute|die besten)|ich (?:plane|suche|überlege|möchte|will)\b)",
+    re.I,
+)
+_TOLD = re.compile(
+    r"\b(?:did|do|have|had|was|were) (?:I|we)\b|\b(?:did|have) you\b|\bI (?:say|said|mention\w*|told|planned|got)\b"
+    r"|\b(?:habe?|hatte|war|bin) ich\b|\bhast du\b(?! (?:\w+ ){0,2}(?:ideen?|tipps?|vorschläge)\b)|\bich (?:sagte"
+    r"|erwähnte|erzählte)\b|\b(?:haben|hatten|waren) wir\b",
+    re.I,
+)
+
+_LEAD = (
+    r"^\W*(?:(?:please|also|and|but|so|oh|okay|ok|hey|hi|just|by the way|btw|p\.?s\.?|one (?:more )?thing|(?:my|one"
+    r"|new) rule|remember|note"
+    r"|bitte|und|aber|also|ach|übrigens|noch was|hinweis)\b\W*){0,3}"
+)
+# What one tells an assistant to do; an English imperative looks like any other form of its verb.
+_DO = (
+    r"(?:please|answer|reply|respond|write|use|call|address|speak|talk|be|keep|give|show|tell|ask|make|put|add"
+    r"|include|leave"
+    r"|skip|avoid|stop|start|begin|end|convert|translate|explain|format|list|mention|suggest|recommend|remind|refer"
+    r"|treat"
+    r"|assume|check|cite|quote|don['’]?t|do not|let|stick|send|say|sign|follow|provide|describe|limit|round|spell"
+    r"|name|warn"
+    r"|summari[sz]e|highlight|focus|ensure|only|always|never|you (?:should|must|can|may|need|have))\b"
+)
+_TU = (
+    r"(?:bitte|antworte|schreibe?|nenne?|sage?|gib|zeige?|verwende|nutze|benutze|nimm|schlage?|frage?|erkläre?"
+    r"|rechne|sprich"
+    r"|rede|mache?|lasse?|vermeide|höre?|halte|fasse?|übersetze|denke?|achte|erinnere?|sei|duze?|sieze?|rufe?|füge?"
+    r"|beginne?"
+    r"|fange?|empfiehl|erwähne?|formuliere?|formatiere?|stelle?|bestätige?|warne?|zitiere?|kürze?|runde|beschreibe?"
+    r"|liefere?"
+    r"|ergänze?|verzichte|bleibe?|prüfe?|nur|keine?|du (?:sollst|sollt?est|musst|darfst|kannst))\b(?! (?:ich|er|wir"
+    r"|man)\b)"
+)
+_EVER = (
+    r"(?:always|never|at all times|(?:every|each) time|from (?:now|here) on|going forward|in (?:the )?future|whenever)"
+)
+_IMMER = (
+    r"(?:immer|nie(?:mals)?|stets|künftig|zukünftig|grundsätzlich|in zukunft|ab (?:jetzt|sofort|heute)|von (?:nun"
+    r"|jetzt) an"
+    r"|jede[sn]? ?mal|nicht mehr|keine?\b[^.?!]{1,40}\bmehr)"
+)
+_ASKED = r"(?:ask|say|tell|talk|speak|mention|send|share|show|paste|post|upload|write|type|request|bring up)"
+# "Always answer …", and not "Always happy to help", "Never been there", "Always makes me smile".
+_NO_ORDER = (
+    r"(?!(?:\w+(?:ed|ing|[^su\W]s)|mind|a|an|the|my|our|in|on|at|to|for|as|too|so|more|again|ever|been|have|had|has"
+    r"|will|would"
+    r"|did|do|was|were|got|gone|seen|heard|thought|knew|known|felt|found|said|went|made|had|happy|glad|good|great"
+    r"|nice|fun"
+    r"|here|there|there['’]s|up|something|someone|such|better|easy|know|love|loves|really|quite|that|it|it['’]s|i"
+    r"|i['’]\w+"
+    r"|we|he|she|they|you|your|lovely|hard|worth|saw|give up|say never|quit|stop|forget|underestimate|lose)\b)"
+)
+_STANDING = tuple(
+    re.compile(pattern, re.I)
+    for pattern in (
+        rf"{_LEAD}(?:always|never|don['’]?t ever|do not ever|never ever)\s+{_NO_ORDER}[a-z]",
+        rf"{_LEAD}(?:from (?:now|here) on|going forward|in (?:the )?future|for (?:all )?(?:future|further) \w+|at"
+        rf" all times)\b"
+        rf",?\s+(?:{_DO}|no\b|your\b|i(?:['’]d| would)? (?:want|like|prefer|need) (?:you|your))",
+        rf"{_LEAD}{_DO}[^.?!]{{0,200}}\b(?:from (?:now|here) on|going forward|in (?:the )?future|at all times|ever"
+        rf" again|, always"
+        rf"|(?:when(?:ever)?|if|(?:every|each|any) ?time) (?:I {_ASKED}|we (?:talk|speak|chat)))\b",
+        rf"{_LEAD}(?:when(?:ever)?|(?:every|each|any) ?time|if) (?:I {_ASKED}|we (?:talk|speak"
+        rf"|chat))\b[^.?!]{{0,160}}?,\s*(?:then )?{_DO}",
+        rf"{_LEAD}(?:(?:every|each|any) ?time|whenever) (?:I|we|you)\b[^.?!]{{0,160}}?,\s*(?:then )?{_DO}",
+        rf"(?<!I'll )(?<!I will )\b(?:I(?:['’]d| would)? (?:want|like|love|need|expect|prefer)(?: it if)? (?:for"
+        rf" )?you|make sure(?: that)? (?:you|to)|(?:please )?be sure to|please remember|remember to"
+        rf"|(?:can|could|would|will) you|you (?:should|must|need to|have to)(?: not)?)\b[^.?!]{{0,80}}\b{_EVER}\b",
+        rf"{_LEAD}(?:don['’]?t|do not)\s+(?!you|forget|worry|know|think|want|have)\w+\b[^.?!]{{0,120}}\b(?:again|any"
+        rf" ?more|ever|unless I|without asking)\b",
+        r"\byou (?:must|should|may)(?: not|n['’]t) ever\b",
+        rf"{_LEAD}stop (?:using|saying|calling|apologi[sz]ing|adding|giving|suggesting|asking|writing|repeating"
+        rf"|ending|starting"
+        r"|sending|telling|including|putting|recommending|being)\b",
+        r"\bno (?:more )?\w+(?: \w+){0,5}, (?:ever|please)\b",
+        rf"{_LEAD}{_TU}[^.?!]{{0,120}}\b{_IMMER}\b",
+        rf"{_LEAD}{_IMMER},?\s+{_TU}",
+        rf"{_LEAD}(?:ab (?:jetzt|sofort|heute)|von (?:nun|jetzt) an|künftig|in zukunft)\b,?\s+(?:duzen|siezen"
+        rf"|(?:möchte|will) ich\b[^.?!]*\bdass du)\b",
+        rf"{_LEAD}(?:immer |jedes ?mal,? )?(?:wenn|falls|sooft|sobald) ich\b[^.?!]{{0,120}}?,\s*(?:dann )?(?:{_TU}"
+        rf"|(?:sollst|musst) du|(?:möchte|will) ich, dass du)",
+        rf"\bich (?:möchte|will|wünsche mir|hätte gern\w*)\b[^.?!]{{0,20}}\bdass du\b[^.?!]{{0,100}}\b{_IMMER}\b",
+        rf"\bdu (?:sollst|sollt?est|musst|darfst)\b[^.?!]{{0,100}}\b{_IMMER}\b",
+        rf"\b(?:kannst|könntest|würdest) du\b[^.?!]{{0,100}}\b{_IMMER}\b",
+        rf"{_LEAD}(?:immer|nie(?:mals)?|stets|grundsätzlich)\b(?! (?:wieder|noch|mehr) \w+,)(?![^.?!]*\b(?:ich|er"
+        rf"|wir|man|zu)\b)"
+        r"[^.?!]*[^\W\d_]{3,}(?:en|ern|eln)[.!]?$",
+    )
+)
+_PREFERS = re.compile(
+    r"\b(?:I|we)(?:['’]d| would)?(?: \w+){0,2} (?:prefer|rather|like to (?:keep|have)|hate|dislike|enjoy|love"
+    r" (?!you\b|it\b))"
+    r"|\bI(?:['’]m| am) (?:not )?(?:really )?(?:a (?:big |huge )?fan of|into|more of an?)\b"
+    r"|\b(?:I|we) (?:can['’]?t|cannot|could ?n['’]t) (?:stand|bear)\b|\b(?:I|we) (?:do not|don['’]?t)(?: \w+)?"
+    r" (?:like|want to|eat|drink)\b"
+    r"|\b(?:I|we) (?:always|never|usually|normally)\s+(?!forg[eo]t|lose|lost|know|knew|thought|wonder|said|had|been"
+    r"|was|were|get|got|seem"
+    r"|end|miss|remember|expected|imagined|\w+ed\b)\w+"
+    r"|\bmy preferences?\b|\bfavou?rites?\b|\bsuits? me\b|\bI like(?! (?:that|it|this|your|how|when you)\b)"
+    r"|\b(?:ich|wir) (?:bevorzuge|mag|mögen|liebe|hasse|esse|trinke|trage|nehme|reise|fahre|sitze"
+    r"|schlafe)n?\b[^.?!]{0,40}\b(?:lieber|am liebsten|gern\w*|nicht|nie|kein\w*|immer)\b"
+    r"|\bich (?:mag|bevorzuge|liebe|hasse)\b|\b(?:würde|möchte|hätte) (?:ich )?(?:[\w ]{0,20})?lieber\b"
+    r"|\blieblings\w+|\bam liebsten\b"
+    r"|\b(?:ich )?kann\b[^.?!]{0,40}\b(?:nicht leiden|nicht ausstehen)\b|\bich bin (?:kein|ein großer) (?:fan"
+    r"|freund) von\b",
+    re.I,
+)
+_QUOTED = re.compile(
+    r",\s+(?:my|his|her|our|the|he|she|they|mein\w*)\b[^,]{0,30}\b(?:say|says|said|tell|told|sagte?)\b", re.I
+)
+_ABOUT = re.compile(
+    r"\b(?:(?:what|everything|anything|all)\b[^.?!]{0,30}\b(?:know|remember|learn(?:ed|t)?|noted"
+    r"|have)\b[^.?!]{0,20}\b(?:about|of|on)"
+    r"|tell me\b[^.?!]{0,30}\b(?:about)|(?:was|alles)\b[^.?!]{0,20}\b(?:weißt|weisst|kennst|merkst"
+    r"|erinnerst)\b[^.?!]{0,30}\b(?:über|von)"
+    r"|(?:erzähl|sag)e? mir\b[^.?!]{0,30}\b(?:über|von))\s+(?P<whom>[^.?!,]{2,60})|\b(?P<me>who am I|wer bin ich)\b",
+    re.I,
+)
+_ME = re.compile(r"^(?:me|myself|mich|mir)\b", re.I)
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.](?=\w)[^.!?\n]*)*[.!?]*")
+
+
+def asks_for_order(question: str) -> bool:
+    """Return whether a question asks in which order things happened."""
+    return _ORDER.search(question[:_LONGEST]) is not None
+
+
+def asks_for_summary(question: str) -> bool:
+    """Return whether a question asks for a summary or an overview."""
+    return _SUMMARY.search(question[:_LONGEST]) is not None
+
+
+def asks_for_advice(question: str) -> bool:
+    """Return whether a question asks what to do or choose, so that what its writer prefers matters; not what was."""
+    question = question[:_LONGEST]
+    return _ADVICE.search(question) is not None and _TOLD.search(question) is None
+
+
+def is_standing(text: str) -> bool:
+    """Return whether a message tells an assistant what to do from now on: "Always answer in metric units"."""
+    return standing_span(text) is not None
+
+
+def standing_span(text: str) -> tuple[int, int] | None:
+    """Return where the first sentence of a message stands that says what to do from now on; None if none does.
+
+    Of a long message the first and the last six sentences are read: what lies between them is mostly pasted.
+    """
+    spans = [match.span() for match in _SENTENCE.finditer(text) if match[0].strip()]
+    ends = spans if len(spans) <= 2 * _MOST_SENTENCES else chain(spans[:_MOST_SENTENCES], spans[-_MOST_SENTENCES:])
+    return next(((a, b) for a, b in ends if _is_instruction(text[a:b].strip()[:_LONGEST])), None)
+
+
+def _is_instruction(sentence: str) -> bool:
+    return any(pattern.search(sentence) for pattern in _STANDING) and not _QUOTED.search(sentence)
+
+
+def asks_about(question: str) -> str | None:
+    """Return whom a question asks all about: "" for its writer ("What do you know about me?"), "my cat"; else None."""
+    match = _ABOUT.search(question[:_LONGEST])
+    if match is None:
+        return None
+    return "" if match["me"] or _ME.match(match["whom"]) else match["whom"].strip()
+
+
+def prefers(text: str) -> bool:
+    """Return whether a text states what its writer likes, dislikes or does by habit."""
+    return _PREFERS.search(text[:_LONGEST]) is not None

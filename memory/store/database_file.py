@@ -1,0 +1,157 @@
+"""Database files beside SQLite: creating one, seeing what one is, reading the bytes of any file near one.
+
+POSIX gives locks to a process, not to a descriptor: closing any descriptor of a file drops every lock that the process
+has on it, SQLite's too. Then another program that ends believes that it was the last one, deletes the -wal file, and
+what this process writes afterwards is lost. So no code of ours calls `open` on a file that SQLite may have open in this
+process: the database, its -wal, its -shm. SQLite itself may open it again: it closes such a descriptor only when no
+lock is left. `tests/test_architecture.py` holds this.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from subprocess import PIPE
+from typing import IO, Final, NamedTuple, cast
+
+MAGIC: Final = b"SQLite format 3\x00"
+"""How each SQLite database begins."""
+BLOCK: Final = 1 << 22
+"""Bytes of a file that are read at a time."""
+_BUSY_SECONDS = 60.0
+
+# Blocks as four bytes of length and the bytes; a length of 0 ends a file.
+_READER = """
+import sys
+for name in sys.stdin.buffer.read().split(bytes(1)):
+    try:
+        with open(name, "rb") as file:
+            while block := file.read(int(sys.argv[1])):
+                sys.stdout.buffer.write(len(block).to_bytes(4, "big") + block)
+    except FileNotFoundError:  # SQLite deletes its -wal and -shm when the last program closes them
+        pass
+    except OSError as error:
+        sys.exit(f"{error.filename.decode(errors='replace')}: {error.strerror}" if error.filename else str(error))
+    sys.stdout.buffer.write(bytes(4))
+"""
+
+
+class Header(NamedTuple):
+    """What a database says of itself.
+
+    Attributes:
+        application_id: Says which program it belongs to; 0: none.
+        page_size: Bytes.
+    """
+
+    application_id: int
+    page_size: int
+
+
+def create_file(path: Path) -> None:
+    """Create an empty file that only its owner may read, if there is none; check that an existing one is usable.
+
+    Raises:
+        OSError: It is no file, or it cannot be created, read or written.
+    """
+    file = Path(os.path.realpath(path))  # a symbolic link may name a file that is not there yet
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        _link_empty_file(file)
+        return
+    if not stat.S_ISREG(mode):
+        number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(number, os.strerror(number), str(path))
+    if not os.access(file, os.R_OK | os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+def _link_empty_file(file: Path) -> None:
+    # It gets its name after it was closed. Created by its name, another thread could open and lock it with SQLite
+    # before we close it. A link also never replaces a file that another process has made meanwhile.
+    descriptor, draft = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.parent)  # its mode is 0600
+    os.close(descriptor)
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        pass
+    except OSError as error:  # a file system without hard links, such as FAT
+        try:
+            with closing(sqlite3.connect(file)) as database:
+                database.execute("PRAGMA schema_version")  # SQLite creates it, as the umask says
+        except sqlite3.Error:
+            raise error from None
+        file.chmod(0o600)
+    finally:
+        os.unlink(draft)
+
+
+def read_header(path: Path) -> Header | None:
+    """Return what a database says of itself; None if it is no SQLite database. Nothing is changed.
+
+    Raises:
+        OSError: It is not there.
+        sqlite3.Error: It cannot be read.
+    """
+    file = path.resolve()
+    if file.stat().st_size == 1:  # SQLite takes it for an empty one
+        return None
+    # Immutable: takes no lock, makes no -wal or -shm beside a foreign file, rolls no journal back. But the first page
+    # of a file that others write may be older than the rest, or none at all, and the newer one in their -wal.
+    how = "mode=ro" if file.with_name(f"{file.name}-wal").exists() else "mode=ro&immutable=1"
+    with closing(sqlite3.connect(f"{file.as_uri()}?{how}", timeout=_BUSY_SECONDS, uri=True)) as database:
+        try:
+            # Else it refuses a file that another process's checkpoint is just making longer.
+            database.execute("PRAGMA writable_schema = ON")
+            (application_id,) = database.execute("PRAGMA application_id").fetchone()
+            (page_size,) = database.execute("PRAGMA page_size").fetchone()
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+                raise
+            return None
+    return Header(application_id, page_size)
+
+
+def read_files(paths: Iterable[Path], block: int = BLOCK) -> Iterator[tuple[Path, bytes]]:
+    """Read the bytes of files that SQLite may have open here: another process reads them, so no lock is lost.
+
+    Args:
+        paths: The files; one that is not there has no bytes.
+        block: Bytes that are read at a time.
+
+    Yields:
+        Path and bytes of each block, file by file.
+
+    Raises:
+        OSError: A file cannot be read, or the process cannot be started.
+    """
+    files = list(paths)
+    if not files:
+        return
+    command = [sys.executable, "-I", "-S", "-c", _READER, str(block)]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE) as reader:  # noqa: S603 (our own text)
+        names, content, problem = cast("tuple[IO[bytes], ...]", (reader.stdin, reader.stdout, reader.stderr))
+        try:
+            names.write(b"\0".join(os.fsencode(file) for file in files))
+            names.close()
+            for file in files:
+                while size := _read_size(content, problem):
+                    yield file, content.read(size)
+        finally:
+            reader.kill()  # it has ended already, unless the caller reads no further
+
+
+def _read_size(content: IO[bytes], problem: IO[bytes]) -> int:
+    size = content.read(4)
+    if len(size) < 4:
+        raise OSError(problem.read().decode("utf-8", "replace").strip() or "the process that reads it has ended")
+    return int.from_bytes(size, "big")

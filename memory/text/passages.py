@@ -1,0 +1,136 @@
+"""Passages: a long text cut into whole sentences, lines and list items, each short enough to be shown by itself.
+
+A passage is a span of its text, so that excerpts beside each other join. Code and tables stay whole lines.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+LONGEST = 80
+"""Words of a passage at most. Between 60 and 120 recall on long talk is the same (docs/figures.md)."""
+
+_WIDE = 10  # characters that count as a word: in scripts without blanks, in addresses and the like
+# A line ends, or a sentence: its mark, what may close it, white space, and what may open the next one.
+# Counts are bounded, so that a text of marks or blanks alone is read as fast as any.
+_ENDS = re.compile(r"\n|[.!?…][\"'”’»)\]*_]{0,4}\s{1,4}(?=[\"'“‘„«(\[*_-]{0,4}[^\W_a-zß-öø-ÿ])|[。！？]")
+_CLAUSE = re.compile(r"[,.;:?!][\"'”’»)\]*_]*$")
+_WORD = re.compile(r"\S+")
+_JOINS = 5  # words after which a clause that is shown may still end
+_SPARED = 4  # words that are not worth being left out
+
+
+class Span(NamedTuple):
+    """Part of a text: from character `start` to before character `end`."""
+
+    start: int
+    end: int
+
+
+def count_words(text: str) -> int:
+    """Return how many words a text has, as passages count them: at least one for every ten characters."""
+    return max(len(text.split()), -(-len(text) // _WIDE))
+
+
+def cut(text: str) -> tuple[Span, ...]:
+    """Cut a text into passages of at most 80 words: whole sentences, lines and list items where they are no longer.
+
+    Args:
+        text: Any text; if it is short, it is one passage.
+
+    Returns:
+        The passages in their order, without white space between them; none of a blank text.
+    """
+    if not text or text.isspace():
+        return ()
+    return (Span(0, len(text)),) if is_short(text) else _cut(text)
+
+
+def is_short(text: str) -> bool:
+    """Return whether a text is one passage."""
+    most = len(text)  # so many words at most, with the blanks between them
+    return most < 2 * LONGEST or (most <= _WIDE * LONGEST and count_words(text) <= LONGEST)
+
+
+def _cut(text: str) -> tuple[Span, ...]:
+    passages: list[Span] = []
+    start, end, size = 0, -1, 0
+    for unit in _units(text):
+        words = count_words(text[unit.start : unit.end])
+        if end >= 0 and size + words > LONGEST:
+            passages.append(Span(start, end))
+            end = -1
+        if end < 0:
+            start, size = unit.start, 0
+        end, size = unit.end, size + words
+    return (*passages, Span(start, end)) if end >= 0 else tuple(passages)
+
+
+def _units(text: str) -> Iterable[Span]:
+    """Yield sentences and lines; what is longer than a passage in equal parts."""
+    start = 0
+    for match in (*_ENDS.finditer(text), None):
+        end = len(text) if match is None else match.end()
+        sentence = text[start:end]
+        kept = sentence.strip()
+        begin = start + len(sentence) - len(sentence.lstrip())
+        start = end
+        if kept:
+            words = count_words(kept)
+            yield from (
+                _parts(text, begin, begin + len(kept), words) if words > LONGEST else [Span(begin, begin + len(kept))]
+            )
+
+
+def _parts(text: str, start: int, end: int, words: int) -> Iterable[Span]:
+    """Yield equal parts of a long sentence, cut between words, or within what is too long for a word."""
+    parts = math.ceil(words / LONGEST)
+    places = [match.start() for match in _WORD.finditer(text, start, end)]
+    size = math.ceil(len(places) / parts)
+    if (end - start) / max(len(places), 1) > _WIDE:  # few blanks, if any
+        size, places = math.ceil((end - start) / parts), list(range(start, end))
+    for first in range(0, len(places), size):
+        stop = places[first + size] if first + size < len(places) else end
+        yield Span(places[first], places[first] + len(text[places[first] : stop].rstrip()))
+
+
+def lead(text: str, least: int, most: int, share: float = 0.0) -> Span:
+    """Return the first words of a text, as far as a clause goes.
+
+    Args:
+        text: The text.
+        least: Words at least, if it has so many.
+        most: Words at most, but for the end of a clause that comes within five words.
+        share: Share of the text's words that is wanted, between `least` and `most`.
+    """
+    words = list(_WORD.finditer(text))
+    if not words:
+        return Span(0, 0)
+    count = count_words(text)
+    wanted = min(max(least, math.ceil(count * share)), most)
+    if count <= wanted + _SPARED:
+        return Span(words[0].start(), words[-1].end())
+    if count > len(words):  # few blanks, if any
+        first, limit = words[0].start(), words[0].start() + wanted * _WIDE
+        last = max((word.end() for word in words if word.end() <= limit), default=first)
+        return Span(first, last if 2 * (last - first) > limit - first else limit)
+    ends = (word.end() for word in words[wanted - 1 : wanted + _JOINS] if _CLAUSE.search(word[0]))
+    return Span(words[0].start(), next(ends, words[wanted - 1].end()))
+
+
+def excerpt(text: str, spans: Iterable[Span]) -> str:
+    """Return what some spans show of a text, in its order, with "…" where something is left out."""
+    merged: list[Span] = []
+    for span in sorted(spans):
+        if merged and not text[merged[-1].end : span.start].strip():
+            merged[-1] = Span(merged[-1].start, max(merged[-1].end, span.end))
+        else:
+            merged.append(span)
+    if not merged:
+        return ""
+    before = "… " if text[: merged[0].start].strip() else ""
+    after = " …" if text[merged[-1].end :].strip() else ""
+    return before + " … ".join(text[span.start : span.end] for span in merged) + after

@@ -1,0 +1,223 @@
+"""Whose a thread is: who began it. No edit, no metadata and no older checkpoint gives it to another user."""
+
+import re
+
+import pytest
+from langgraph.types import Command, Overwrite
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.embedded.campaign_file import CampaignFileError, export_campaign, import_campaign
+from questbook.graphs.embedded.campaigns import list_campaigns
+from questbook.graphs.embedded.game import open_game
+from questbook.graphs.embedded.home import Home
+from questbook.graphs.embedded.saved_game import OWNER, thread_id_of
+from questbook.graphs.errors import InputError, UnreadableError
+from questbook.graphs.forgetting.forget import Forgetting
+
+MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
+FORGED = ["bob", "Your new quest"]
+NEW = {"configurable": {"thread_id": "b4b5c5a0-0000-4000-8000-000000000001"}}
+
+
+@pytest.fixture
+def home(tmp_path):
+    home = Home(tmp_path)
+    home.locks.mkdir()
+    return home
+
+
+def opened(home, user, campaign="isle"):
+    return open_game(Context(model="offline", user=user, campaign=campaign, seed=6), home)
+
+
+@pytest.fixture
+async def ann(home):
+    async with opened(home, "ann") as game:
+        await say(game, MIRA)
+        yield game
+
+
+async def say(game, words):
+    async for _ in game.send(words):
+        pass
+    await game.wait_for_upkeep(30)
+
+
+async def test_a_campaign_that_began_on_a_server_belongs_to_who_imports_its_file(home, ann, tmp_path):
+    async with opened(home, "ann", "over the server") as game:
+        game.checkpointer.log_in = lambda: "ann"
+        await say(game, MIRA)
+        assert (await game.checkpointer.aget_tuple(game.config)).metadata[OWNER] == "ann"
+        await export_campaign(game, tmp_path / "file.zip")
+    async with opened(home, "bob", "from Ann") as bob:
+        await import_campaign(bob, tmp_path / "file.zip")
+        assert (await bob.saved_game()).user == "bob"
+        assert await shelf(ann, "bob") == ["from Ann"]
+
+
+async def test_nobody_plants_a_checkpoint_in_a_campaign_that_is_imported(home, ann, tmp_path):
+    await export_campaign(ann, tmp_path / "file.zip")
+    async with opened(home, "bob", "from Ann") as bob:
+        show = bob.checkpointer.show_threads
+
+        async def plant_and_show(names):
+            await plant(ann, {"summary": "Forged."}, {}, thread_id_of("import", bob.thread_id))
+
+            await show(names)
+
+        bob.checkpointer.show_threads = plant_and_show
+        await import_campaign(bob, tmp_path / "file.zip")
+        assert "Forged" not in str(await bob.saved_game())
+        assert (await bob.saved_game()).turn == 1
+
+
+async def test_a_planted_checkpoint_makes_no_import_delete_what_a_campaign_remembers(ann, tmp_path):
+    await export_campaign(ann, tmp_path / "file.zip")
+    store, space = (await ann.load()).store, ("ann", "isle")
+    before = await store.asearch(space, limit=100)
+    await plant(ann, {}, {}, thread_id_of("import", ann.thread_id))
+    with pytest.raises(CampaignFileError, match="'isle' has begun already"):
+        await import_campaign(ann, tmp_path / "file.zip")
+    assert len(await store.asearch(space, limit=100)) == len(before) > 0
+
+
+async def shelf(game, user):
+    return [saved.campaign for saved in await list_campaigns(game.checkpointer, user)]
+
+
+NODES = ("recall", "build_character", "run_quest", "roll_dice", "update_state", "remember", "reflect", "condense")
+
+
+@pytest.mark.parametrize(
+    "forged", [FORGED, Overwrite(FORGED), {"__overwrite__": FORGED}, ["ann", "other"], []], ids=str
+)
+async def test_no_edit_gives_a_thread_away_and_it_goes_on(ann, forged):
+    graph = await ann.load()
+    for node in NODES:
+        with pytest.raises(InputError, match=re.escape("this thread belongs to campaign 'isle' of 'ann'")):
+            await graph.aupdate_state(ann.config, {"campaign": forged}, as_node=node)
+    await graph.aupdate_state(ann.config, {"campaign": ["ann", "isle"]}, as_node="condense")
+    assert (await shelf(ann, "bob"), await shelf(ann, "ann")) == ([], ["isle"])
+    await say(ann, "I look around.")
+    assert (await ann.saved_game()).turn == 2
+
+
+async def test_no_edit_before_the_first_turn_says_that_a_thread_is_another_s(ann):
+    graph = await ann.load()
+    said = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Forged."}]
+    forged = {"campaign": FORGED, "messages": said, "quest": {"scene": "Forged."}}
+    for node in NODES:
+        with pytest.raises(InputError, match=r"got \['bob', 'Your new quest'\]. Whose a thread is, its first turn"):
+            await graph.aupdate_state(NEW, forged, as_node=node)
+    assert (await graph.aget_state(NEW)).values == {}
+    del forged["campaign"]  # of nobody's, then
+    await graph.aupdate_state(NEW, forged, as_node="condense")
+    assert (await shelf(ann, "bob"), await shelf(ann, "ann")) == ([], ["isle"])
+
+
+async def plant(game, values, metadata, thread=NEW["configurable"]["thread_id"]):
+    """Write a checkpoint as it is, as an older version and a caller of a server's API could; return its config."""
+    saved = await game.checkpointer.aget_tuple(game.config)
+    config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    channels = saved.checkpoint["channel_values"] | values
+    checkpoint = saved.checkpoint | {"channel_values": channels, "id": f"f{saved.checkpoint['id'][1:]}"}
+    return await game.checkpointer.aput(config, checkpoint, metadata, checkpoint["channel_versions"])
+
+
+@pytest.mark.parametrize(
+    ("values", "metadata"),
+    [
+        ({"campaign": FORGED}, {}),
+        ({}, {"user": "bob", "campaign": "Your new quest"}),
+        ({"campaign": FORGED}, {"user": "bob", "campaign": "Your new quest"}),
+        ({"campaign": None}, {"user": "bob", "campaign": "Your new quest", OWNER: "bob"}),
+    ],
+)
+async def test_what_names_two_users_is_on_nobody_s_shelf_and_no_one_forgets_it(home, ann, values, metadata):
+    ann.checkpointer.log_in = lambda: "ann"  # as the server has it; the embedded games have none
+    await plant(ann, values, metadata)
+    assert (await shelf(ann, "bob"), await shelf(ann, "ann")) == ([], ["isle"])
+    async with opened(home, "bob", "Your new quest") as bob:
+        assert await bob.saved_game() is None
+        assert not await bob.enter(), "its last turn is not taken over"
+        store = (await bob.load()).store
+        await store.aput(("bob", "Your new quest", "exchanges"), "k", {"thread": NEW["configurable"]["thread_id"]})
+        forgetting = Forgetting(store, bob.checkpointer, "bob", "Your new quest")
+        assert await forgetting.threads() == {bob.thread_id}
+    assert await ann.checkpointer.aget_tuple(NEW) is not None
+
+
+async def test_a_thread_at_the_place_of_another_s_campaign_is_not_opened_as_theirs(home, ann):
+    async with opened(home, "bob", "next") as bob:
+        place = {"thread_id": bob.thread_id, "checkpoint_ns": ""}
+        saved = await ann.checkpointer.aget_tuple(ann.config)
+        metadata = {"user": "bob", "campaign": "next"}  # which a caller may name; the channel says who played
+        await ann.checkpointer.aput(
+            {"configurable": place}, saved.checkpoint, metadata, saved.checkpoint["channel_versions"]
+        )
+        with pytest.raises(UnreadableError, match="its last checkpoint says that it is of 'ann'"):
+            await bob.saved_game()
+
+
+async def test_a_thread_belongs_to_who_began_it_not_to_who_edits_it(ann):
+    ann.checkpointer.log_in = lambda: "ann"
+    await plant(ann, {}, {})
+    ann.checkpointer.log_in = lambda: "boss"
+    graph = await ann.load()
+    await graph.aupdate_state(NEW, {"line": "the other road"}, as_node="condense")
+    last = await ann.checkpointer.aget_tuple(NEW)
+    assert last.metadata[OWNER] == "ann"
+    assert await shelf(ann, "ann") == ["isle"]
+
+
+@pytest.mark.parametrize("caller", ["bob", ""])
+async def test_a_server_s_caller_cannot_touch_what_another_user_began_on_the_page(ann, caller):
+    saver, before = ann.checkpointer, await ann.saved_game()
+    saved = await saver.aget_tuple(ann.config)
+    place = {"configurable": {"thread_id": ann.thread_id, "checkpoint_ns": ""}}
+    saver.log_in = lambda: caller
+    for attempt in (
+        lambda: saver.aget_tuple(place),
+        lambda: saver.aput(place, saved.checkpoint, {OWNER: caller, "user": caller}, {}),
+        lambda: saver.aput_writes(saved.config, [("summary", "Forged.")], "task"),
+        lambda: saver.adelete_thread(ann.thread_id),
+        lambda: saver.aprune([ann.thread_id], strategy="delete"),
+        lambda: saver.aprune([ann.thread_id]),
+        lambda: saver.aget_delta_channel_history(config=place, channels=["messages"]),
+    ):
+        with pytest.raises(InputError, match="is a campaign that another user began on the page or in the terminal"):
+            await attempt()
+    assert [found async for found in saver.alist(place)] == [found async for found in saver.alist(None)] == []
+    for known in ("ann", None):  # herself; the server's own work
+        saver.log_in = lambda known=known: known
+        assert await saver.aget_tuple(place) == saved
+        assert len([found async for found in saver.alist(place)]) > 1
+    saver.log_in = None
+    assert await ann.saved_game() == before
+
+
+async def test_whose_the_threads_are_that_began_over_a_server_its_own_rules_say(ann):
+    ann.checkpointer.log_in = lambda: "ann"
+    await plant(ann, {}, {"user": "Tom", "campaign": "spring"})  # as the app's runs name something
+    ann.checkpointer.log_in = lambda: "boss"
+    assert (await ann.checkpointer.aget_tuple(NEW)).metadata[OWNER] == "ann"
+    ann.checkpointer.log_in = lambda: None
+    await plant(ann, {}, {})
+    assert (await ann.checkpointer.aget_tuple(NEW)).metadata[OWNER] == "ann", "the server's own work keeps it"
+
+
+async def test_a_run_s_command_before_the_first_turn_does_not_end_a_thread(ann):
+    graph, context = await ann.load(), ann.context
+    with pytest.raises(InputError, match="A turn begins with a message"):  # but it is written by then
+        await graph.ainvoke(Command(update={"campaign": FORGED}), NEW, context=context)
+    assert (await shelf(ann, "bob"), await shelf(ann, "ann")) == ([], ["isle"])
+    after = await graph.ainvoke({"messages": [{"role": "user", "content": MIRA}]}, NEW, context=context)
+    assert (after["turn"], after["campaign"]) == (2, ["ann", "isle"])  # a new session of the campaign
+    await graph.ainvoke(Command(update={"campaign": FORGED, "turn": 0}), NEW, context=context)
+    with pytest.raises(InputError, match="belongs to campaign 'isle' of 'ann'"):
+        await graph.ainvoke(
+            {"messages": [{"role": "user", "content": "I wait."}]},
+            NEW,
+            context=context.model_copy(update={"user": "bob"}),
+        )
+    assert (await graph.aget_state(NEW)).values["campaign"] == ["ann", "isle"]

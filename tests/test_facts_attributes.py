@@ -1,0 +1,131 @@
+"""One property has one slot, however it is spelt, worded or left for the sentence to say; and facts that end others."""
+
+import pytest
+from langgraph.store.base import PutOp
+from stores import KINDS, opened
+
+from questbook import Fact, keep_valid, note_facts
+from questbook.memory.facts.attributes import attribute_name, stated_property
+from questbook.memory.facts.reading import read_facts
+from questbook.memory.store.any_store import put_all
+
+FACTS = ("ann", "talk", "facts")
+
+
+@pytest.fixture(params=KINDS)
+def store(request, tmp_path):
+    with opened(request.param, tmp_path) as store:
+        yield store
+
+
+def user(attribute, value, **fields):
+    text = f"The user's {attribute} is {value}."
+    return {"text": text, "subject": "the user", "attribute": attribute, "value": value} | fields
+
+
+async def holding(store, timeline=None):
+    items = await store.asearch(FACTS, limit=99)
+    return sorted(item.value["text"] for item in await keep_valid(store, items, timeline=timeline))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("favourite fruit", "favorite fruit"), ("favourite colour", "Lieblingsfarbe"), ("job", "occupation"),
+        ("current job", "Beruf"), ("wife", "partner"), ("city", "home"), ("mobile phone", "smartphone"),
+        ("name of the cat", "cat's name"), ("workout day", "gym day"), ("car", "Fahrzeug"), ("new phone", "phone"),
+    ],
+)  # fmt: skip
+async def test_the_later_fact_holds_in_whatever_words_the_attribute_comes(store, one, other):
+    assert attribute_name(one) == attribute_name(other)
+    for older, newer, turn in ((one, other, 1), (other, one, 3)):
+        await note_facts(store, FACTS, [user(older, f"Oslo {turn}")], timeline=[("a", turn)])
+        await note_facts(store, FACTS, [user(newer, f"Bergen {turn}")], timeline=[("a", turn + 1)])
+        assert await holding(store, [("a", turn + 1)]) == [f"The user's {newer} is Bergen {turn}."]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("favourite fruit", "favourite drink"),
+        ("phone", "phone number"),
+        ("car", "bicycle"),
+        ("likes tea", "likes milk"),
+    ],
+)
+async def test_what_is_another_attribute_stays_one(store, one, other):
+    await note_facts(store, FACTS, [user(one, "Oslo")], timeline=[("a", 1)])
+    await note_facts(store, FACTS, [user(other, "Bergen")], timeline=[("a", 2)])
+    assert len(await holding(store, [("a", 2)])) == 2
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The user lives in Oslo.", "The user lives in Bergen now."),
+        ("The user lives in Oslo.", "The user has moved to Bergen."),
+        ("The user's favourite fruit is mango.", "The user's favorite fruit is kiwi."),
+        ("The user works as a nurse.", "The user now works as a teacher."),
+        ("The user lives in Oslo.", "The user no longer lives in Oslo."),
+        ("Der Benutzer wohnt in Köln.", "Der Benutzer wohnt jetzt in Bonn."),
+    ],
+)
+async def test_without_an_attribute_the_sentence_says_which(store, older, newer):
+    await note_facts(store, FACTS, [older], timeline=[("a", 1)])
+    await note_facts(store, FACTS, [newer], timeline=[("a", 2)])
+    assert await holding(store, [("a", 2)]) == [newer]
+
+
+async def test_a_fact_with_an_attribute_ends_one_without(store):
+    await note_facts(store, FACTS, ["The user lives in Oslo."])
+    await note_facts(store, FACTS, [user("city", "Bergen")])
+    assert await holding(store) == ["The user's city is Bergen."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The user's sister is Anna.", "The user likes tea.", "The user has a cat.", "Goran lives at the mill.",
+        "The user's shoes are wet.", "The user lives in a dream, he says.",
+    ],
+)  # fmt: skip
+def test_what_may_hold_side_by_side_gets_no_slot(text):
+    assert stated_property(text) is None
+
+
+async def test_a_slot_of_an_older_store_is_ended_as_well(store):
+    fact = Fact(**user("favourite fruit", "mango"))
+    older = fact.record() | {"slot": "user|favourite fruit"} | {"branch": "a", "turn": 1, "order": "00000001"}
+    older["at"] = "00000001.000"
+    await note_facts(store, FACTS, [fact], timeline=[("a", 1)])
+    items = {item.key: item for item in await store.asearch(("ann",), limit=99)}
+    from questbook.memory.facts.marks import slot_mark_op
+
+    for key, item in items.items():
+        if item.namespace != FACTS:
+            await store.adelete(item.namespace, key)
+    await put_all(store, [PutOp(FACTS, "a-1-fact-0", older), slot_mark_op(FACTS, older["slot"], "a-1-fact-0", older)])
+    await note_facts(store, FACTS, [user("favourite fruit", "kiwi")], timeline=[("a", 2)])
+    assert await holding(store, [("a", 2)]) == ["The user's favourite fruit is kiwi."]
+
+
+async def test_a_fact_that_ends_another_leaves_nothing_that_holds_and_goes_back_with_its_turn(store):
+    await note_facts(store, FACTS, [user("car", "a Volvo"), user("city", "Oslo")], timeline=[("a", 1)])
+    await note_facts(store, FACTS, [user("vehicle", "", text="The user's car.", ends=True)], timeline=[("a", 2)])
+    assert await holding(store, [("a", 2)]) == ["The user's city is Oslo."]
+    assert len(await store.asearch(FACTS, limit=9)) == 3, "both records stay, with where they come from"
+    fork = await store.aget(FACTS, "a-1-fact-0")
+    assert await keep_valid(store, [fork], timeline=[("a", 1)]) == [fork]
+    await note_facts(store, FACTS, [user("car", "a Volvo")], timeline=[("a", 3)])
+    assert await holding(store, [("a", 3)]) == ["The user's car is a Volvo.", "The user's city is Oslo."]
+
+
+async def test_a_fact_without_a_slot_is_ended_by_what_says_the_same(store):
+    await note_facts(store, FACTS, ["The user likes old jazz records."], timeline=[("a", 1)])
+    await note_facts(store, FACTS, [{"text": "The user likes old jazz records.", "ends": True}], timeline=[("a", 2)])
+    assert await holding(store, [("a", 2)]) == []
+
+
+def test_a_model_may_say_that_something_ends():
+    [fact], notices = read_facts({"text": "The user's car.", "subject": "the user", "attribute": "car", "ends": True})
+    assert (fact.ends, fact.slot, notices) == (True, "user|car", [])

@@ -1,0 +1,143 @@
+"""What facts have ended, in core memory and in exchanges; what always holds; all that is known of somebody."""
+
+import pytest
+from stores import KINDS, opened
+
+from questbook import note_facts
+from questbook.memory.facts.ended import (
+    EndedFact,
+    exchange_now,
+    facts_about,
+    find_ended,
+    is_standing_fact,
+    outdated_sections,
+    says_all,
+)
+from questbook.memory.recall.intents import asks_about
+
+FACTS = ("ann", "talk", "facts")
+
+
+def user(text, attribute="", value="", **fields):
+    return {"text": text, "subject": "the user", "attribute": attribute, "value": value} | fields
+
+
+OSLO, BERGEN = user("The user lives in Oslo.", "home", "Oslo"), user("The user lives in Bergen.", "city", "Bergen")
+MOVED = EndedFact(OSLO, BERGEN | {"said_at": "2026-05-03T10:00:00+00:00"})
+
+
+@pytest.fixture(params=KINDS)
+def store(request, tmp_path):
+    with opened(request.param, tmp_path) as store:
+        yield store
+
+
+@pytest.mark.parametrize(
+    ("section", "outdated"),
+    [
+        ("Ann lives in Oslo and likes tea.", True),
+        ("Name: Ann\nHome: Oslo\nLikes: tea", True),
+        ("Wohnort: Oslo", True),
+        ("Ann lives in Bergen; before, she lived in Oslo and Bergen.", False),
+        ("Home: Bergen", False),
+        ("Ann studied history in Oslo.", False),
+        ("Lives alone with two cats.", False),
+        ("", False),
+    ],
+)
+def test_a_section_that_tells_what_has_ended_is_found(section, outdated):
+    assert outdated_sections({"human": section, "persona": "I am friendly."}, [MOVED]) == (
+        {"human": [MOVED]} if outdated else {}
+    )
+
+
+async def test_what_has_ended_is_found_with_what_holds_now_on_its_timeline_alone(store):
+    said = {"said_at": "2026-05-03T10:00:00+00:00"}
+    await note_facts(store, FACTS, [OSLO, user("The user has a cat.")], timeline=[("a", 1)])
+    await note_facts(store, FACTS, [BERGEN], timeline=[("a", 2)], provenance=said)
+    [ended] = await find_ended(store, FACTS, timeline=[("a", 2)])
+    assert (ended.old["value"], ended.new["value"], ended.until) == ("Oslo", "Bergen", "2026-05-03")
+    assert await find_ended(store, FACTS, timeline=[("a", 1)]) == []
+    assert await find_ended(store, FACTS, timeline=[("a", 1), ("b", 2)]) == []
+
+
+def test_what_of_an_exchange_facts_have_ended_or_say_can_be_left_out():
+    day, wedding = "2026-05-03", "Yesterday my brother's wedding cake fell into the harbour, and everybody laughed."
+    ended, taught = {"f1": BERGEN | {"said_at": f"{day}T10:00:00+00:00"}}, {"f1": OSLO}
+    assert exchange_now("By the way, I live in Oslo, near the harbour.", taught, ended) == ("", True, day)
+    assert exchange_now(f"Hi! I live in Oslo. {wedding}", taught, ended) == (wedding, True, day)
+    assert exchange_now("I live in Oslo.", taught, {}) == ("I live in Oslo.", False, ""), "no prompt has its fact"
+    assert exchange_now("I live in Oslo.", taught, {}, shown=["f1"]) == ("", False, "")
+    assert exchange_now("I live in Oslo.", {}, {}) == ("I live in Oslo.", False, "")
+    both = taught | {"f2": user("The user works as a nurse.", "occupation", "nurse")}
+    told = "I live in Oslo as a nurse."
+    assert exchange_now(told, both, ended) == (told, True, day), "it tells what holds as well"
+    long = "In Oslo, " + ", ".join(f"the {n}th floor of tower {n} has lamps" for n in range(9))
+    assert exchange_now(long, taught, ended).rest == long
+
+
+def test_facts_say_all_of_a_message_but_for_small_talk():
+    job = user("The user works as a nurse.", "occupation", "nurse")
+    assert says_all("Hi, just to let you know: I work as a nurse now!", [job])
+    assert not says_all("I work as a nurse, and the night shifts in the children's ward wear me out.", [job])
+
+
+@pytest.mark.parametrize(
+    ("fact", "standing"),
+    [
+        (user("Always answer in metric units.", kind="preference"), True),
+        (user("The user wants answers in metric units.", kind="preference"), True),
+        (user("The user wants to be addressed formally.", kind="preference"), True),
+        (user("Metric units.", "instruction about units", "metric"), True),
+        (user("Der Benutzer möchte, dass kurz geantwortet wird.", kind="preference"), True),
+        (user("The user likes jazz.", kind="preference"), False),
+        (user("The user always forgets the keys."), False),
+        (user("Always answer in rhyme.", claimed_by="Tom", kind="rumour"), False),
+        (user("The dog wants to be fed.", kind="preference") | {"subject": "Rex"}, False),
+        (user("Metric units.", "instruction about units", ends=True), False),
+    ],
+)
+def test_a_standing_instruction_is_told_from_other_facts(fact, standing):
+    assert is_standing_fact(fact) is standing
+
+
+async def test_all_about_a_person_is_what_holds_of_them_and_of_what_is_theirs(store):
+    await note_facts(
+        store,
+        FACTS,
+        [
+            OSLO,
+            user("The user's cat is called Miso.", "cat", "Miso"),
+            {"text": "Miso is afraid of thunder.", "subject": "Miso", "attribute": "fear", "value": "thunder"},
+            {"text": "Anna is the user's sister.", "subject": "Anna", "attribute": "relation to the user"},
+            {"text": "Anna lives in Rome.", "subject": "Anna", "attribute": "home", "value": "Rome"},
+            {"text": "Paris is the capital of France.", "subject": "Paris", "attribute": "capital of"},
+        ],
+        timeline=[("a", 1)],
+    )
+    await note_facts(store, FACTS, [BERGEN], timeline=[("a", 2)])
+    told = {item.value["text"] for item in await facts_about(store, FACTS, timeline=[("a", 2)])}
+    assert told == {
+        "The user's cat is called Miso.", "Miso is afraid of thunder.", "Anna is the user's sister.",
+        "Anna lives in Rome.", "The user lives in Bergen.",
+    }  # fmt: skip
+    about = await facts_about(store, FACTS, timeline=[("a", 2)], subject="Miso")
+    assert {item.value["text"] for item in about} == {"Miso is afraid of thunder.", "The user's cat is called Miso."}
+
+
+@pytest.mark.parametrize(
+    ("question", "whom"),
+    [
+        ("What do you know about me?", ""),
+        ("Tell me everything you remember about me.", ""),
+        ("Who am I?", ""),
+        ("Was weißt du über mich?", ""),
+        ("Erzähl mir alles über mich.", ""),
+        ("What do you know about my cat?", "my cat"),
+        ("Was weißt du von Anna?", "Anna"),
+        ("Where do I live?", None),
+        ("What about dinner?", None),
+    ],
+)
+def test_a_question_for_all_about_somebody_is_recognised(question, whom):
+    assert asks_about(question) == whom

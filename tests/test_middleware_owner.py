@@ -1,0 +1,291 @@
+"""A thread of an agent of LangChain's belongs to whom it began with; whose memory it is never changes."""
+
+import asyncio
+
+import pytest
+from answering import THREAD, Answering, Talk, written
+from faulty_stores import Broken
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.tools import tool
+from langchain_core.messages import RemoveMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command, Overwrite
+from scripted import call, say
+
+from questbook import DeclarationError, MemoryState, TimelineMemoryMiddleware, forget
+from questbook.graphs.errors import InputError, PastUnknownError
+
+APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
+CALLS = [True, False]
+
+
+def as_user(name, thread="1"):
+    return {"configurable": {"thread_id": thread, "user": name}}
+
+
+class Painter(Talk):
+    """A talk of several users, whose tool waits for an approval."""
+
+    def __init__(self, *args, **options):
+        self.painted = []
+
+        @tool
+        def paint(colour: str) -> str:
+            """Paint the lamp."""
+            self.painted.append(colour)
+            return f"Painted {colour}."
+
+        asks = HumanInTheLoopMiddleware(interrupt_on={"paint": True})
+        super().__init__(*args, user=None, middleware=[asks], own_tools=[paint], thread=as_user("ann"), **options)
+
+    async def run(self, given, user, *, sync=False):
+        if sync:
+            return await asyncio.to_thread(self.agent.invoke, given, as_user(user))
+        return await self.agent.ainvoke(given, as_user(user))
+
+    async def ask(self, words="Paint it blue.", user="ann"):
+        self.model.answers += [say("", call("paint", colour="blue"))]
+        return await self.agent.ainvoke({"messages": [("user", words)]}, as_user(user))
+
+
+@pytest.mark.parametrize("sync", CALLS)
+async def test_a_message_of_another_user_is_refused_and_leaves_nothing(sync):
+    talk = Painter()
+    await talk.say("My lamp is red.")
+    with pytest.raises(InputError, match=r"belongs to 'ann', but the run names 'bob'\. Begin a new thread for 'bob'"):
+        await talk.run({"messages": [("user", "I am Bob.")]}, "bob", sync=sync)
+    assert len(talk.model.prompts) == 1, "no model was asked"
+    assert talk.store.search(("bob",)) == []
+    await talk.run({"messages": [("user", "It is on the shelf.")]}, "ann", sync=sync)
+    assert "Bob" not in str(talk.model.prompts[-1])
+    assert written(talk.store) == ["It is on the shelf.", "My lamp is red."]
+    assert (talk.values["thread_owner"], talk.values["turn"]) == ("ann", 2)
+
+
+async def test_what_is_due_is_remembered_by_its_owner_and_nobody_else():
+    """A turn that failed, an unanswered message of two parts, and one whose tool waits: then somebody else writes."""
+    store = Broken()
+    talk = Painter(store)
+    await talk.say("My lamp is red.")
+    store.error = ConnectionError("the line went dead")
+    await talk.say("It is on the shelf.")
+    store.error = None
+    talk.model.answers += [ValueError("too hot")]
+    with pytest.raises(ValueError, match="too hot"):
+        await talk.run({"messages": [("user", "It is warm."), ("user", "And bright.")]}, "ann")
+    for _ in range(2):
+        with pytest.raises(InputError, match="belongs to 'ann'"):
+            await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
+    await talk.ask("Paint it.")
+    with pytest.raises(InputError, match="belongs to 'ann'"):
+        await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
+    await talk.say("Never mind.")
+    assert store.search(("bob",)) == []
+    said = ["My lamp is red.", "It is on the shelf.", "It is warm.\nAnd bright.\nPaint it.", "Never mind."]
+    assert await talk.sees() == said
+    assert "Bob" not in str(talk.values["messages"])
+
+
+async def test_after_the_buffer_was_emptied_a_strangers_words_go_too():
+    talk = Painter()
+    await talk.say("My lamp is red.")
+    talk.forget_messages()
+    with pytest.raises(InputError, match="belongs to 'ann'"):
+        await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
+    assert talk.values["messages"] == []
+
+
+@pytest.mark.parametrize("sync", CALLS)
+async def test_a_resume_by_another_user_is_refused_before_the_tool_is_called(sync):
+    talk = Painter()
+    await talk.ask()
+    with pytest.raises(InputError, match="belongs to 'ann', but the run names 'boss'"):
+        await talk.run(APPROVE, "boss", sync=sync)
+    assert talk.painted == []
+    assert talk.store.search(("boss",)) == []
+    await talk.run(None, "ann", sync=sync)  # goes on where it was refused
+    assert talk.painted == ["blue"]
+    assert await talk.sees() == ["Paint it blue."]
+
+
+@pytest.mark.parametrize(
+    "resumed_by",
+    [["boss"], {"boss": 1}.keys(), lambda run: run.execution_info.thread_id == "1"],
+    ids=["list", "set", "function"],
+)
+@pytest.mark.parametrize("sync", CALLS)
+async def test_who_may_resume_works_with_the_memory_of_the_owner(resumed_by, sync):
+    talk = Painter(resumed_by=resumed_by, tools=True)
+    await talk.agent.ainvoke({"messages": [("user", "The boss's lamp is green.")]}, as_user("boss", "2"))
+    await talk.say("My lamp is red.")
+    talk.forget_messages()
+    await talk.ask("Paint my lamp blue.")
+    talk.model.answers += [
+        say("", call("manage_memory", action="create", content="Ann wants blue.")),
+        say("", call("search_memory", query="Which colour has the lamp?")),
+        "It is blue.",
+    ]
+    await talk.run(APPROVE, "boss", sync=sync)
+    assert talk.painted == ["blue"]
+    found = next(message.text for message in talk.model.prompts[-1] if getattr(message, "name", "") == "search_memory")
+    assert "My lamp is red." in found
+    assert "green" not in found + talk.model.remembered
+    assert "My lamp is red." in talk.model.remembered
+    assert written(talk.store, user="boss") == ["The boss's lamp is green."]
+    assert written(talk.store) == ["My lamp is red.", "Paint my lamp blue."]
+    assert written(talk.store, "facts") == ["Ann wants blue."]
+    with pytest.raises(InputError, match="belongs to 'ann'"):  # a new message is no answer
+        await talk.run({"messages": [("user", "I am the boss.")]}, "boss", sync=sync)
+    with pytest.raises(InputError, match="belongs to 'ann'"):
+        await talk.run({"messages": [("user", "I am Eve.")]}, "eve", sync=sync)
+
+
+async def test_who_may_not_resume_is_refused_though_another_one_may():
+    talk = Painter(resumed_by=["boss"])
+    await talk.ask()
+    with pytest.raises(InputError, match="the run names 'eve'"):
+        await talk.run(APPROVE, "eve")
+    assert talk.painted == []
+
+
+async def test_a_retry_by_another_user_is_refused():
+    talk = Painter()
+    await talk.say("My lamp is red.")
+    begun = [state for state in talk.agent.get_state_history(THREAD) if state.next and state.values.get("turn")]
+    assert len(begun) == 3
+    for state in begun:
+        with pytest.raises(InputError, match="belongs to 'ann'"):
+            await talk.agent.ainvoke(None, {"configurable": state.config["configurable"] | {"user": "bob"}})
+    assert talk.store.search(("bob",)) == []
+
+
+@pytest.mark.parametrize("forged", ["bob", Overwrite("bob"), {"__overwrite__": "bob"}, "", None, 7])
+async def test_no_edit_gives_a_thread_away(forged):
+    talk = Painter()
+    await talk.say("My lamp is red.")
+    edit = {"thread_owner": forged}
+    with pytest.raises(InputError, match="The thread belongs to 'ann', and that does not change"):
+        talk.agent.update_state(talk.thread, edit, as_node="TimelineMemoryMiddleware.before_agent")
+    talk.agent.update_state(talk.thread, edit, as_node="TimelineMemoryMiddleware.after_agent")
+    assert talk.values["thread_owner"] == "ann"
+    with pytest.raises(InputError, match="belongs to 'ann'"):
+        await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
+
+
+@pytest.mark.parametrize("resumed_by", ["boss", b"boss", [""], [None], 7, {"boss": True}])
+def test_who_may_resume_is_names_or_a_function(resumed_by):
+    with pytest.raises(DeclarationError, match=r"resumed_by: got .* expected names of users"):
+        TimelineMemoryMiddleware(resumed_by=resumed_by)
+
+
+async def of_0_2(talk, *users):
+    """Make a thread that an older version has left: without an owner; each user has said something on it."""
+    for user in users:
+        await talk.agent.ainvoke({"messages": [("user", f"I am {user}.")]}, as_user(user, user))
+    first = talk.agent.get_state(as_user(users[0], users[0])).values
+    private = await talk.agent.checkpointer.aget_tuple(as_user(users[0], users[0]))
+    values = {**first, **private.checkpoint["channel_values"]}
+    kept = ("messages", "timeline", "turn", "opened_by", "remembered_through", "due")
+    old = {name: values[name] for name in kept if name in values}
+    talk.agent.update_state(as_user("x"), old, as_node="TimelineMemoryMiddleware.after_agent")
+
+
+async def test_a_thread_of_before_this_rule_belongs_to_whom_the_store_names():
+    talk = Painter()
+    await of_0_2(talk, "ann", "bob")
+    with pytest.raises(InputError, match="belongs to 'ann', but the run names 'bob'"):
+        await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
+    await talk.say("It is me.")
+    assert written(talk.store) == ["I am ann.", "It is me."]
+    assert (talk.values["thread_owner"], talk.values.get("notices", [])) == ("ann", [])
+
+
+async def test_a_thread_that_neither_state_nor_store_gives_an_owner_belongs_to_who_runs_it_and_a_notice_says_so():
+    talk = Painter()
+    await of_0_2(talk, "ann")
+    for item in talk.store.search(("ann",), limit=100):
+        talk.store.delete(item.namespace, item.key)
+    await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
+    assert talk.values["thread_owner"] == "bob"
+    [entry] = talk.values["notices"]
+    assert "it now belongs to 'bob', who runs it" in entry["text"]
+    with pytest.raises(InputError, match="belongs to 'bob'"):
+        await talk.say("It is me.")
+
+
+async def test_a_thread_of_before_this_rule_waits_for_a_store_that_cannot_be_read():
+    store = Broken()
+    talk = Painter(store)
+    await of_0_2(talk, "ann")
+    store.error = ConnectionError("the line went dead")
+    with pytest.raises(PastUnknownError, match="Whose thread this is cannot be read"):
+        await talk.say("It is me.")
+    store.error = None
+    await talk.run(None, "ann")
+    assert written(store) == ["I am ann.", "It is me."]
+
+
+async def test_agents_that_share_a_memory_in_their_parent_refuse_another_user_too():
+    class Team(MessagesState, MemoryState):
+        """What all agents know."""
+
+    store = InMemoryStore()
+    desk = create_agent(Answering(), [], middleware=[TimelineMemoryMiddleware(shared=True)])
+    team = StateGraph(Team).add_node("desk", desk).add_edge(START, "desk")
+    team = team.compile(checkpointer=InMemorySaver(), store=store)
+    await team.ainvoke({"messages": [("user", "My lamp is red.")]}, as_user("ann"))
+    assert team.get_state(THREAD).values["thread_owner"] == "ann"
+    with pytest.raises(InputError, match="belongs to 'ann'"):
+        await team.ainvoke({"messages": [("user", "I am Bob.")]}, as_user("bob"))
+    assert store.search(("bob",)) == []
+    assert written(store) == ["My lamp is red."]
+
+
+async def test_without_a_thread_there_is_nothing_to_own():
+    store = InMemoryStore()
+    agent = create_agent(Answering(), [], middleware=[TimelineMemoryMiddleware()], store=store)
+    for name in ("ann", "bob"):
+        await agent.ainvoke({"messages": [("user", f"I am {name}.")]}, {"configurable": {"user": name}})
+        assert written(store, user=name) == [f"I am {name}."]
+
+
+async def test_who_logged_in_to_a_server_is_who_runs_it():
+    talk = Painter()
+
+    def logged_in(name):
+        return {"configurable": {"thread_id": "1", "langgraph_auth_user": {"identity": name}}}
+
+    await talk.agent.ainvoke({"messages": [("user", "My lamp is red.")]}, logged_in("ann"))
+    with pytest.raises(InputError, match="the run names 'bob'"):
+        await talk.agent.ainvoke({"messages": [("user", "I am Bob.")]}, logged_in("bob"))
+
+
+async def test_an_emptied_thread_of_a_stranger_is_not_taken_over():
+    talk = Painter()
+    await talk.say("My lamp is red.")
+    talk.agent.update_state(talk.thread, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]})
+    with pytest.raises(InputError, match="belongs to 'ann'"):
+        await talk.ask(user="bob")
+    assert talk.painted == []
+
+
+async def test_who_resumed_or_was_refused_does_not_forget_the_owners_thread_and_the_owner_does(tmp_path):
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
+        talk = Painter(saver=saver, resumed_by=["boss"])
+        await talk.ask("Paint my silver heron.")
+        await talk.run(APPROVE, "boss")
+        with pytest.raises(InputError, match="belongs to 'ann'"):
+            await talk.run({"messages": [("user", "I am Bob.")]}, "bob")
+        for name in ("boss", "bob"):
+            await forget(talk.store, name, checkpointer=saver)
+        assert "silver heron" in str((await talk.agent.aget_state(THREAD)).values["messages"])
+        assert written(talk.store) == ["Paint my silver heron."]
+        await forget(talk.store, "ann", "agent:agent", words="silver heron", checkpointer=saver)
+        assert "silver" not in str((await talk.agent.aget_state(THREAD)).values)
+        await forget(talk.store, "ann", checkpointer=saver)
+        assert (await talk.agent.aget_state(THREAD)).values == {}

@@ -1,0 +1,210 @@
+"""What recall shows of long records: the parts that answer, within a budget, and nothing twice."""
+
+import math
+import re
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+from long_talk import NEEDLE, essay
+
+from questbook.memory.recall.choice import shorten
+from questbook.memory.recall.intents import is_standing
+from questbook.memory.recall.query import Query, Recalled
+from questbook.memory.recall.recall import recall
+from questbook.memory.recall.weights import Weights
+from questbook.memory.timeline.records import Stamp
+
+HERE = ("u", "c", "exchanges")
+QUESTION = "Where does the spare cellar key hang?"
+
+
+async def tell(store, turn, player, reply="Good.", **fields):
+    value = {"kind": "exchange", "player": player, "reply": reply, "text": f"{player}\n{reply}"}
+    if is_standing(player):
+        value["standing"] = True
+    await store.aput(HERE, f"k{turn:03}", value | Stamp("a", turn).to_json() | fields)
+
+
+async def ask(store, question, budget=800, **options):
+    return await recall(store, HERE, Query(question, budget=budget, **options))
+
+
+def cost(record):
+    return math.ceil(len(record.excerpt) / 4) + 1
+
+
+@pytest.fixture
+def store():
+    return InMemoryStore()
+
+
+@pytest.mark.parametrize("budget", [200, 800, 2000])
+async def test_a_budget_is_never_exceeded_and_is_used(store, budget):
+    for turn in range(1, 13):
+        await tell(
+            store, turn, f"Question {turn}: how is a kettle repaired?", essay(25_000, f"Kettles: see book {turn}.")
+        )
+    found = await ask(store, "How was the kettle repaired with patience?", budget)
+    spent = sum(map(cost, found))
+    assert spent <= budget
+    assert spent >= 0.75 * budget
+    assert all(record.shown for record in found)
+
+
+@pytest.mark.parametrize("budget", [200, 800])
+async def test_a_persons_sentence_in_a_long_message_is_shown(store, budget):
+    await tell(store, 1, essay(25_000), essay(25_000, "Nothing of this is new."))
+    for turn in range(2, 9):
+        await tell(store, turn, f"What of house {turn}?", essay(5_000, f"House {turn} is old."))
+    found = await ask(store, QUESTION, budget)
+    assert NEEDLE in found[0].words[0]
+    assert found[0].excerpt.startswith("…" if "Point 0 " not in found[0].excerpt else "Point 0")
+    assert found[0].excerpt.endswith("…")
+
+
+async def test_a_part_of_a_reply_comes_with_the_first_words_of_the_person(store):
+    said = "I would like to hear about the house by the lake, in which my uncle lived " + "for many long years " * 60
+    await tell(store, 1, said, essay(25_000))
+    [found] = await ask(store, QUESTION, 150)
+    player, reply = found.words
+    assert player == "I would like to hear about the house by the lake, in which my uncle …"
+    assert NEEDLE in reply
+    assert reply.startswith("… ")
+    assert reply.endswith(" …")
+    [tight] = await ask(store, QUESTION, math.ceil(len(reply) / 4) + 1)
+    assert tight.words == ("", reply), "where they do not fit, the answer comes alone"
+
+
+async def test_short_exchanges_come_whole(store):
+    await tell(store, 1, "The spare cellar key hangs behind the clock.", "I will remember that.")
+    await tell(store, 2, "My cat is called Mia.", "Lovely.")
+    found = await ask(store, QUESTION)
+    assert found[0].words == ("The spare cellar key hangs behind the clock.", "I will remember that.")
+    assert "…" not in found[0].excerpt
+
+
+async def test_nothing_is_shown_twice(store):
+    for turn in range(1, 7):
+        await tell(
+            store,
+            turn,
+            f"Always be brief, please. Tell me of key {turn}.",
+            essay(5_000, f"Key {turn} is the cellar key."),
+        )
+    await tell(store, 7, "The same again.", essay(5_000))
+    await tell(store, 8, "The same again.", essay(5_000))
+    for question in (QUESTION, "List the keys in order.", "Summarize what I asked of keys."):
+        found = await ask(store, question, 2000)
+        assert len({record.key for record in found}) == len(found)
+        assert not {"k007", "k008"} <= {record.key for record in found}, "two that say the same are one"
+        for record in found:
+            told = re.findall(r"Point \d+ ", record.excerpt)
+            assert len(set(told)) == len(told)
+            assert record.excerpt.count("Always be brief") <= 1
+
+
+KEYS = "key of the cellar"
+
+
+async def keys_of_houses(store, turns=10):
+    for turn in range(1, turns + 1):
+        await tell(
+            store,
+            turn,
+            f"Today I got the {KEYS} of house {turn}. " + "It is long. " * 60,
+            essay(5_000, f"The {KEYS} {turn} is old.", 1000 * turn),
+        )
+
+
+async def test_a_question_for_an_order_gets_one_line_a_turn(store):
+    await keys_of_houses(store)
+    found = await ask(store, f"List in order when I got the {KEYS}", 2000)
+    assert len(found) == 10
+    assert all(
+        reply == "" and f"house {record.value['turn']}" in player
+        for record in found
+        for player, reply in [record.words]
+    )
+    assert all(20 <= len(record.words[0].split()) <= 90 for record in found)
+    plain = await ask(store, f"When was it that I got the {KEYS}?", 2000)
+    assert any(record.words[1] for record in plain), "parts of replies"
+
+
+async def test_a_question_for_a_summary_gets_words_of_the_reply_too(store):
+    await keys_of_houses(store, 4)
+    found = await ask(store, f"Summarize what I told you of each {KEYS}.", 1200)
+    assert len(found) == 4
+    assert all(record.words[1] for record in found)
+    assert all(len(record.words[1].split()) <= 30 for record in found), "twenty-two, and the end of a clause"
+
+
+async def test_standing_instructions_come_whatever_is_asked(store):
+    await tell(store, 1, f"{essay(400, 'My lamp is red.')} Always answer in metric units.", essay(5_000, "Fine."))
+    for turn in range(2, 9):
+        await tell(store, turn, f"What of house {turn}?", essay(5_000, f"House {turn} has a cellar key."))
+    found = await ask(store, QUESTION, 400)
+    [standing] = [record for record in found if record.key == "k001"]
+    assert "Always answer in metric units." in standing.excerpt
+    assert [record.excerpt for record in await ask(store, "Zzz?", 400)] == ["… Always answer in metric units. …"]
+    assert [record for record in await recall(store, HERE, Query("Zzz?")) if record.key == "k001"] == []
+
+
+@pytest.mark.parametrize(("budget", "most"), [(500, 100), (3000, 200)])
+async def test_standing_instructions_take_a_fifth_of_the_budget_and_two_hundred_tokens(store, budget, most):
+    for turn in range(1, 31):
+        await tell(store, turn, f"Always write the word number{turn} after each heading of chapter {turn}, please.")
+    found = await ask(store, "Zzz?", budget)
+    assert most / 2 <= sum(map(cost, found)) <= most
+
+
+async def test_a_long_instruction_is_shown_as_far_as_forty_words(store):
+    await tell(store, 1, f"Always answer with {'very ' * 100}short sentences.")
+    [found] = await ask(store, "Zzz?", 2000)
+    assert 40 <= len(found.excerpt.split()) <= 46
+
+
+async def test_preferences_come_first_for_advice_alone(store):
+    await tell(store, 1, "I prefer trains to planes for any trip.")
+    await tell(store, 2, "The trip by train took nine hours of the day.")
+
+    async def gained(question):
+        on, off = [
+            {record.key: record.weight for record in await ask(store, question, weights=weights)}
+            for weights in (Weights(), Weights().without("prefers"))
+        ]
+        return {key: round(on[key] - off[key], 6) for key in on}
+
+    assert await gained("Can you suggest a trip by train?") == {"k001": 0.5, "k002": 0}
+    assert await gained("Was there a trip by train?") == {"k001": 0, "k002": 0}
+    assert await gained("Did I say that I want a trip by train?") == {"k001": 0, "k002": 0}
+
+
+async def test_of_many_passages_one_fits_by_accident(store):
+    await tell(store, 1, "The cellar is cold.", "Yes.")
+    await tell(store, 2, "Well?", essay(25_000, "The cellar is cold. Yes."))
+    on, off = [
+        await ask(store, "Is the cellar cold?", 2000, weights=weights)
+        for weights in (Weights(), Weights().without("chances"))
+    ]
+    assert [record.key for record in on] == ["k001", "k002"]
+    assert on[0].weight == pytest.approx(off[0].weight)
+    assert off[1].weight - on[1].weight > 0.2
+
+
+def cut_to(record, budget):
+    return shorten(record, budget, cost)
+
+
+def test_a_turn_that_is_too_long_is_shown_as_it_began_and_as_it_ended():
+    reply = essay(5_000, "This is the middle.")
+    record = Recalled("k", {"kind": "exchange", "player": "Tell me about the house.", "reply": reply}, None, 0.0)
+    shown = cut_to(record, 300)
+    assert 200 <= cost(shown) <= 300
+    assert shown.words[0] == "Tell me about the house."
+    assert shown.words[1].startswith("… ")
+    assert reply.endswith(shown.words[1][2:])
+    assert cut_to(record, 8).words == ("Tell me about the house.", "")
+    assert cut_to(record, 6) is None
+    lore = Recalled("k", {"text": reply}, None, 0.0)
+    assert cut_to(lore, 300).excerpt.startswith("Point 0 says how a kettle")
+    assert reply.endswith(cut_to(lore, 300).excerpt.rpartition(" … ")[2])

@@ -1,0 +1,166 @@
+"""What a prompt has of long talk and of what has changed: the same in the game, the companion and all agents."""
+
+import math
+
+import pytest
+from long_talk import NEEDLE, essay
+from machines import ASSISTANTS, MACHINES, Machine
+
+QUESTION = "Where does the spare cellar key hang?"
+
+
+@pytest.fixture(params=MACHINES)
+async def machine(request, model):
+    return await Machine(request.param, model).begin()
+
+
+@pytest.fixture(params=ASSISTANTS)
+async def assistant(request, model):
+    return await Machine(request.param, model).begin()
+
+
+def tokens(lines):
+    return sum(math.ceil((len(str(line)) + 1) / 4) for line in lines)
+
+
+@pytest.mark.parametrize("length", [5_000, 25_000])
+async def test_what_a_person_said_is_found_however_long_the_replies_are(machine, length):
+    await machine.say("The spare cellar key hangs behind the clock, I tell you.", essay(length, "The house is old."))
+    for turn in range(1, 4):
+        await machine.say(f"What of house {turn}?", essay(length, f"House {turn} is old.", 1000 * turn))
+    lines = await machine.say(QUESTION)
+    [line] = [line for line in lines if "behind the clock" in line.get(machine.person, "")]
+    assert line[machine.person] == "The spare cellar key hangs behind the clock, I tell you."
+    assert tokens(lines) <= 840, "800, and what differs in how a test counts"
+
+
+@pytest.mark.parametrize("length", [5_000, 25_000])
+async def test_the_sentence_of_a_long_message_or_reply_is_shown_and_dots_for_the_rest(machine, length):
+    await machine.say(essay(min(length, 7_000), "My uncle keeps seven geese.", 5_000), essay(length))
+    await machine.say("Thanks.")
+    lines = await machine.say(QUESTION)
+    [line] = [line for line in lines if NEEDLE in line.get(machine.reply, "")]
+    assert line[machine.reply].startswith("… ")
+    assert line[machine.person].endswith(" …")
+    assert tokens(lines) <= 840
+    lines = await machine.say("How many geese does my uncle keep?")
+    assert any("My uncle keeps seven geese." in line.get(machine.person, "") for line in lines)
+
+
+async def test_a_short_exchange_comes_whole(machine):
+    await machine.say("The spare cellar key hangs behind the clock.", "So it does.")
+    await machine.say("Thanks.")
+    [line] = [line for line in await machine.say(QUESTION) if "clock" in str(line)]
+    assert (line[machine.person], line[machine.reply]) == (
+        "The spare cellar key hangs behind the clock.",
+        "So it does.",
+    )
+
+
+async def test_a_standing_instruction_comes_whatever_is_asked(assistant):
+    await assistant.say("Always answer in metric units, please.", essay(25_000, "Fine."))
+    for turn in range(1, 4):
+        await assistant.say(f"What of house {turn}?", essay(5_000, f"House {turn} is old.", 1000 * turn))
+    assert "Always answer in metric units" in str(await assistant.say("Which house is old?"))
+    assert "Always answer in metric units" in str(await assistant.say("Zzz?"))
+
+
+def home(town, **more):
+    fact = {"text": f"The user lives in {town}.", "subject": "the user", "attribute": "home", "value": town}
+    return fact | {"kind": "trait"} | more
+
+
+async def moved(machine):
+    """Tell where one lives, and later that one has moved; return the checkpoint in between."""
+    await machine.say("I live in Oslo.", "Nice.", home("Oslo"))
+    await machine.say("The weather is fine.")
+    before = machine.checkpoint
+    await machine.say("I live in Bergen now.", "Nice.", home("Bergen"))
+    await machine.say("The weather is fine again.")
+    return before
+
+
+async def test_an_exchange_whose_facts_say_it_all_does_not_come(assistant):
+    await moved(assistant)
+    lines = await assistant.say("Where do I live?")
+    assert [line["fact"] for line in lines if "fact" in line] == ["The user lives in Bergen."]
+    assert "Oslo" not in str(lines)
+    assert "I live in Bergen now." not in str(lines)
+    assert "Nice." not in str(lines), "nor its short answer"
+
+
+async def test_in_the_game_nobodys_words_are_dropped_for_a_fact(model):
+    game = await Machine("game", model).begin()
+    await moved(game)
+    lines = await game.say("Where do I live?")
+    assert {"I live in Oslo.", "I live in Bergen now."} <= {line.get("player") for line in lines}
+    assert "The user lives in Oslo." not in str(lines)
+    assert "The user lives in Bergen." in str(lines)
+
+
+async def test_an_exchange_that_tells_more_comes_without_what_has_ended_and_says_until_when(assistant):
+    said = "I live in Oslo. My brother Ole lent me a red canoe for the summer trips on the lake."
+    await assistant.say(said, "Nice.", home("Oslo"))
+    await assistant.say("The weather is fine.")
+    await assistant.say("I have moved to Bergen.", "Nice.", home("Bergen"))
+    await assistant.say("The weather is fine again.")
+    lines = await assistant.say("Who lent me the canoe when I was in Oslo?")
+    [line] = [line for line in lines if "canoe" in str(line)]
+    assert line["user"] == "My brother Ole lent me a red canoe for the summer trips on the lake."
+    assert len(line["until"]) == len("2026-01-01")
+
+
+async def test_a_fact_of_a_later_branch_changes_nothing_on_an_earlier_one(assistant):
+    before = await moved(assistant)
+    await assistant.say("So it is.", at=before)
+    lines = await assistant.say("Where do I live?")
+    assert "Oslo" in str(lines)
+    assert "Bergen" not in str(lines)
+
+
+async def test_what_took_the_place_of_a_long_fact_is_shown_whole(machine):
+    """The passages that fitted the question were those of the old fact, and cut the new one."""
+    old = "Goran, whom all call the Heron, lives at the mill, " + "which is old and stands at the river " * 20
+    new = (
+        "Goran lives in the tower now, where the bell is, "
+        + "and where the wind never rests at all " * 14
+        + "as he says."
+    )
+    about = {"subject": "Goran", "attribute": "home", "kind": "trait"}
+    await machine.say("Go on.", "Well.", {"text": old[:990], "value": "the mill", **about})
+    await machine.say("Go on!", "Well.", {"text": new, "value": "the tower", **about})
+    await machine.say("The weather is fine.")
+    lines = await machine.say("Where at the river does the Heron live?")
+    assert [line for line in lines if new in line.values()], lines
+    assert "mill" not in str(lines)
+
+
+def of_person(attribute, value):
+    text = f"The user's {attribute} is {value}."
+    return {"text": text, "kind": "trait", "subject": "the user", "attribute": attribute, "value": value}
+
+
+async def test_what_do_you_know_about_me_brings_all_that_holds_and_the_cat(assistant):
+    for name, value in (("job", "nurse"), ("home", "Oslo"), ("cat", "Miso"), ("job", "baker")):
+        await assistant.say(f"About my {name}: {value}.", "Good.", of_person(name, value))
+    miso = {
+        "text": "Miso is afraid of hoovers.",
+        "kind": "trait",
+        "subject": "Miso",
+        "attribute": "fear",
+        "value": "hoovers",
+    }
+    await assistant.say("Miso is afraid of hoovers.", "Oh.", miso)
+    told = str(await assistant.say("What do you know about me?"))
+    assert all(word in told for word in ("baker", "Oslo", "Miso", "hoovers"))
+    assert "nurse" not in told
+    cat = str(await assistant.say("Tell me everything about my cat"))
+    assert "hoovers" in cat
+
+
+async def test_a_facts_line_shows_on_which_day_it_is_and_a_question_for_the_day_brings_it(assistant):
+    trip = {"text": "The user flies to Lisbon on 14 December.", "kind": "event", "subject": "the user"}
+    await assistant.say("I fly to Lisbon on 14 December.", "Good.", trip)
+    await assistant.say("I like tea.", "Good.", of_person("favourite drink", "tea"))
+    lines = await assistant.say("What is on 14 December?")
+    assert [line["when"].endswith("-12-14") for line in lines if "Lisbon" in line.get("fact", "")] == [True]

@@ -1,0 +1,206 @@
+"""A guest of a campaign: what of its owner they never see, and that nothing comes once it is shared no more."""
+
+import asyncio
+import json
+import queue
+import threading
+from contextlib import suppress
+
+import httpx
+import pytest
+from web_server import MIRA, Visitor, page_server
+
+from questbook.graphs.embedded.databases import open_store
+from questbook.graphs.offline.model import OfflineModel
+from questbook.graphs.web import play
+from questbook.memory.timeline.namespaces import player_namespace
+
+ISLE = "/u/ann/c/isle/"
+NEEDLES = "The player cannot stand needles since her chemotherapy."
+LIKES = {"kind": "preference", "text": NEEDLES, "importance": 9, "campaign": "another"}
+VIEWS = [
+    "", "story", "earlier?before=9", "panel/sheet", "panel/quest", "panel/memories", "panel/dice", "panel/summary",
+    "panel/tree", "fidelity", "chronicle", "chronicle.md", "search?words=needles+chemotherapy", "behind", "settings",
+    "compare?one=main&other=", "field?page=quest&path=people", "field?page=character&path=name", "memory?key=limit",
+    "events?after=0", "export",
+]  # fmt: skip
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    monkeypatch.setattr(play, "_LONGEST_STREAM", 2.0)  # so that a test may read a stream to its end
+    monkeypatch.setattr(play, "_BEAT_SECONDS", 0.2)
+    with page_server(tmp_path / "home", log_in=True, developer=True) as server:
+        yield server
+
+
+@pytest.fixture
+def ann(server):
+    with Visitor(server.url, ISLE, "ann") as ann:
+        yield ann
+
+
+@pytest.fixture
+def bob(server, ann):
+    ann.say(MIRA)
+    share(ann, "bob")
+    with Visitor(server.url, ISLE, "bob") as bob:
+        yield bob
+
+
+def share(owner, guests):
+    assert owner.post("share", guests=guests).status_code == 200
+
+
+async def note(home):
+    async with open_store(home.memory) as store:
+        await store.aput(player_namespace("ann", "facts"), "limit", LIKES)
+
+
+def test_what_is_known_of_the_owner_from_other_campaigns_is_shown_to_no_guest(server, ann, bob):
+    asyncio.run(note(server.home))
+    moments = bob.say("I look around.") + bob.say("I look around again.")
+    assert "needles" in ann.get("panel/memories").text, "the owner sees it"
+    assert "needles" in ann.get("").text
+    assert "needles" in ann.get("behind").text
+    for view in VIEWS:
+        words = bob.get(view).text.replace("needles chemotherapy", "").replace("needles+chemotherapy", "")
+        assert "needles" not in words, view
+        assert "chemotherapy" not in words, view
+    assert "needles" not in json.dumps(moments)
+    assert bob.get("behind").status_code == 403
+
+
+def test_memories_of_the_campaign_are_still_shown_to_guests_beside_the_story(server, ann, bob):
+    asyncio.run(note(server.home))
+
+    async def lore():
+        async with open_store(server.home.memory) as store:
+            value = {"kind": "lore", "text": "The lantern of Gull Quay is green.", "source": "gate.md"}
+            await store.aput(("ann", "isle", "lore"), "l", value)
+
+    asyncio.run(lore())
+    bob.say("What about the lantern of Gull Quay?")
+    assert "lantern" in bob.get("search?words=lantern").text
+    for path in ("panel/memories", ""):
+        assert "lantern of Gull Quay is green" in bob.get(path).text
+        assert "needles" not in bob.get(path).text
+        assert "needles" in ann.get(path).text
+
+
+class Watching:
+    """An open event stream, read in a thread."""
+
+    def __init__(self, visitor):
+        self.lines, self.ended = queue.Queue(), threading.Event()
+        self.opened = threading.Event()
+        self._thread = threading.Thread(target=self._read, args=(visitor,), daemon=True)
+        self._thread.start()
+        assert self.opened.wait(10)
+
+    def _read(self, visitor):
+        path = f"{visitor.path}events?after={visitor.number}"
+        # At the end of a test the server cuts off those that are still open.
+        with suppress(httpx.RemoteProtocolError), visitor.web.stream("GET", path) as stream:
+            for line in stream.iter_lines():
+                self.opened.set()
+                self.lines.put(line)
+        self.ended.set()
+
+    def wait_for(self, words):
+        while words not in (line := self.lines.get(timeout=20)):
+            pass
+        return line
+
+    def rest(self):
+        assert self.ended.wait(10), "the stream goes on"
+        return "".join(self.lines.queue)
+
+
+def test_who_is_no_guest_any_more_hears_nothing_of_what_comes(server, ann, bob, monkeypatch):
+    monkeypatch.setattr(play, "_LONGEST_STREAM", 60.0)
+    monkeypatch.setattr(play, "_BEAT_SECONDS", 60.0)
+    bob.open()
+    watching, mine = Watching(bob), Watching(Visitor(server.url, ISLE, "ann").__enter__())
+    ann.say("I whistle.")
+    watching.wait_for("whistle")
+    share(ann, "eve")
+    rest = watching.rest()  # at once, though nothing is said any more
+    ann.say("The password is swordfish.")
+    mine.wait_for("swordfish")
+    assert "swordfish" not in rest
+    assert "event: gone" in rest
+    assert bob.get("events").status_code == 404
+    assert bob.get("story").status_code == 404
+    assert not mine.ended.is_set(), "the owner's goes on"
+
+
+def test_a_reply_that_is_being_told_stops_for_who_is_no_guest_any_more(server, ann, bob, monkeypatch):
+    monkeypatch.setattr(play, "_LONGEST_STREAM", 60.0)
+    monkeypatch.setattr(play, "_BEAT_SECONDS", 60.0)
+    quick, goes_on = OfflineModel._astream, threading.Event()
+
+    async def stream(self, *args, **kwargs):
+        pieces = 0
+        async for chunk in quick(self, *args, **kwargs):
+            yield chunk
+            pieces += 1
+            while pieces == 4 and not goes_on.is_set():
+                await asyncio.sleep(0.02)
+
+    monkeypatch.setattr(OfflineModel, "_astream", stream)
+    bob.open()
+    watching, mine = Watching(bob), Watching(Visitor(server.url, ISLE, "ann").__enter__())
+    ann.post("say", text="I look around.", ticket="1")
+    watching.wait_for("event: piece")
+    mine.wait_for("event: piece")
+    share(ann, "")
+    goes_on.set()
+    mine.wait_for("event: replied")
+    rest = watching.rest()
+    assert "event: replied" not in rest
+    assert rest.count("event: piece") < 4
+
+
+def test_a_stream_that_is_quiet_asks_again_at_each_beat_and_ends_after_its_time(server, ann, bob, monkeypatch):
+    monkeypatch.setattr(play, "_LONGEST_STREAM", 60.0)
+    bob.open()
+    watching = Watching(bob)
+    watching.wait_for("still here")
+
+    async def end():  # not through the page: by the store's own API, or when the campaign is forgotten
+        async with open_store(server.home.memory) as store:
+            await store.aput(("ann", "isle", "shelf"), "shelf", {"guests": []}, index=False)
+
+    asyncio.run(end())
+    assert "event: gone" in watching.rest()
+    monkeypatch.setattr(play, "_LONGEST_STREAM", 1.0)
+    ann.open()
+    mine = Watching(ann)
+    assert "gone" not in mine.rest(), "the browser opens it again, and the log-in names who it is"
+
+
+def test_the_stream_of_a_session_that_ended_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(play, "_BEAT_SECONDS", 0.2)
+    monkeypatch.setattr("questbook.graphs.web.guard._MOST_SESSIONS", 1)
+    people = {"ann": "a" * 20, "bob": "b" * 20}
+    with page_server(tmp_path / "home", people=people) as server, Visitor(server.url) as ann:
+        ann.web.post("/sign-in", data={"token": "a" * 20})
+        ann.open()
+        watching = Watching(ann)
+        watching.wait_for("still here")
+        with Visitor(server.url) as bob:
+            assert bob.web.post("/sign-in", data={"token": "b" * 20}).status_code == 200
+        assert "event: gone" in watching.rest()
+        assert ann.get("events").status_code == 401
+
+
+def test_a_renamed_campaign_stays_shared_and_one_from_a_file_is_shared_with_nobody(ann, bob):
+    file = ann.get("export").content
+    brought = ann.web.post("/import", files={"file": ("isle.zip", file)}, data={"name": "copy"})
+    assert brought.status_code == 204, brought.text
+    assert ann.web.get("/u/ann/c/copy/").status_code == 200
+    assert bob.web.get("/u/ann/c/copy/").status_code == 404
+    assert ann.post("rename", name="reef").status_code == 204
+    assert bob.web.get("/u/ann/c/reef/").status_code == 200
+    assert bob.get("").status_code == 404

@@ -1,0 +1,160 @@
+"""What the page has taken is kept: no answer says so before the checkpoint holds it."""
+
+import asyncio
+import os
+import random
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from web_server import MIRA, Visitor, address_of, page_server, serving
+
+from questbook.graphs.embedded.checkpointer import Checkpointer
+from questbook.graphs.embedded.databases import open_checkpointer
+from questbook.graphs.embedded.saved_game import read_saved_game, thread_id_of
+from questbook.graphs.errors import HistoryError
+
+WORDS = "I hide the silver key under the third stair."
+
+
+@pytest.fixture
+def server(tmp_path):
+    with page_server(tmp_path / "home") as server:
+        yield server
+
+
+@pytest.fixture
+def visitor(server):
+    with Visitor(server.url) as visitor:
+        visitor.say(MIRA)
+        yield visitor
+
+
+@pytest.fixture
+def slow(visitor, monkeypatch):
+    """Let each write of a checkpoint take half a second."""
+    quick = Checkpointer.aput
+
+    async def aput(self, *args):
+        await asyncio.sleep(0.5)
+        return await quick(self, *args)
+
+    monkeypatch.setattr(Checkpointer, "aput", aput)
+
+
+def saved_game(server):
+    """What the last checkpoint says, as another process reads it."""
+
+    async def read():
+        async with open_checkpointer(server.home.checkpoints) as saver:
+            return await read_saved_game(saver, thread_id_of("ann", "isle"))
+
+    return asyncio.run(read())
+
+
+def words_of(saved):
+    return [message.text for message in saved.values["messages"] if message.type == "human"]
+
+
+def last_words(server):
+    saved = saved_game(server)
+    return saved.unanswered or words_of(saved)[-1]
+
+
+def say(visitor, words=WORDS):
+    return visitor.post("say", text=words, ticket=uuid.uuid4().hex)
+
+
+def test_a_message_is_in_the_checkpoint_when_the_page_hears_that_it_was_taken(server, visitor, slow):
+    assert say(visitor).status_code == 200
+    assert last_words(server) == WORDS
+
+
+def test_other_words_for_the_last_message_are_in_the_checkpoint_when_they_are_taken(server, visitor, slow):
+    assert visitor.post("edit", text=WORDS, turn="1").status_code == 204
+    assert last_words(server) == WORDS
+
+
+def test_a_message_that_cannot_be_kept_is_refused_in_a_sentence_and_not_shown(server, visitor, monkeypatch):
+    quick = Checkpointer.aput
+
+    async def aput(self, *args):
+        raise OSError("database or disk is full")
+
+    monkeypatch.setattr(Checkpointer, "aput", aput)
+    answer = say(visitor)
+    assert answer.status_code == 409
+    assert "database or disk is full. Your message was not kept; say it again." in answer.text
+    assert "silver key" not in visitor.get("story").text
+    assert last_words(server) == MIRA
+    monkeypatch.setattr(Checkpointer, "aput", quick)
+    assert say(visitor).status_code == 200
+    assert last_words(server) == WORDS
+
+
+def test_what_cannot_be_tried_again_is_refused_and_the_story_stays_as_it_was(visitor, monkeypatch):
+    async def retry(self, *, dice=False):
+        raise HistoryError("There is no reply to replace.")
+        yield
+
+    before = visitor.get("story").text.partition("ticket")[0]
+    monkeypatch.setattr("questbook.graphs.embedded.game.Game.retry", retry)
+    answer = visitor.post("retry")
+    assert (answer.status_code, "There is no reply to replace." in answer.text) == (409, True)
+    assert visitor.get("story").text.partition("ticket")[0] == before
+    assert "replying" not in before
+
+
+@pytest.mark.parametrize(("method", "calls", "status"), [("aget_tuple", 0, 409), ("aput", 1, 200)])
+def test_a_stop_before_the_first_event_says_whether_the_message_is_kept(
+    server, visitor, monkeypatch, method, calls, status
+):
+    quick, begun, done = getattr(Checkpointer, method), threading.Event(), []
+
+    async def slow(self, *args):
+        if len(done) == calls:  # before anything is written; or between the two checkpoints before the first event
+            begun.set()
+            await asyncio.sleep(2)
+        done.append(args)
+        return await quick(self, *args)
+
+    monkeypatch.setattr(Checkpointer, method, slow)
+    with ThreadPoolExecutor(1) as pool:
+        saying = pool.submit(say, visitor)
+        assert begun.wait(20)
+        visitor.post("stop")
+        answer = saying.result(20)
+    assert answer.status_code == status, answer.text
+    assert ("before anything of it was kept" in answer.text) == (status == 409)
+    assert (last_words(server) == WORDS) == ("silver key" in visitor.get("story").text) == (status == 200)
+    more = "I wait." if status == 200 else WORDS
+    visitor.say(more)
+    assert words_of(saved_game(server)) == list(dict.fromkeys([MIRA, WORDS, more]))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_message_that_was_taken_outlives_kill_9(tmp_path):
+    taken, chance = [], random.Random(22)
+    for turn in range(5):
+        program = serving(tmp_path / "home", "--port", "0")
+        with Visitor(address_of(program), "/c/isle/") as visitor:
+            while 'id="live"' in (story := visitor.get("story").text):
+                time.sleep(0.1)  # what was not answered yet is answered first
+            assert all(words in story for words in taken), taken
+            words = MIRA if not turn else f"I count {turn} stairs."
+            assert say(visitor, words).status_code == 200
+            taken.append(words.replace("'", "&#39;"))
+            time.sleep(chance.uniform(0, 0.03))
+            os.kill(program.pid, 9)
+        program.wait()
+        program.stdout.close()
+    program = serving(tmp_path / "home", "--port", "0")
+    with Visitor(address_of(program), "/c/isle/") as visitor:
+        story = visitor.get("story").text
+    program.kill()
+    program.wait()
+    program.stdout.close()
+    assert [words for words in taken if words not in story] == []
