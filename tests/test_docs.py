@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import questbook
-
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -74,11 +72,6 @@ def test_every_setting_is_documented_in_the_command_lines_help():
     for name in ("model", "user", "campaign"):
         assert f"QUESTBOOK_{name.upper()}" in example
         assert Context.model_fields[name].description
-
-
-def test_the_reference_names_every_public_name_once():
-    named = re.findall(r"^::: questbook\.(\w+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE)
-    assert sorted(named) == sorted(set(questbook.__all__) - {"__version__"})
 
 
 class Loads(HTMLParser):
