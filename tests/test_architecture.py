@@ -3,7 +3,9 @@
 import ast
 import re
 import sys
+import tomllib
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -167,6 +169,21 @@ def test_notebooks_need_pydantic_alone():
     allowed = {"questbook", "pydantic", "pydantic_core"}
     others = {module.split(".")[0] for path in (ROOT / "notebooks").rglob("*.py") for module in imports_of(path)}
     assert others - allowed - set(sys.stdlib_module_names) == set()
+
+
+def test_what_the_product_imports_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    lines = sum(project["optional-dependencies"].values(), project["dependencies"])
+    declared = {re.match(r"[\w-]+", line)[0].lower() for line in lines} | {
+        "markupsafe",
+        "pydantic-core",
+        "langgraph-api",
+    }
+    known = packages_distributions()
+    imported = {module.split(".")[0] for path in SOURCES for module in imports_of(path)}
+    others = imported - set(sys.stdlib_module_names) - {"questbook", "langgraph"}
+    dists = {name: {dist.lower().replace("_", "-") for dist in known.get(name, [name])} for name in others}
+    assert {name for name, candidates in dists.items() if not candidates & declared} == set()
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if path.name == "__init__.py"], ids=name_of)

@@ -76,5 +76,6 @@ def test_the_version_has_one_source():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["hatch"]["version"]["path"] == "questbook/__init__.py"
+    assert f"\nversion: {questbook.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert f"\n## {questbook.__version__} - 20" in changelog, "the version that the sources have is described and dated"
