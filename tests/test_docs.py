@@ -43,6 +43,24 @@ def test_the_readme_is_read_in_three_minutes():
     assert len(re.sub(r"\]\([^)]*\)", "", prose).split()) <= 750
 
 
+def test_the_readme_draws_every_node_of_the_machine():
+    from questbook.graphs.dungeon_master.graph import graph
+
+    drawing = re.findall(r"^```text\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.S | re.M)[0]
+    assert set(re.findall(r"[a-z]+(?:_[a-z]+)+|recall|remember|reflect|condense", drawing)) == set(graph.nodes) - {
+        "__start__"
+    }
+
+
+def test_the_readme_names_the_figures_of_forkbench():
+    table = (ROOT / "README.md").read_text("utf-8").partition("| memory | leaked |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| (.*?) (\|(?: [\d,]+ \|){4})$", table.replace("*", ""), re.M)
+    bench = (ROOT / "docs" / "forkbench.md").read_text("utf-8").replace("*", "")
+    assert [name for name, numbers in rows if numbers not in bench] == ["mem0 2.2.1, 18 games with 269 prompts"]
+    assert "269 prompts): 867 leaked, 0 missing, 45 twice, 0 outdated" in bench
+    assert len(rows) == 5
+
+
 def test_the_readme_names_every_make_target_that_a_person_needs():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
