@@ -30,6 +30,12 @@ def test_links_lead_somewhere(path):
     assert [(target.name, anchor) for target, anchor in local if anchor and anchor not in anchors(target)] == []
 
 
+def test_contributing_names_tests_that_there_are():
+    named = re.findall(r"test_[a-z_*]+\.py", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+    assert len(named) > 10
+    assert [pattern for pattern in named if not list((ROOT / "tests").glob(pattern))] == []
+
+
 def anchors(path):
     """Return the anchors that a Markdown file's headings make."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.S | re.M), re.M)
