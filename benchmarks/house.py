@@ -6,8 +6,8 @@
     python benchmarks/house.py --budgets         print rooms.toml with the lines of today
 
 The first table counts modules and lines (blank ones and docstrings included) by room, beside the room's budget in
-`rooms.toml`, which tests/test_architecture.py holds. Below it: modules that one module alone imports (the public API and
-rooms' `__init__` do not count as importers), public names, functions longer than 60 lines.
+`rooms.toml`, which tests/test_architecture.py holds. Below it: modules that one module alone imports (the public API
+and rooms' `__init__` do not count as importers), public names, functions longer than 60 lines.
 
 Then `questbook play` plays three messages with the offline storyteller, seed 1, in this process, and the third is
 traced, in all threads, from the moment at which the line is read until the next line is asked for. A file is crossed if
