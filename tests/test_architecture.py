@@ -90,6 +90,10 @@ def imports_of(path):
     return sorted(set(house.imports_of(path, MODULES).values()))
 
 
+def module_of(path):
+    return NAMES[path]
+
+
 def room_of(module):
     """Return the room of a module of Questbook: "memory.store", "graphs.errors", "notebooks", "types"; "" outside."""
     parts = module.split(".")
@@ -122,7 +126,7 @@ def test_documents_import_questbook_and_name_no_bare_module():
 
 def test_a_room_imports_only_the_rooms_below_it():
     free = {"memory", "graphs", *(f"graphs.{door}" for door in DOORS)}
-    rooms = {path: room_of(NAMES[path]) for path in SOURCES}
+    rooms = {path: room_of(module_of(path)) for path in SOURCES}
     assert set(rooms.values()) - free - set(ROOMS) == set(), "a new room: say in ROOMS what it may import"
     wrong = [
         (name_of(path), module)
@@ -160,7 +164,7 @@ def test_nothing_imports_the_doors():
     # The command line opens the page, and the page forgets with the terminal's words.
     beside = {"graphs.terminal": {"graphs.web"}, "graphs.web": {"graphs.terminal"}}
     for path in SOURCES:
-        room = room_of(NAMES[path])
+        room = room_of(module_of(path))
         others = {room_of(module) for module in imports_of(path)} & doors - {room} - beside.get(room, set())
         assert others == set(), name_of(path)
 
