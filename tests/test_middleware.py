@@ -160,7 +160,7 @@ async def test_a_store_that_fails_costs_no_reply_and_no_turn(caplog):
     result = await talk.say("It is on the shelf.")
     assert result["messages"][-1].text == "ok."
     assert "not written to memory" in talk.values["notices"][-1]["text"]
-    assert "was not remembered" in caplog.text
+    assert "was not written to memory" in caplog.text
     talk.forget_messages()
     assert (await talk.say("Which colour has my lamp?"))["messages"][-1].text == "ok."
     assert [entry["node"] for entry in talk.values["notices"]] == ["recall", "remember"] * 2

@@ -33,10 +33,10 @@ from questbook.graphs.agent.hooks import HOOKS, Hook, hook_node, nodes_of
 from questbook.graphs.agent.state import AgentInput, AgentState, state_of
 from questbook.graphs.agent.tools import use_tools
 from questbook.graphs.reflect.trigger import reflect
+from questbook.graphs.turn.app_tools import tools_from
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.machine import Machine
 from questbook.graphs.turn.node import ADDS, ANSWERS, ASKS, Node
-from questbook.graphs.turn.own_tools import tools_from
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.turn import route_to
 from questbook.memory.buffer.policies import BufferPolicy

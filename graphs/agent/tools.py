@@ -12,7 +12,7 @@ from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.description import HAND_OVER, Agent
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.agent.wrapping import tool_wrapper
-from questbook.graphs.turn.own_tools import run_tools, schemas_of
+from questbook.graphs.turn.app_tools import run_tools, schemas_of
 from questbook.graphs.turn.reply import MOST_CALLS, Call, after_tools, answer, calls_of, edit_page, tool_rounds
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private, notice
 from questbook.notebooks import Notebook

@@ -16,8 +16,8 @@ from langgraph.runtime import Runtime
 from questbook.graphs.agent.hooks import ELSEWHERE, check_update, overrides, unstreamed, values_of, with_config
 from questbook.graphs.errors import ModelError, PromptTooLongError
 from questbook.graphs.models.providers import explain
+from questbook.graphs.turn.context_window import Put
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.window import Put
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 

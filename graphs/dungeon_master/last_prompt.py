@@ -8,8 +8,8 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.nodes.recall import memories_for
 from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt
+from questbook.graphs.dungeon_master.recall_plan import memories_for
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.turn import open_turn

@@ -45,8 +45,7 @@ from questbook.graphs.turn.beginning import beginning_of
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.facts import FactState
 from questbook.graphs.turn.memories import ASSISTANT, OPENING
-from questbook.graphs.turn.recall import Recall
-from questbook.graphs.turn.retriever import recall_or_notice
+from questbook.graphs.turn.recall import Recall, recall_or_notice
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import read_pages

@@ -10,10 +10,10 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.disclosure import guard_notices, guard_of
+from questbook.graphs.turn.context_window import Around, ask_fitted
 from questbook.graphs.turn.prompt import Prompt
+from questbook.graphs.turn.reply_guard import guard_notices, guard_of
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.window import Around, ask_fitted
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks import Notebook, NotebookError, PatchError, apply_fitting
 from questbook.types import JSON

@@ -13,10 +13,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.rules.dice import Advantage, DiceError, Roll, roll
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.disclosure import tells_secret
-from questbook.graphs.turn.own_tools import run_tools
+from questbook.graphs.turn.app_tools import run_tools
 from questbook.graphs.turn.prompt import escape
 from questbook.graphs.turn.reply import MOST_CALLS, Call, answer, calls_of
+from questbook.graphs.turn.reply_guard import tells_secret
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks.tool_schema import argument_problems
 from questbook.types import JSON
