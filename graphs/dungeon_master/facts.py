@@ -124,13 +124,8 @@ async def write_waiting_facts(
     """Write the facts that wait; return the channels to write.
 
     The campaign's head was moved with the exchange, before the facts were written, so that a crash loses none. It moves
-    again with the last of them: a new session would write them once more.
-
-    Args:
-        state: The state; the turns of its facts have their places on the timeline.
-        runtime: The run's.
-        timeline: The timeline after the turn's claim.
-        origin: Where the turn was played, as `origin_of` says.
+    again with the last of them: a new session would write them once more. `timeline` is the one after the turn's claim;
+    `origin` says where the turn was played (`origin_of`).
     """
     if not state.facts or runtime.store is None:
         return {}

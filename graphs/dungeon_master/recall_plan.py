@@ -78,13 +78,8 @@ async def buffered_secrets(
     """Return the secrets of the turns that are in the prompt word for word, as far as they hold; the latest first.
 
     What such a turn says need not be recalled. But nobody said its secrets, and the dungeon master must not forget them
-    until the turn leaves the buffer. No query is embedded.
-
-    Args:
-        store: Any store.
-        facts: Namespace of the campaign's facts.
-        timeline: What can be seen: no further than what is written, since another's record may be there.
-        since: First turn that is in the prompt word for word.
+    until the turn, `since` or later, leaves the buffer. The timeline must see no further than what is written, since
+    another's record may be there. No query is embedded.
     """
     first = f"{max(since, 0):08}"
     filters = [

@@ -33,11 +33,8 @@ async def run_tools(
 ) -> tuple[dict[str, ToolMessage], list[Command[Any]]]:
     """Call an application's own tools; return their answers by call, and what else they command.
 
-    Args:
-        tools: The tools.
-        calls: The calls.
-        wrapper: Is put around each call, as `awrap_tool_call` of LangGraph's ToolNode, and handles errors; None: errors
-            are answered.
+    `wrapper` is put around each call, as `awrap_tool_call` of LangGraph's ToolNode, and handles errors; without one,
+    errors are answered.
     """
     if not calls:
         return {}, []

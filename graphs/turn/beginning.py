@@ -42,24 +42,14 @@ _log = logging.getLogger(__name__)
 
 
 class Beginning(NamedTuple):
-    """How a thread begins.
-
-    Attributes:
-        branch: Name of its first branch.
-        notices: What a person should know of it.
-    """
+    """How a thread begins: the name of its first branch, and what a person should know of it."""
 
     branch: str
     notices: list[JSON]
 
 
 async def beginning_of(state: TurnState, runtime: Runtime[Any]) -> Beginning:
-    """Return how a thread begins whose state is empty.
-
-    Args:
-        state: The thread's state.
-        runtime: The run's.
-    """
+    """Return how a thread begins whose state is empty."""
     thread, user = run_thread(runtime), runtime.context.user
     branch = branch_name(thread or uuid.uuid4().hex)
     if not thread or runtime.store is None or not (state.SCOPE == "user" or state.pages_of("user")):
@@ -80,12 +70,7 @@ async def beginning_of(state: TurnState, runtime: Runtime[Any]) -> Beginning:
 
 
 async def has_gone_back(thread: str, checkpoint: str) -> bool:
-    """Whether a thread whose state is empty had run as far as a checkpoint, and has gone back to before it.
-
-    Args:
-        thread: Id of the run's thread.
-        checkpoint: Id of the checkpoint.
-    """
+    """Whether a thread whose state is empty had run as far as a checkpoint, and has gone back to before it."""
     return await _is_saved(thread, checkpoint) or await _has_earlier(thread, checkpoint)
 
 
@@ -125,7 +110,7 @@ async def _is_saved(thread: str, checkpoint: str) -> bool:
 
 
 async def _has_earlier(thread: str, checkpoint: str) -> bool:
-    """Whether the run's checkpointer has a checkpoint of the thread from before a time; ids begin with the time.
+    """Whether the run's checkpointer has a checkpoint of the thread from before another one; ids begin with the time.
 
     If it is not known which, there is one: what was taken back must not be seen.
     """

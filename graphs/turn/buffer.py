@@ -46,12 +46,7 @@ NotedFacts = Callable[[Any, Runtime[Any], int, int], Awaitable[Mapping[int, Sequ
 
 
 class ModelSummarizer(NamedTuple):
-    """Summarises by the settings' model.
-
-    Attributes:
-        settings: Name the model.
-        instructions: Instructions to the model, with {words} for how many it may write.
-    """
+    """Summarises by the settings' model; the instructions have {words} for how many it may write."""
 
     settings: Settings
     instructions: str
@@ -81,12 +76,7 @@ def summarizer_of(settings: Settings, instructions: str) -> Summarizer:
 
 
 def policy_of(settings: Settings, instructions: str = "") -> BufferPolicy:
-    """Return the buffer policy that the settings name, with their summarizer.
-
-    Args:
-        settings: The settings.
-        instructions: Instructions to a summarizing model; only who folds turns needs them.
-    """
+    """Return the buffer policy that the settings name; only a summarizing model needs instructions."""
     if settings.buffer == "unbounded":
         return Unbounded()
     if settings.buffer == "turns":
@@ -154,16 +144,9 @@ def condense(
 
 
 async def fold(summary: str, turns: Sequence[JSON], settings: Settings, summarizer: Summarizer) -> tuple[str, str]:
-    """Fold turns into a summary; if the summarizer fails, put sentences of their replies behind it.
+    """Fold turns, at least one, into a summary; return it, and if the summarizer failed, a line that says so.
 
-    Args:
-        summary: The summary so far.
-        turns: Turns as {"turn", "player", "reply", …}, at least one.
-        settings: Say how long the summary may be and how long it may take.
-        summarizer: The summarizer.
-
-    Returns:
-        The new summary; and, if the summarizer failed, a line that says so.
+    Then sentences of the replies are behind the summary that was.
     """
     budget = settings.summary_tokens
     try:

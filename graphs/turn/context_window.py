@@ -38,13 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class FittedAnswer(NamedTuple):
-    """An answer, and what was done so that its prompt fits.
-
-    Attributes:
-        message: The answer.
-        window: The channel `window`; {} if it stays as it is.
-        notices: What a person should know of it.
-    """
+    """An answer; the channel `window`, {} if it stays as it is; notices of what was left out of its prompt."""
 
     message: AIMessage
     window: JSON
@@ -87,7 +81,7 @@ async def ask_fitted(
         turn: Number of the turn.
         guard: Guards the answer.
         tools: What the model may call.
-        tags: Tags of the run.
+        tags: Tags of the model's run.
         more: Messages behind the prompt.
         around: Asks the model; None: without anything around it.
 

@@ -45,11 +45,8 @@ async def remember(
     and the next turn writes it too. Where recall scores by use (scoring "generative_agents"), what was recalled counts
     as used now.
 
-    Args:
-        state: The thread's state; `record_fields` adds to each record.
-        runtime: The run's.
-        writes: Makes further writes of an application, given the turns, the timeline with their places, and where the
-            records come from (`origin_of`).
+    `state.record_fields` adds to each record. `writes` makes further writes of an application, given the turns, the
+    timeline with their places, and where the records come from (`origin_of`).
     """
     if runtime.store is None:
         first = []

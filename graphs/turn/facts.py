@@ -195,12 +195,8 @@ async def ask_facts(
     """Ask the model, once, what turns of a conversation taught; no call means nothing.
 
     Calls that a model writes as text are read; for what cannot be read it is asked twice more, with all that is wrong.
-
-    Args:
-        turns: The turns as {"turn", "player", "reply"}: what the person said, and what they were answered.
-        settings: Name the model, and how long it may take (`update_timeout`).
-        known: The attributes that have been noted, as `known_attributes` lists them.
-        now: When the turns were said, with an offset; None: now. Words such as "yesterday" count from there.
+    `turns` are {"turn", "player", "reply"}; `known` is what `known_attributes` lists; `now` is when the turns were
+    said, with an offset (None: now): words such as "yesterday" count from there.
 
     Raises:
         QuestbookError: The model cannot be loaded, failed, took too long, or sent nothing that can be read.

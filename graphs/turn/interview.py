@@ -32,8 +32,8 @@ class InterviewTurn(NamedTuple, Generic[PageT]):
 
     Attributes:
         page: The page after it.
-        messages: What was said and noted, without calls that failed; what was said to the person comes last, unless the
-            page is complete.
+        messages: What was said and noted, without calls that failed. The turn ends with what was said to the person,
+            unless the page is complete.
         notices: What people should know: notes that were refused, a reply that was cut.
         window: The channel `window`, if it changes.
     """

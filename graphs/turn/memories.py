@@ -138,9 +138,7 @@ _OWN_NAMES = frozenset({"insight", "rumour", "archive"})  # kinds that an assist
 def memory_line(memory: Mapping[str, object], voices: Mapping[str, str] | None = None) -> str:
     """Render a memory on one line: an exchange as it was, lore with its source, anything else under its kind.
 
-    Args:
-        memory: The memory.
-        voices: What the voices of an exchange are called; None: as in state.
+    `voices` says what the voices of an exchange are called (`ASSISTANT`); None: as in state.
     """
     if memory.get("kind") == "lore" and (lore := LorePiece.from_json(memory)).citation:
         return render_value({"source": lore.citation, "text": lore.body})

@@ -79,12 +79,7 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
     """Return the channels with which a new thread takes over the campaign's past; {} if there is none.
 
     The past of a thread is decided once: gone back to its first message, a thread must not take over the head that its
-    own abandoned future has left.
-
-    Args:
-        state: The thread's state.
-        runtime: The run's.
-        recap: Makes a recap of the head, which opens the thread; None, or an empty text: no recap.
+    own abandoned future has left. `recap` makes a text of the head that opens the thread; "": none.
 
     Raises:
         PastUnknownError: The store cannot say whether there is a past.

@@ -49,12 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class SharedPage(NamedTuple):
-    """A page as its patches add up to.
-
-    Attributes:
-        page: The page.
-        moved: Whether the thread has gone back or aside since it last wrote.
-    """
+    """A page as its patches add up to, and whether the thread has gone back or aside since it last wrote."""
 
     page: Notebook
     moved: bool
@@ -63,12 +58,9 @@ class SharedPage(NamedTuple):
 async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     """Return the channels with which a turn begins: patches that bring the pages of scope "user" up to date.
 
-    What a person has edited in this thread since its last turn stays on the page, and is published with this turn. If
-    the store cannot be read, the pages are as the thread knows them, and a notice says so.
-
-    Args:
-        state: The thread's state; its channel `agreed` holds the pages on which thread and store last agreed.
-        runtime: The run's.
+    What a person has edited in this thread since its last turn stays on the page, and is published with this turn. The
+    channel `agreed` holds the pages on which thread and store last agreed. If the store cannot be read, the pages are
+    as the thread knows them, and a notice says so.
     """
     pages = state.pages_of("user")
     if not pages or runtime.store is None:

@@ -47,9 +47,7 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
 def keep_last(most: int, fields: Mapping[str, type] | None = None) -> Checked:
     """Make a channel for a list of JSON objects that grows: it appends, and keeps the last `most`.
 
-    Args:
-        most: Objects.
-        fields: What each object must have, by type.
+    `fields` says what each object must have, by type.
     """
 
     def reduce(current: list[JSON], new: Any) -> list[JSON]:

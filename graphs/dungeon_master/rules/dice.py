@@ -38,12 +38,7 @@ class DiceError(ValueError):
 
 @dataclass(frozen=True)
 class DiceGroup:
-    """The dice of one term, in the order in which they fell.
-
-    Attributes:
-        sides: Faces of each die.
-        values: One `(face, kept)` for each die; a dropped die does not count.
-    """
+    """The dice of one term, in the order in which they fell: their sides, and (face, kept) of each."""
 
     sides: int
     values: tuple[tuple[int, bool], ...]

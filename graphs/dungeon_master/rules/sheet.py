@@ -177,15 +177,10 @@ def speed(ancestry: str) -> int:
 def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: str = "") -> dict[str, int]:
     """Return all six scores: the player's own as they are, the rest from the standard array.
 
-    A chosen score that is in the array uses it up. What is left goes, highest first, to the abilities that
-    were not chosen, in the order that suits the class. The ancestry's increases (SRD 5.1, "Races") are added
-    to those filled scores only: a player who names a score means that score. A half-elf's two free increases
-    go to the most important filled abilities other than Charisma.
-
-    Args:
-        chosen: Scores by ability; None or absent means not chosen.
-        class_name: A class, or the player's words for one.
-        ancestry: An ancestry, or the player's words for one.
+    A chosen score that is in the array uses it up. What is left goes, highest first, to the abilities that were not
+    chosen, in the order that suits the class. The ancestry's increases (SRD 5.1, "Races") are added to those filled
+    scores only: a player who names a score means that score. A half-elf's two free increases go to the most important
+    filled abilities other than Charisma.
 
     Raises:
         ValueError: `chosen` names something that is not an ability.
@@ -212,13 +207,8 @@ def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: 
 def hit_points(class_name: str, level: int, constitution: int) -> int:
     """Return the hit point maximum (SRD 5.1, "Hit Points" of each class, with the fixed value at each level).
 
-    The whole hit die at level 1, half of it and one more at each later level, always with the Constitution
-    modifier, and never less than one a level.
-
-    Args:
-        class_name: A class, or the player's words for one.
-        level: 1 to 20.
-        constitution: The ability score, 1 to 30.
+    The whole hit die at level 1, half of it and one more at each later level, always with the Constitution modifier,
+    and never less than one a level.
 
     Raises:
         ValueError: Level or Constitution is out of range.
