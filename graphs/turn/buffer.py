@@ -30,13 +30,7 @@ from questbook.memory.buffer.policies import (
     TokenBudget,
     Unbounded,
 )
-from questbook.memory.buffer.summary import (
-    ExtractiveSummarizer,
-    Summarizer,
-    append_extract,
-    clip_summary,
-    extract,
-)
+from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer, append_extract, clip_summary, extract
 from questbook.memory.buffer.turns import latest_messages
 from questbook.types import JSON
 

@@ -70,10 +70,7 @@ class Prompt(NamedTuple):
 
 
 def stack(
-    sections: Iterable[Section],
-    conversation: Sequence[AnyMessage],
-    settings: Settings,
-    last: Iterable[Section] = (),
+    sections: Iterable[Section], conversation: Sequence[AnyMessage], settings: Settings, last: Iterable[Section] = ()
 ) -> Prompt:
     """Put a prompt together in the order that the settings name; sections without text are left out.
 

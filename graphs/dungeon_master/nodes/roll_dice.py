@@ -121,13 +121,7 @@ def _roll(call: Call, dice: random.Random, others: Collection[str] = ()) -> Roll
             f"roll_dice: {argument_problems(error, _RollArguments)} "
             'Send such as {"expression": "1d20+3", "reason": "Stealth", "dc": 15}.'
         ) from error
-    return roll(
-        arguments.expression,
-        rng=dice,
-        reason=arguments.reason,
-        dc=arguments.dc,
-        advantage=arguments.advantage,
-    )
+    return roll(arguments.expression, rng=dice, reason=arguments.reason, dc=arguments.dc, advantage=arguments.advantage)
 
 
 def _dice(state: DungeonState, context: Context, ordinal: int) -> random.Random:

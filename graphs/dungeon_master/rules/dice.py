@@ -111,12 +111,7 @@ class _Dice:
 
 
 def roll(
-    expression: str,
-    *,
-    rng: Random,
-    reason: str = "",
-    dc: int | None = None,
-    advantage: Advantage | None = None,
+    expression: str, *, rng: Random, reason: str = "", dc: int | None = None, advantage: Advantage | None = None
 ) -> Roll:
     """Roll the dice; an expression that is refused draws nothing from `rng`.
 
