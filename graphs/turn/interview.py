@@ -26,20 +26,14 @@ _ROUNDS = 3
 
 
 class InterviewTurn(NamedTuple, Generic[PageT]):
-    """The outcome of one turn of an interview.
+    """The outcome of one turn of an interview."""
 
-    Attributes:
-        page: The page after it.
-        messages: What was said and noted, without calls that failed. The turn ends with what was said to the person,
-            unless the page is complete.
-        notices: What people should know: notes that were refused, a reply that was cut.
-        window: The channel `window`, if it changes.
-    """
-
-    page: PageT
+    page: PageT  # the page after it
+    # What was said and noted, without calls that failed. The turn ends with what was said to the person, unless the
+    # page is complete.
     messages: list[AnyMessage]
-    notices: list[JSON]
-    window: JSON
+    notices: list[JSON]  # what people should know: notes that were refused, a reply that was cut
+    window: JSON  # the channel `window`, if it changes
 
 
 class Done(NamedTuple, Generic[PageT]):

@@ -35,17 +35,11 @@ _NO_CALL = "The answer was text in the place of a call."
 
 
 class Portion(NamedTuple):
-    """Turns that are noted at once.
+    """Turns that are noted at once."""
 
-    Attributes:
-        turns: The turns, the oldest first, as the model is shown them.
-        is_all: Whether no turn is left for later.
-        in_short: Whether long texts of them are cut.
-    """
-
-    turns: list[JSON]
-    is_all: bool
-    in_short: bool = False
+    turns: list[JSON]  # the turns, the oldest first, as the model is shown them
+    is_all: bool  # whether no turn is left for later
+    in_short: bool = False  # whether long texts of them are cut
 
 
 async def note_oldest(
@@ -88,27 +82,20 @@ def oldest_within(turns: Sequence[JSON], budget: int) -> list[JSON]:
 
 @dataclass
 class Notes(Generic[PageT]):
-    """What the model noted.
+    """What the model noted."""
 
-    Attributes:
-        pages: The pages after it, in the order given.
-        remarks: What a person should know: values that code corrected, facts that could not be read.
-        other_calls: Readable calls of the other tools that were offered.
-        problems: Why not all was noted, even when it was asked for again; empty if all was. What did fit is noted.
-        refused: Names of the tools of which not all was noted.
-        unread: Names of the tools in the last answer whose arguments could not be read.
-        is_answer: Whether the model has answered at all.
-        patches: What changed on each page: a merge patch from the page that was given, {} for no change. The page has
-            applied the model's own patches, so the reducer, which applies this one, cannot refuse it.
-    """
-
-    pages: list[PageT]
+    pages: list[PageT]  # the pages after it, in the order given
+    # What a person should know: values that code corrected, facts that could not be read.
     remarks: list[str] = field(default_factory=list)
-    other_calls: list[Call] = field(default_factory=list)
+    other_calls: list[Call] = field(default_factory=list)  # readable calls of the other tools that were offered
+    # Why not all was noted, even when it was asked for again; empty if all was. What did fit is noted.
     problems: list[str] = field(default_factory=list)
-    refused: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)  # names of the tools of which not all was noted
+    # Names of the tools in the last answer whose arguments could not be read.
     unread: list[str] = field(default_factory=list)
-    is_answer: bool = False
+    is_answer: bool = False  # whether the model has answered at all
+    # What changed on each page: a merge patch from the page that was given, {} for no change. The page has applied the
+    # model's own patches, so the reducer, which applies this one, cannot refuse it.
     patches: list[JSON] = field(default_factory=list)
 
 

@@ -73,67 +73,41 @@ class Recall:
 
 
 class Seen(NamedTuple):
-    """What a turn may see.
+    """What a turn may see."""
 
-    Attributes:
-        timeline: The timeline, as of the last turn that is written: the record of a later one may be another future's.
-        since: First turn that is in the prompt word for word.
-        turn: The turn.
-        message: What the person says in it.
-    """
-
+    # The timeline, as of the last turn that is written: the record of a later one may be another future's.
     timeline: Sequence[Segment]
-    since: int
-    turn: int
-    message: str
+    since: int  # first turn that is in the prompt word for word
+    turn: int  # the turn
+    message: str  # what the person says in it
 
 
 class Always(NamedTuple):
-    """Records that come whatever the message says.
+    """Records that come whatever the message says."""
 
-    Attributes:
-        read: Returns them, what matters most first.
-        tokens: What they may take, given the budget of the whole.
-        shortens: Whether those that are long are shown in part, each with an equal share.
-    """
-
-    read: Callable[[BaseStore, Seen], Awaitable[list[Recalled]]]
-    tokens: Callable[[int], int]
-    shortens: bool = False
+    read: Callable[[BaseStore, Seen], Awaitable[list[Recalled]]]  # returns them, what matters most first
+    tokens: Callable[[int], int]  # what they may take, given the budget of the whole
+    shortens: bool = False  # whether those that are long are shown in part, each with an equal share
 
 
 @dataclass(frozen=True)
 class RecallPlan:
-    """What a machine adds to the recall for a turn.
+    """What a machine adds to the recall for a turn."""
 
-    Attributes:
-        options: How much, and in which order.
-        shown: The conversation as the prompt has it.
-        now: Real time, in the zone whose midnight changes the day.
-        facts: Namespace of the facts of the timeline; None: none are kept.
-        shown_facts: Whether facts of turns that are in the prompt word for word come, too.
-        lasting: Namespaces whose records belong to no timeline.
-        hints: Further texts that help to find what is meant.
-        always: What comes whatever the message says, in the order in which it takes its share.
-        character: Who plays, in a game: what they do not know comes as a secret. None: there is no story.
-        day: Day of the story.
-        aliases: Whether to search for those whom the message calls by another name, too.
-        voices: What the voices of an exchange are called in the prompt; None: as in state.
-    """
-
-    options: Recall
+    options: Recall  # how much, and in which order
     _: KW_ONLY
-    shown: Sequence[AnyMessage]
-    now: datetime
-    facts: tuple[str, ...] | None = None
-    shown_facts: bool = True
-    lasting: Sequence[tuple[str, ...]] = ()
-    hints: Sequence[WeightedText] = ()
-    always: Sequence[Always] = ()
+    shown: Sequence[AnyMessage]  # the conversation as the prompt has it
+    now: datetime  # real time, in the zone whose midnight changes the day
+    facts: tuple[str, ...] | None = None  # namespace of the facts of the timeline; None: none are kept
+    shown_facts: bool = True  # whether facts of turns that are in the prompt word for word come, too
+    lasting: Sequence[tuple[str, ...]] = ()  # namespaces whose records belong to no timeline
+    hints: Sequence[WeightedText] = ()  # further texts that help to find what is meant
+    always: Sequence[Always] = ()  # what comes whatever the message says, in the order in which it takes its share
+    # Who plays, in a game: what they do not know comes as a secret. None: there is no story.
     character: str | None = None
-    day: int | None = None
-    aliases: bool = False
-    voices: dict[str, str] | None = None
+    day: int | None = None  # day of the story
+    aliases: bool = False  # whether to search for those whom the message calls by another name, too
+    voices: dict[str, str] | None = None  # what the voices of an exchange are called in the prompt; None: as in state
 
 
 async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan) -> list[JSON]:

@@ -49,21 +49,13 @@ class PageEdit(NamedTuple, Generic[PageT]):
 
 
 class PageEdits(NamedTuple, Generic[PageT]):
-    """What a model's calls made of pages.
+    """What a model's calls made of pages."""
 
-    Attributes:
-        pages: The pages, in the order given, with all that fits.
-        results: One tool message for each call, for the model.
-        notes: Values that code corrected.
-        problems: Why calls or parts of them were refused, without anything secret, for people to see.
-        refused: Names of the tools whose calls were refused, also in part.
-    """
-
-    pages: list[PageT]
-    results: list[ToolMessage]
-    notes: list[str]
-    problems: list[str]
-    refused: set[str]
+    pages: list[PageT]  # the pages, in the order given, with all that fits
+    results: list[ToolMessage]  # one tool message for each call, for the model
+    notes: list[str]  # values that code corrected
+    problems: list[str]  # why calls or parts of them were refused, without anything secret, for people to see
+    refused: set[str]  # names of the tools whose calls were refused, also in part
 
 
 class Reply(NamedTuple):

@@ -29,21 +29,13 @@ _log = logging.getLogger(__name__)
 
 
 class _Noted(NamedTuple):
-    """What was noted.
+    """What was noted."""
 
-    Attributes:
-        page: The quest's page.
-        notices: What a person should know.
-        through: The channel `noted_through`; None: it stays.
-        turns: First and last turn of the notes; None: no notes were taken.
-        facts: The channel `facts`; None: it stays.
-    """
-
-    page: StateNotebook
-    notices: list[JSON]
-    through: int | None = None
-    turns: tuple[int, int] | None = None
-    facts: list[JSON] | None = None
+    page: StateNotebook  # the quest's page
+    notices: list[JSON]  # what a person should know
+    through: int | None = None  # the channel `noted_through`; None: it stays
+    turns: tuple[int, int] | None = None  # first and last turn of the notes; None: no notes were taken
+    facts: list[JSON] | None = None  # the channel `facts`; None: it stays
 
 
 class _Known(NamedTuple):

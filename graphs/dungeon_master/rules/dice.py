@@ -49,25 +49,15 @@ class DiceGroup:
 
 @dataclass(frozen=True)
 class Roll:
-    """A roll. It is recorded once and never derived again.
+    """A roll. It is recorded once and never derived again."""
 
-    Attributes:
-        expression: As asked for, in lower case and without spaces; advantage is not written into it.
-        total: The result.
-        breakdown: The expression with each dice term replaced by its faces, such as `(17, ~~5~~) + 3`.
-        dice: The dice terms, from left to right.
-        reason: What the roll is for.
-        dc: Difficulty class to meet or beat, if there is one.
-        advantage: The advantage or disadvantage that was applied.
-    """
-
-    expression: str
-    total: int
-    breakdown: str
-    dice: tuple[DiceGroup, ...]
-    reason: str = ""
-    dc: int | None = None
-    advantage: Advantage | None = None
+    expression: str  # as asked for, in lower case and without spaces; advantage is not written into it
+    total: int  # the result
+    breakdown: str  # the expression with each dice term replaced by its faces, such as `(17, ~~5~~) + 3`
+    dice: tuple[DiceGroup, ...]  # the dice terms, from left to right
+    reason: str = ""  # what the roll is for
+    dc: int | None = None  # difficulty class to meet or beat, if there is one
+    advantage: Advantage | None = None  # the advantage or disadvantage that was applied
 
     @property
     def success(self) -> bool | None:
