@@ -21,7 +21,7 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.facts import FACTS, attribute_lines, known_slots, messages_of
 from questbook.graphs.turn.sessions import head_ops
-from questbook.graphs.turn.turn import notice
+from questbook.graphs.turn.turn import failure_notice, notice
 from questbook.memory.facts import marks
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.likeness import is_same_fact
@@ -144,10 +144,9 @@ async def write_waiting_facts(
         of_story = []
         await _write_player(runtime.store, runtime.context, of_player, where, head(rest, importance))
     except Exception as error:  # noqa: BLE001 (any store or embedder may be behind this; no fact may be lost by it)
-        _log.warning("Facts of turn %d were not written: %s", state.turn, error, exc_info=True)
         waiting = [*of_story, *of_player, *rest]
-        text = f"{len(waiting)} facts were not written to memory; the next turn will write them. {error}"
-        notices = [notice(state.turn, "remember", text)]
+        text = f"{len(waiting)} facts were not written to memory; the next turn will write them."
+        notices = [failure_notice(state.turn, "remember", text, error)]
         return {"facts": waiting, "unreflected": state.unreflected + importance, "notices": notices}
     update: JSON = {"facts": rest, "unreflected": state.unreflected + importance}
     if rest:

@@ -9,7 +9,6 @@ and the new one gets branches with a mark of their own (`questbook.memory.timeli
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from langgraph.store.base import BaseStore, GetOp, Item
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import run_thread, user_timeline
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import notice
+from questbook.graphs.turn.turn import failure_notice, notice
 from questbook.memory.store.any_store import get_all
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import UserTimeline, branch_name, life_of, read_timeline, record_key
@@ -34,11 +33,10 @@ BEGUN_AGAIN = (
 )
 _UNKNOWN = (
     "Whether a thread with the id {thread!r} was here before could not be read. If one was and its checkpoints are "
-    "gone, its memories may be hidden from now on. {error}"
+    "gone, its memories may be hidden from now on."
 )
 _CHECKPOINTER = "__pregel_checkpointer"  # where LangGraph hands the run's checkpointer on to subgraphs
 _MOST = 100  # lives of a thread
-_log = logging.getLogger(__name__)
 
 
 class Beginning(NamedTuple):
@@ -59,8 +57,7 @@ async def beginning_of(state: TurnState, runtime: Runtime[Any]) -> Beginning:
         lives = await _lives_of(runtime.store, view)
         life = await _life_gone_back(runtime.store, runtime.context, thread, lives)
     except Exception as error:  # noqa: BLE001 (any store or checkpointer may be behind this; a reply must not fail)
-        _log.warning("How thread %r begins cannot be read: %s", thread, error, exc_info=True)
-        return Beginning(branch, [notice(1, "memory", _UNKNOWN.format(thread=thread, error=error))])
+        return Beginning(branch, [failure_notice(1, "memory", _UNKNOWN.format(thread=thread), error)])
     if life is None and lives:
         info = runtime.execution_info
         mark = branch_name(f"{thread}/{info.checkpoint_id if info else uuid.uuid4().hex}")

@@ -91,21 +91,7 @@ async def ask_fitted(
     """
     settings: Settings = runtime.context
     loaded = await chat_model(settings)
-
-    async def put(
-        model: BaseChatModel, messages: Sequence[BaseMessage], tools: Sequence[JSON], **options: Any
-    ) -> AIMessage:
-        name = settings.model if model is loaded else type(model).__name__
-        return await ask(
-            bind_tools(model, tools, settings, **options),
-            messages,
-            model_name=name,
-            tools=[tool for tool in tools if "function" in tool],
-            tags=tags,
-            timeout=settings.model_timeout,
-            guard=guard,
-        )
-
+    put = _put(loaded, settings, guard, tags)
     most, window = _tokens_that_fit(prompt, getattr(loaded, "profile", None), tools, settings), {}
     if most is not None:
         prompt, window = shorten(prompt, most, settings), {"model": settings.model, "tokens": most}
@@ -117,7 +103,7 @@ async def ask_fitted(
             message = await (around(put, loaded, messages, tools) if around else put(loaded, messages, tools))
             break
         except PromptTooLongError as error:
-            shorter = _without_memories(shorten(prompt, 0, settings))
+            shorter = _replace_sections(shorten(prompt, 0, settings), lambda s: s.name in _OF_THE_PAST[1:], [])
             if attempt or shorter == prompt:
                 raise
             _log.warning("Turn %d: the prompt was too long, so older turns are left out: %s", turn, error)
@@ -125,6 +111,25 @@ async def ask_fitted(
             text = "The conversation was too long for the model, so it was given older turns in short."
             notices.append(notice(turn, node, text, str(error)))
     return FittedAnswer(message, window, notices)
+
+
+def _put(loaded: BaseChatModel, settings: Settings, guard: Guard, tags: Sequence[str]) -> Put:
+    """Make what asks a model, the settings' or another one."""
+
+    async def put(
+        model: BaseChatModel, messages: Sequence[BaseMessage], tools: Sequence[JSON], **options: Any
+    ) -> AIMessage:
+        return await ask(
+            bind_tools(model, tools, settings, **options),
+            messages,
+            model_name=settings.model if model is loaded else type(model).__name__,
+            tools=[tool for tool in tools if "function" in tool],
+            tags=tags,
+            timeout=settings.model_timeout,
+            guard=guard,
+        )
+
+    return put
 
 
 def shorten(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
@@ -143,20 +148,15 @@ def shorten(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
     parts = [*prompt.sections, *prompt.behind]
     before = next((section.text for section in parts if section.name == "summary"), "")
     summary = Section("summary", extend_summary(before, said, settings.summary_tokens))
-    if before:
-        sections, behind = (
-            [summary if section.name == "summary" else section for section in place]
-            for place in (prompt.sections, prompt.behind)
-        )
-        return Prompt(sections, kept, behind)
-    return Prompt([*prompt.sections, *([summary] if summary.text else [])], kept, prompt.behind)
+    if not before:
+        return Prompt([*prompt.sections, *([summary] if summary.text else [])], kept, prompt.behind)
+    return _replace_sections(prompt._replace(conversation=kept), lambda section: section.name == "summary", [summary])
 
 
-def _without_memories(prompt: Prompt) -> Prompt:
-    sections, behind = (
-        [section for section in place if section.name not in _OF_THE_PAST[1:]]
-        for place in (prompt.sections, prompt.behind)
-    )
+def _replace_sections(prompt: Prompt, wanted: Callable[[Section], bool], new: list[Section]) -> Prompt:
+    """Return a prompt with other sections, or none, in the place of each of some."""
+    places = (prompt.sections, prompt.behind)
+    sections, behind = ([s for section in place for s in (new if wanted(section) else [section])] for place in places)
     return Prompt(sections, prompt.conversation, behind)
 
 

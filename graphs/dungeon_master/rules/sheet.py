@@ -29,7 +29,6 @@ class _Class(NamedTuple):
 
 class _Ancestry(NamedTuple):
     increases: str  # SRD 5.1, without subraces; "any" is the player's choice there
-    speed: int  # feet, SRD 5.1
     names: str
 
 
@@ -82,17 +81,17 @@ CLASS_WORDS = {
 }
 
 _ANCESTRIES = {
-    "Dwarf": _Ancestry("con+2", 25, "dwarf, dwarven, dwarvish, dwarves"),
-    "Elf": _Ancestry("dex+2", 30, "elf, elven, elvish, elves"),
-    "Halfling": _Ancestry("dex+2", 25, "halfling, hobbit"),
-    "Human": _Ancestry("str+1 dex+1 con+1 int+1 wis+1 cha+1", 30, "human"),
-    "Dragonborn": _Ancestry("str+2 cha+1", 30, "dragonborn"),
-    "Gnome": _Ancestry("int+2", 25, "gnome, gnomish"),
-    "Half-Elf": _Ancestry("cha+2 any+1 any+1", 30, "half elf, half elven, half elvish, half elves, halfelf"),
-    "Half-Orc": _Ancestry("str+2 con+1", 30, "half orc, half orcish, halforc, orc, orcish"),
-    "Tiefling": _Ancestry("cha+2 int+1", 30, "tiefling"),
+    "Dwarf": _Ancestry("con+2", "dwarf, dwarven, dwarvish, dwarves"),
+    "Elf": _Ancestry("dex+2", "elf, elven, elvish, elves"),
+    "Halfling": _Ancestry("dex+2", "halfling, hobbit"),
+    "Human": _Ancestry("str+1 dex+1 con+1 int+1 wis+1 cha+1", "human"),
+    "Dragonborn": _Ancestry("str+2 cha+1", "dragonborn"),
+    "Gnome": _Ancestry("int+2", "gnome, gnomish"),
+    "Half-Elf": _Ancestry("cha+2 any+1 any+1", "half elf, half elven, half elvish, half elves, halfelf"),
+    "Half-Orc": _Ancestry("str+2 con+1", "half orc, half orcish, halforc, orc, orcish"),
+    "Tiefling": _Ancestry("cha+2 int+1", "tiefling"),
 }
-_OTHER_ANCESTRY = _Ancestry("", 30, "")
+_OTHER_ANCESTRY = _Ancestry("", "")
 
 
 def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
@@ -137,15 +136,6 @@ def modifier(score: int) -> int:
     return (score - 10) // 2
 
 
-def proficiency(level: int) -> int:
-    """Return the proficiency bonus, +2 at level 1 to +6 at level 20 (SRD 5.1, "Beyond 1st Level").
-
-    Raises:
-        ValueError: The level is not between 1 and 20.
-    """
-    return 2 + (_level(level) - 1) // 4
-
-
 def hit_die(class_name: str) -> int:
     """Return the sides of the class's hit die (SRD 5.1, "Hit Points" of each class); 8 for a class we do not know."""
     return _class(class_name).hit_die
@@ -167,11 +157,6 @@ def starting_gold(class_name: str) -> int:
 def kit(class_name: str) -> dict[str, int]:
     """Return the items a character starts with, and how many of each, after SRD 5.1, "Equipment" of each class."""
     return dict(_KITS.get(class_of(class_name) or "", _PLAIN_KIT))
-
-
-def speed(ancestry: str) -> int:
-    """Return the walking speed in feet per round (SRD 5.1, "Races"); 30 for an ancestry we do not know."""
-    return _ANCESTRIES.get(ancestry_of(ancestry) or "", _OTHER_ANCESTRY).speed
 
 
 def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: str = "") -> dict[str, int]:
