@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 from langchain_core.tools import BaseTool
 
-from questbook.graphs.agent.hooks import check_middleware
 from questbook.graphs.turn.recall import Recall
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope, check_declarations, on_demand, once
@@ -73,7 +72,6 @@ class Agent:
         shared: Notebooks that several agents of a team write.
         scope: Whose its exchanges and facts are; each page says its own.
         facts: Whether facts are noted after replies, and reflected on.
-        middleware: LangChain's, whose hooks are around the replies (`questbook.graphs.agent.hooks`).
     """
 
     name: str = "agent"
@@ -87,7 +85,6 @@ class Agent:
     shared: Sequence[type[Notebook]] = ()
     scope: Scope = "user"
     facts: bool = False
-    middleware: Sequence[Any] = ()
 
     @property
     def pages(self) -> dict[str, type[Notebook]]:
@@ -176,7 +173,6 @@ class Agent:
                 "`shared`, or give it the scope 'thread'."
             )
         self._check_modes(taken)
-        check_middleware(self.middleware, [*taken, *NODES, *SECTIONS, *self.pages])
 
     def _check_modes(self, taken: Sequence[str]) -> None:
         names = [mode.name for mode in self.all_modes()]

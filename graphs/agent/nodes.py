@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
-from typing import Any
 
 from langchain_core.messages import AnyMessage
 from langgraph.runtime import Runtime
-from langgraph.types import Command
 
 from questbook.graphs.agent import prompts
 from questbook.graphs.agent.context import Context, FactContext
 from questbook.graphs.agent.state import AgentState, FactAgentState
 from questbook.graphs.agent.tools import tools_of
-from questbook.graphs.agent.wrapping import AroundModel, around_model
 from questbook.graphs.errors import PastUnknownError, PromptTooLongError, QuestbookError
 from questbook.graphs.reflect.trigger import note_in_background
 from questbook.graphs.turn import exchanges, facts
@@ -78,7 +75,7 @@ async def begin(state: AgentState, runtime: Runtime[Context]) -> JSON:
     }
 
 
-async def fill(state: AgentState, runtime: Runtime[Context]) -> Any:
+async def fill(state: AgentState, runtime: Runtime[Context]) -> JSON:
     """Interview the person for a page; once nothing is missing, the next mode answers in the same turn.
 
     Nothing is noted of a private turn.
@@ -95,7 +92,6 @@ async def fill(state: AgentState, runtime: Runtime[Context]) -> Any:
         now = state.model_copy(update={channel: page, "messages": [*state.messages, *messages]})
         return prompts.interview_prompt(now, runtime.context, mode, page)
 
-    around = around_model(state.AGENT.middleware, state.AGENT.tools, state, runtime)
     page, messages, notices, window = await interview(
         state,
         before,
@@ -105,13 +101,12 @@ async def fill(state: AgentState, runtime: Runtime[Context]) -> Any:
         turn=state.turn,
         question=prompts.QUESTION,
         private=is_private(state),
-        around=around,
     )
     update: JSON = {"messages": messages, "notices": notices, channel: page.patch_from(before)} | window
     if page.complete:
         messages[-1] = messages[-1].model_copy(update={"content": prompts.COMPLETE})
         update["mode"] = state.AGENT.mode(state.model_copy(update={channel: page})).name
-    return _with_updates(update, around)
+    return update
 
 
 async def recall(state: AgentState, runtime: Runtime[Context]) -> JSON:
@@ -119,7 +114,7 @@ async def recall(state: AgentState, runtime: Runtime[Context]) -> JSON:
     return await recall_or_notice(state, memories_for(state, runtime))
 
 
-async def respond(state: AgentState, runtime: Runtime[Context]) -> Any:
+async def respond(state: AgentState, runtime: Runtime[Context]) -> JSON:
     """Answer the person as the turn's mode says, call tools, or both.
 
     Raises:
@@ -129,9 +124,8 @@ async def respond(state: AgentState, runtime: Runtime[Context]) -> Any:
     mode = state.AGENT.named(state.mode)
     prompt, rounds = prompts.reply_prompt(state, runtime.context, mode), runtime.context.max_tool_rounds
     tools = tools_of(state.AGENT, private=is_private(state))
-    around = around_model(state.AGENT.middleware, state.AGENT.tools, state, runtime)
-    update, _ = await reply(state, runtime, prompt, node=mode.name, tools=tools, most_rounds=rounds, around=around)
-    return _with_updates(update, around)
+    update, _ = await reply(state, runtime, prompt, node=mode.name, tools=tools, most_rounds=rounds)
+    return update
 
 
 async def remember(state: AgentState, runtime: Runtime[Context]) -> JSON:
@@ -201,12 +195,6 @@ def due_pages(state: AgentState) -> list[str]:
     """Return the channels of the pages that are written after this turn, as their policies say."""
     kept = state.AGENT.kept.items()
     return [name for name, page in kept if page.UPDATE.due(state.turn, state.noted.get(name, 0))]
-
-
-def _with_updates(update: JSON, around: AroundModel | None) -> Any:
-    """Return the channels to write, with what middleware writes beside the answer."""
-    more = around.updates if around else []
-    return [Command(update=channels) for channels in [update, *more]] if more else update
 
 
 async def memories_for(state: AgentState, runtime: Runtime[Context]) -> list[JSON]:

@@ -8,7 +8,6 @@ from pydantic import Field, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from questbook.graphs.agent.description import Agent
-from questbook.graphs.agent.hooks import channels_of
 from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.facts import FACT_CHANNELS, FactState
 from questbook.graphs.turn.state import TurnInput, TurnState, patches
@@ -65,7 +64,6 @@ def state_of(agent: Agent) -> type[AgentState]:
         channel: (Annotated[page, patches(page, bounded=not agent.is_shared(page))], Field(default_factory=page))
         for channel, page in agent.pages.items()
     }
-    channels |= channels_of(agent.middleware)
     channels["machine"] = (Annotated[str, Own(f"agent:{agent.name}")], "")
     base: type[AgentState] = FactAgentState if agent.facts else AgentState
     state = create_model("AgentState", __base__=base, __module__=__name__, **channels)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langgraph.runtime import Runtime
 
 from questbook.graphs.agent import prompts
 from questbook.graphs.agent.context import Context
 from questbook.graphs.agent.description import HAND_OVER, Agent
 from questbook.graphs.agent.state import AgentState
-from questbook.graphs.agent.wrapping import tool_wrapper
 from questbook.graphs.turn.own_tools import run_tools, schemas_of
 from questbook.graphs.turn.reply import MOST_CALLS, Call, after_tools, answer, calls_of, edit_page, tool_rounds
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private, notice
@@ -40,9 +39,8 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
         The channels to write; with what the application's tools command before them, if they do.
     """
     agent = state.AGENT
-    message, calls = open_calls(state)
-    assert message is not None  # noqa: S101 (the edges lead here for nothing else)
-    wrapper = tool_wrapper(agent.middleware)
+    message: Any = state.messages[-1]  # an AIMessage that calls tools: the edges lead here for nothing else
+    calls = calls_of(message)
     channels = {page.__name__: channel for channel, page in agent.on_demand.items()}
     own = {tool.name for tool in agent.tools}
     pages: dict[str, Notebook] = {channel: getattr(state, channel) for channel in channels.values()}
@@ -63,12 +61,12 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
         elif call.name == HAND_OVER and call.args.get("to") in list(agent.handoffs):  # whatever a model sends as "to"
             handover = call.args["to"]
             results[call.id] = answer(call, f"Handed over to {handover}.")
-        elif call.name in own or wrapper:  # what wraps tools may have added some
+        elif call.name in own:
             own_calls.append(call)
         else:
             known = ", ".join([*channels, *own, *(f"{HAND_OVER} to {name}" for name in agent.handoffs)])
             results[call.id] = answer(call, f"There is no {call.name} {call.args or ''}: there are {known}.", ok=False)
-    answers, commands = await run_tools(agent.tools, own_calls, wrapper)
+    answers, commands = await run_tools(agent.tools, own_calls)
     results |= answers
     remarks += [f"{result.name} failed. {result.text}" for result in answers.values() if result.status == "error"]
     ordered = [results[call.id] for call in calls if call.id in results]
@@ -84,18 +82,6 @@ async def use_tools(state: AgentState, runtime: Runtime[Context]) -> Any:
         **{name: patch for name, patch in patches.items() if patch},
     }
     return [*commands, update] if commands else update
-
-
-def open_calls(state: AgentState) -> tuple[AIMessage | None, list[Call]]:
-    """Return the model's last message if only results come after it, and those of its calls that have none."""
-    results = set[str]()
-    for message in reversed(state.messages):
-        if isinstance(message, AIMessage):
-            return message, [call for call in calls_of(message) if call.id not in results]
-        if not isinstance(message, ToolMessage):
-            break
-        results.add(message.tool_call_id)
-    return None, []
 
 
 def _hand_over(agent: Agent) -> JSON:

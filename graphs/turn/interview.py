@@ -16,7 +16,7 @@ from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import calls_of, edit_pages, refuse_edits, take_out
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, notice
-from questbook.graphs.turn.window import Around, ask_fitted
+from questbook.graphs.turn.window import ask_fitted
 from questbook.notebooks import Notebook
 from questbook.types import JSON
 
@@ -67,7 +67,6 @@ async def interview(
     question: str,
     private: bool,
     done: Done[PageT] | None = None,
-    around: Around | None = None,
 ) -> InterviewTurn[PageT]:
     """Talk with the person, and note what they said.
 
@@ -84,7 +83,6 @@ async def interview(
         question: What is asked if the model asks nothing, with {missing} for the first missing field.
         private: Whether the person asked that this turn not be remembered: then nothing is noted of it.
         done: Lets the model decide that the page is done; None: only full pages are.
-        around: What an application puts around the model's calls; None: nothing.
 
     Raises:
         ModelError: The model failed or said nothing. The person's message is kept; the turn can be run again.
@@ -98,9 +96,7 @@ async def interview(
         prompt = make_prompt(page, messages)
         guard = guard_of(state, prompt, settings)
         tags = [TAG_NOSTREAM] if spoke or page.complete else []
-        fitted = await ask_fitted(
-            runtime, prompt, node=node, turn=turn, guard=guard, tools=tools, tags=tags, around=around
-        )
+        fitted = await ask_fitted(runtime, prompt, node=node, turn=turn, guard=guard, tools=tools, tags=tags)
         reply, window = fitted.message, fitted.window or window
         notices += fitted.notices
         notices += guard_notices(guard, settings, turn, node)

@@ -13,7 +13,7 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.disclosure import guard_notices, guard_of
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.window import Around, ask_fitted
+from questbook.graphs.turn.window import ask_fitted
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks import Notebook, NotebookError, PatchError, apply_fitting
 from questbook.types import JSON
@@ -91,7 +91,6 @@ async def reply(
     tools: list[JSON],
     most_rounds: int,
     silent: Collection[str] = (),
-    around: Around | None = None,
 ) -> Reply:
     """Ask the model; a report of the prompt goes out on the stream first.
 
@@ -104,7 +103,6 @@ async def reply(
         most_rounds: Times that it may call tools in one turn; calls beyond are dropped.
         silent: Names of tools that need no answer: their calls are taken out of the reply and never streamed. The
             model is asked once more only if it says nothing beside them.
-        around: What an application puts around the model's call; None: nothing.
 
     Raises:
         ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
@@ -116,7 +114,7 @@ async def reply(
     for _ in range(2):
         guard = guard_of(state, prompt, context, silent)
         whole, window, notices = await ask_fitted(
-            runtime, prompt, node=node, turn=state.turn, guard=guard, tools=tools, more=more, around=around
+            runtime, prompt, node=node, turn=state.turn, guard=guard, tools=tools, more=more
         )
         update = update | ({"window": window} if window else {}) | {"notices": [*update["notices"], *notices]}
         message, calls = take_out(whole, lambda call: call.name in silent)
