@@ -8,12 +8,12 @@ from typing import Any, TypeVar, cast
 from langchain_core.messages import ToolMessage
 from langgraph.graph import END
 
-from questbook.graphs.agent.context import Context
-from questbook.graphs.agent.nodes import due_pages
+from questbook.graphs.agent.context import AgentContext
 from questbook.graphs.agent.state import AgentState
 from questbook.graphs.reflect.trigger import Reflecting, reflection_due
 from questbook.graphs.turn.buffer import eviction
 from questbook.graphs.turn.node import context_or_none
+from questbook.graphs.turn.pages import due_pages
 from questbook.graphs.turn.reply import has_calls
 from questbook.graphs.turn.turn import check_start
 
@@ -21,7 +21,7 @@ StateT = TypeVar("StateT", bound=AgentState)
 """The state of one agent. An edge must not name AgentState: LangGraph would read that, which has no pages."""
 
 
-def route_start(settings: type[Context]) -> Callable[[StateT], str]:
+def route_start(settings: type[AgentContext]) -> Callable[[StateT], str]:
     """Begin a turn with settings of this class, unless the input cannot be answered or names another's thread.
 
     What is refused here, before any node has run, leaves the state untouched.
@@ -36,7 +36,7 @@ def route_start(settings: type[Context]) -> Callable[[StateT], str]:
 
 def route_mode(state: StateT) -> str:
     """Go into the turn's mode: an interview, or an answer with what is recalled for it."""
-    return state.mode if state.AGENT.named(state.mode).fills else "recall"
+    return state.mode if state.SPEC.named(state.mode).fills else "recall"
 
 
 def route_filled(interview: str) -> Callable[[StateT], str]:
@@ -71,10 +71,10 @@ def route_answered(state: StateT) -> str:
 
 def route_remembered(state: StateT) -> str:
     """Note facts, if the agent does; then, or else, look after the buffer."""
-    return "learn" if state.AGENT.facts else route_upkeep(state)
+    return "learn" if state.SPEC.facts else route_upkeep(state)
 
 
-def route_learned(settings: type[Context]) -> Callable[[StateT], str]:
+def route_learned(settings: type[AgentContext]) -> Callable[[StateT], str]:
     """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
 
     def route_learned(state: StateT) -> str:
@@ -86,4 +86,4 @@ def route_learned(settings: type[Context]) -> Callable[[StateT], str]:
 
 def route_upkeep(state: StateT) -> str:
     """Let turns leave the buffer when its policy says so."""
-    return "condense" if eviction(state, Context.of(context_or_none())) else END
+    return "condense" if eviction(state, AgentContext.of(context_or_none())) else END

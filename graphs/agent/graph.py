@@ -10,9 +10,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START
 
-from questbook.graphs.agent import nodes, prompts
-from questbook.graphs.agent.context import Context, context_of
-from questbook.graphs.agent.description import Agent, Mode, listed
+from questbook.graphs.agent import nodes
+from questbook.graphs.agent.context import AgentContext, FactContext
 from questbook.graphs.agent.edges import (
     route_again,
     route_answered,
@@ -25,13 +24,15 @@ from questbook.graphs.agent.edges import (
     route_tools,
     route_upkeep,
 )
-from questbook.graphs.agent.state import AgentInput, AgentState, state_of
+from questbook.graphs.agent.spec import AgentSpec, Mode
+from questbook.graphs.agent.state import AgentInput, AgentState, FactAgentState
 from questbook.graphs.agent.tools import use_tools
-from questbook.graphs.reflect.trigger import reflect
+from questbook.graphs.reflect.trigger import learn, reflect
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.machine import Machine
 from questbook.graphs.turn.node import ANSWERS, ASKS, Node
 from questbook.graphs.turn.own_tools import tools_from
+from questbook.graphs.turn.pages import remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.turn import route_to
 from questbook.memory.buffer.policies import BufferPolicy
@@ -85,10 +86,10 @@ def build_agent(
             "middleware: build_agent takes none. For LangChain's middleware take langchain.agents.create_agent, with "
             "this memory as one of them: middleware=[TimelineMemoryMiddleware(notebooks=[…]), …]."
         )
-    agent = Agent(
+    spec = AgentSpec(
         name=name,
         instructions=instructions,
-        notebooks=listed(notebooks),
+        notebooks=notebooks,
         modes=tuple(modes),
         buffer=buffer,
         recall=recall,
@@ -98,41 +99,42 @@ def build_agent(
         scope=scope,
         facts=facts,
     )
-    agent.check(list(AgentState.model_fields))
-    context = context_of(name, model, facts=facts)
-    builder: Machine[Any, Any] = Machine(state_of(agent), context_schema=context, input_schema=AgentInput)
-    _add_nodes(builder, agent, context)
-    _add_edges(builder, agent, context)
+    spec.check(list(AgentState.model_fields))
+    state = state_of(spec, FactAgentState if facts else AgentState)
+    context = spec.settings(FactContext if facts else AgentContext, model)
+    builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=AgentInput)
+    _add_nodes(builder, spec, context)
+    _add_edges(builder, spec, context)
     return builder
 
 
-def _add_nodes(builder: Machine[Any, Any], agent: Agent, context: type[Context]) -> None:
+def _add_nodes(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentContext]) -> None:
     node = partial(Node[Any], context=context.of)
     upkeep = partial(node, upkeep=True)
     builder.add_node("begin", node(nodes.begin))
-    for mode in agent.all_modes():
+    for mode in spec.all_modes():
         answers = mode.fills is None
         builder.add_node(
             mode.name, node(nodes.respond if answers else nodes.fill), metadata=ANSWERS if answers else ASKS
         )
     builder.add_node("recall", node(nodes.recall))
-    if agent.has_tools:
+    if spec.has_tools:
         builder.add_node("use_tools", node(use_tools))
-    if agent.kept:
-        builder.add_node("update_pages", upkeep(nodes.update_pages))
-    builder.add_node("remember", upkeep(nodes.remember))
-    if agent.facts:
-        builder.add_node("learn", upkeep(nodes.learn))
+    if spec.kept:
+        builder.add_node("update_pages", upkeep(update_pages))
+    builder.add_node("remember", upkeep(remember))
+    if spec.facts:
+        builder.add_node("learn", upkeep(learn))
         builder.add_node("reflect", upkeep(reflect))
-    builder.add_node("condense", upkeep(condense(prompts.CONDENSE)))
+    builder.add_node("condense", upkeep(condense()))
 
 
-def _add_edges(builder: Machine[Any, Any], agent: Agent, context: type[Context]) -> None:
+def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentContext]) -> None:
     """Add the edges, each conditional, so that it shows LangGraph what an edit writes (`route_to`)."""
     edge = builder.add_conditional_edges
-    interviews = [mode.name for mode in agent.all_modes() if mode.fills]
-    answers = [mode.name for mode in agent.all_modes() if not mode.fills]
-    after = ["update_pages", "remember"] if agent.kept else ["remember"]
+    interviews = [mode.name for mode in spec.all_modes() if mode.fills]
+    answers = [mode.name for mode in spec.all_modes() if not mode.fills]
+    after = ["update_pages", "remember"] if spec.kept else ["remember"]
 
     edge(START, route_start(context), ["begin"])
     edge("begin", route_mode, [*interviews, "recall"])
@@ -140,12 +142,12 @@ def _add_edges(builder: Machine[Any, Any], agent: Agent, context: type[Context])
         edge(mode, route_filled(mode), [*(other for other in interviews if other != mode), "recall", END])
     edge("recall", route_reply, answers)
     for mode in answers:
-        edge(mode, route_tools if agent.has_tools else route_answered, [*(["use_tools"] * agent.has_tools), *after])
-    if agent.has_tools:
+        edge(mode, route_tools if spec.has_tools else route_answered, [*(["use_tools"] * spec.has_tools), *after])
+    if spec.has_tools:
         edge("use_tools", route_again, [*answers, *after])
-    if agent.kept:
+    if spec.kept:
         edge("update_pages", route_to("remember"), ["remember"])
-    if agent.facts:
+    if spec.facts:
         edge("remember", route_remembered, ["learn", "condense", END])
         edge("learn", route_learned(context), ["reflect", "condense", END])
         edge("reflect", route_upkeep, ["condense", END])

@@ -8,7 +8,6 @@ from typing import Any
 
 from langgraph.graph import END, START
 
-from questbook.graphs.companion import prompts
 from questbook.graphs.companion.context import Context, Own, context_of
 from questbook.graphs.companion.edges import (
     route_heartbeat,
@@ -57,7 +56,7 @@ def build_graph(
     builder.add_node("remember", upkeep(remember))
     builder.add_node("learn", upkeep(learn))
     builder.add_node("reflect", upkeep(reflect))
-    builder.add_node("condense", upkeep(condense(prompts.CONDENSE)))
+    builder.add_node("condense", upkeep(condense()))
 
     builder.add_conditional_edges(START, route_start, ["recall"])
     builder.add_conditional_edges("recall", route_to("respond"), ["respond"])

@@ -43,11 +43,6 @@ You keep what {character} remembers. <turns> has one message, of the person (`pl
 it is worth remembering in a later talk: facts, names, dates, feelings, promises, each so that it can be understood by
 itself; no style, no advice. Answer with these sentences alone, in at most {words} words; "nothing" if there is none."""
 
-CONDENSE = """\
-You keep the running summary of a person's talks with their assistant. Rewrite <summary> so that it also covers
-<turns>: who said what that matters, with names, dates, decisions, promises and open questions; no style, no advice.
-Leave out what no longer matters. Answer with the summary alone, in at most {words} words."""
-
 
 def assist_prompt(
     state: CompanionState, context: Context, outdated: Mapping[str, Sequence[EndedFact]] | None = None

@@ -17,10 +17,11 @@ from typing import Any, Protocol, TypeVar
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
-from questbook.graphs.reflect.context import Context, MachineContext, NotingContext, namespaces_of
+from questbook.graphs.reflect.context import MachineContext, NotingContext, ReflectContext, namespaces_of
 from questbook.graphs.reflect.graph import build_graph
 from questbook.graphs.reflect.notes import noted_through
-from questbook.graphs.turn.facts import FactState, learn
+from questbook.graphs.turn import facts
+from questbook.graphs.turn.facts import FactState
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.turn import notice
 from questbook.graphs.turn.upkeep import GaveWay
@@ -103,6 +104,12 @@ async def reflect(state: Reflecting, runtime: Runtime[ContextT]) -> JSON:
     return {"unreflected": left, "notices": [*notices, *result.get("notices", [])]}
 
 
+async def learn(state: FactState, runtime: Runtime[NotingT]) -> JSON:
+    """Note what the turn taught: now, or in the background, as the setting `noting` says."""
+    noting = note_in_background if runtime.context.noting == "background" else facts.learn
+    return await noting(state, runtime)
+
+
 async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSON:
     """Have a run of `reflect` on LangGraph Server note what the turns taught that are not noted yet, and reflect on it.
 
@@ -111,7 +118,7 @@ async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSO
     """
     context = runtime.context
     if runtime.store is None or state.remembered_through < state.turn:
-        return await learn(state, runtime)
+        return await facts.learn(state, runtime)
     notices: list[JSON] = []
     noted = state.facts_through
     try:
@@ -126,7 +133,7 @@ async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSO
     _log.warning("Turn %d: facts are not noted in the background, because %s", state.turn, reason)
     text = f"What was said was noted at the end of the turn, not in the background, because {reason}"
     notices = [notice(state.turn, "learn", text)]
-    update = await learn(state.model_copy(update={"facts_through": noted}), runtime)
+    update = await facts.learn(state.model_copy(update={"facts_through": noted}), runtime)
     return {"facts_through": noted, **update, "notices": [*notices, *update.get("notices", [])]}
 
 
@@ -168,7 +175,7 @@ async def _in_background(start: JSON, state: Reflecting, runtime: Runtime[Contex
             thread,
             "reflect",
             input=start,
-            context=runtime.context.model_dump(mode="json", include=set(Context.model_fields)),
+            context=runtime.context.model_dump(mode="json", include=set(ReflectContext.model_fields)),
             after_seconds=_QUIET_SECONDS,
             multitask_strategy="enqueue",
         )

@@ -16,11 +16,11 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from questbook.graphs.errors import ModelError, PromptTooLongError
+from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Last
 from questbook.graphs.turn.exchanges import origin_of, transcript_through
-from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_notes
+from questbook.graphs.turn.notes import IN_SHORT, ask_of_oldest, take_notes
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import move_head
@@ -187,19 +187,13 @@ async def learn_turns(
         QuestbookError: The model failed, as `ask_facts` says; nothing was written.
     """
     namespace = settings.campaign_namespace(FACTS)
-    portion = oldest_within(due, budget)
-    # Where that is too long for the model: the oldest alone, then the oldest in short.
-    tries = [(portion, False), *([(portion[:1], False)] if len(portion) > 1 else []), (portion[:1], True)]
-    for turns, short in tries:
-        shown = [in_short(turn) for turn in turns] if short else turns
+
+    async def ask(shown: list[JSON]) -> NotedFacts:
         known = await known_attributes(store, namespace, shown, timeline=timeline, before=before)
-        now = await _said_at(store, settings, timeline, turns[-1]["turn"])
-        try:
-            noted = await wait(ask_facts(shown, settings, known=known, now=now))
-            break
-        except PromptTooLongError:
-            if short:
-                raise
+        now = await _said_at(store, settings, timeline, shown[-1]["turn"])
+        return await wait(ask_facts(shown, settings, known=known, now=now))
+
+    noted, turns, short = await ask_of_oldest(due, budget, ask)
     first, last = turns[0]["turn"], turns[-1]["turn"]
     provenance = origin(first, last) | {"turns": [first, last]}
     changes = await note_facts(store, namespace, noted.facts, timeline=timeline, turn=last, provenance=provenance)

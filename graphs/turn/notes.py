@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.constants import TAG_NOSTREAM
 
-from questbook.graphs.errors import ModelError, QuestbookError
+from questbook.graphs.errors import ModelError, PromptTooLongError, QuestbookError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import bind_tools, chat_model
 from questbook.graphs.settings import Settings
@@ -20,6 +20,7 @@ from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
 PageT = TypeVar("PageT", bound=Notebook)
+AnswerT = TypeVar("AnswerT")
 
 _RETRIES = 2  # times that the model is asked again for what did not fit; for text in the place of calls, once
 _SIDE = 1000  # characters that are left of either side of a text that is too long for the window
@@ -130,6 +131,42 @@ async def _take_notes(
 def _says_no_change(text: str) -> bool:
     """Whether an answer without a call says that there is nothing to note; "Noted." claims what was not done."""
     return "{" not in text and bool((_SAYS_NO if len(text) <= _SHORT else _SAYS_NO_CHANGE).search(text))
+
+
+class OfOldest(NamedTuple, Generic[AnswerT]):
+    """What came of a question about the oldest turns.
+
+    Attributes:
+        answer: The answer.
+        turns: The turns that it is about.
+        short: Whether the model got the beginning and the end of long texts.
+    """
+
+    answer: AnswerT
+    turns: list[JSON]
+    short: bool
+
+
+async def ask_of_oldest(
+    turns: Sequence[JSON], budget: int, ask: Callable[[list[JSON]], Awaitable[AnswerT]]
+) -> OfOldest[AnswerT]:
+    """Ask about the oldest turns that fit in so many tokens; too long: of the oldest alone, then of that in short.
+
+    Args:
+        turns: The turns, the oldest first, at least one.
+        budget: Tokens.
+        ask: Asks the model about turns.
+
+    Raises:
+        QuestbookError: As `ask`.
+    """
+    portion = oldest_within(turns, budget)
+    for shown in [portion, *([portion[:1]] if len(portion) > 1 else [])]:
+        try:
+            return OfOldest(await ask(shown), shown, short=False)
+        except PromptTooLongError:
+            continue
+    return OfOldest(await ask([in_short(portion[0])]), portion[:1], short=True)
 
 
 def oldest_within(turns: Sequence[JSON], budget: int) -> list[JSON]:
