@@ -7,7 +7,7 @@ from datetime import datetime
 
 from langchain_core.messages.utils import count_tokens_approximately
 
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.memories import OPENING, memory_lines
@@ -45,7 +45,7 @@ itself; no style, no advice. Answer with these sentences alone, in at most {word
 
 
 def assist_prompt(
-    state: CompanionState, context: Context, outdated: Mapping[str, Sequence[EndedFact]] | None = None
+    state: CompanionState, context: CompanionContext, outdated: Mapping[str, Sequence[EndedFact]] | None = None
 ) -> Prompt:
     """Make the prompt of a turn: core memory, what is known about now, the summary, memories, the conversation.
 
@@ -75,7 +75,7 @@ def _outdated_lines(outdated: Mapping[str, Sequence[EndedFact]]) -> list[str]:
     ]
 
 
-def _about(state: CompanionState, context: Context) -> JSON:
+def _about(state: CompanionState, context: CompanionContext) -> JSON:
     now = datetime.now(find_timezone(context.timezone))
     about: JSON = {
         "now": f"{now:%A, %Y-%m-%d %H:%M}",
