@@ -9,8 +9,8 @@ from langchain_core.messages import ToolMessage
 from langgraph.graph import END
 
 from questbook.graphs.agent.context import AgentContext
-from questbook.graphs.agent.state import AgentState
-from questbook.graphs.reflect.trigger import Reflecting, reflection_due
+from questbook.graphs.agent.state import AgentState, FactAgentState
+from questbook.graphs.reflect.trigger import reflection_due
 from questbook.graphs.turn.buffer import eviction
 from questbook.graphs.turn.node import context_or_none
 from questbook.graphs.turn.pages import due_pages
@@ -79,7 +79,7 @@ def route_learned(settings: type[AgentContext]) -> Callable[[StateT], str]:
 
     def route_learned(state: StateT) -> str:
         context: Any = settings.of(context_or_none())
-        return "reflect" if reflection_due(cast("Reflecting", state), context) else route_upkeep(state)
+        return "reflect" if reflection_due(cast("FactAgentState", state), context) else route_upkeep(state)
 
     return route_learned
 

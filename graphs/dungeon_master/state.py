@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from questbook.graphs.turn.channels import Last, Own
-from questbook.graphs.turn.state import TurnState, keep_last, patches
+from questbook.graphs.turn.state import ReflectingState, TurnState, keep_last, patches
 from questbook.memory.facts import marks
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
@@ -18,7 +18,7 @@ _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
 _ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural")
 
 
-class DungeonState(TurnState):
+class DungeonState(ReflectingState):
     """State of one thread of a campaign: the channels of every conversation, and its own.
 
     Attributes:
@@ -28,8 +28,6 @@ class DungeonState(TurnState):
         facts: Facts that were noted and are not in the store yet, as `facts.read_new_facts` makes them.
         new_secrets: What the narrator handed over with this turn's reply, until `update_state` has written it:
             {"about", "secret"}.
-        unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
-        reflection_told: Id of the last run in the background whose notices this thread has shown; "": none.
         noted: What the records of turns that are not written yet will say of the quest's page, by turn: `noted`, what
             the notes of that turn changed ({"from", "through", "patch"}, or nothing), `location` and `day`; and
             `sheet`, what the interview noted of the character in it.
@@ -47,8 +45,6 @@ class DungeonState(TurnState):
     rolls: Annotated[list[JSON], keep_last(_ROLLS_KEPT)] = Field(default_factory=list)
     facts: Annotated[list[JSON], Last] = Field(default_factory=list)
     new_secrets: Annotated[list[JSON], Last] = Field(default_factory=list)
-    unreflected: Annotated[int, Last] = 0
-    reflection_told: Annotated[str, Last] = ""
     noted: Annotated[JSON, Last] = Field(default_factory=dict)
     noted_through: Annotated[int, Last] = 0
     note: Annotated[JSON, Last] = Field(default_factory=dict)
@@ -70,7 +66,7 @@ class DungeonState(TurnState):
         return min(self.noted_through, self.remembered_through)
 
     @property
-    def facts_through(self) -> int:
+    def learned_through(self) -> int:
         """Last turn whose facts are all in the store."""
         return min([self.turn, *(int(entry["turns"][0]) - 1 for entry in self.facts)])
 

@@ -24,7 +24,7 @@ from questbook.graphs.turn.notes import IN_SHORT, ask_of_oldest, take_notes
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import move_head
-from questbook.graphs.turn.state import TurnState
+from questbook.graphs.turn.state import ReflectingState, TurnState
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.buffer.turns import split_turns
@@ -71,18 +71,19 @@ conversation, call the tool Facts, once, with all of it. If not, answer "no chan
 _log = logging.getLogger(__name__)
 
 
-class FactState(TurnState):
+class FactState(ReflectingState):
     """State of a conversation whose facts are noted after replies.
 
     Attributes:
         facts_through: Last turn whose facts are in the store, or that taught none.
-        unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
-        reflection_told: Id of the last reflection in the background whose notices this thread has shown; "": none.
     """
 
     facts_through: Annotated[int, Last] = 0
-    unreflected: Annotated[int, Last] = 0
-    reflection_told: Annotated[str, Last] = ""
+
+    @property
+    def learned_through(self) -> int:
+        """Last turn whose facts are all in the store."""
+        return self.facts_through
 
 
 FACT_CHANNELS = ("facts_through", "unreflected")
