@@ -42,8 +42,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from questbook.graphs.agent.description import Mode
     from questbook.graphs.agent.graph import build_agent
+    from questbook.graphs.agent.spec import Mode
     from questbook.graphs.agent.team import TeamState, as_node
     from questbook.graphs.dungeon_master.provenance.why import why
     from questbook.graphs.dungeon_master.provenance.retract import retract
@@ -148,7 +148,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.1"
 
 _HOMES = {
-    "questbook.graphs.agent.description": "Mode",
+    "questbook.graphs.agent.spec": "Mode",
     "questbook.graphs.agent.graph": "build_agent",
     "questbook.graphs.agent.team": "TeamState as_node",
     "questbook.graphs.forgetting.forget": "Forgetting forget",

@@ -47,7 +47,7 @@ GRAPHS = {
     "dungeon_master": {"turn", "models", "reflect", "history"} | LOOSE,
     "companion": {"turn", "models", "reflect", "history"} | LOOSE,
     "agent": {"turn", "models", "reflect", "history"} | LOOSE,
-    "middleware": {"agent", "turn", "reflect"} | LOOSE,
+    "middleware": {"turn", "reflect"} | LOOSE,
 }
 DOORS = ("terminal", "web", "server")
 ROOMS = (

@@ -10,7 +10,7 @@ from faulty_stores import Broken
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted import call, say, sections_of, words_of
 
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
 from questbook.graphs.history.history import History
 
@@ -33,7 +33,7 @@ async def test_the_archive_is_written_with_the_turn_and_found_in_the_same_one(co
 async def test_what_an_abandoned_future_archived_is_not_found(companion):
     await companion.say("hello")
     await companion.say("note", say("Kept.", call("archival_memory_insert", content="A secret plan")))
-    history = History(companion.app, companion.config, Context.of(companion.settings))
+    history = History(companion.app, companion.config, CompanionContext.of(companion.settings))
     await history.undo()
     await companion.say("find", say("", call("archival_memory_search", query="secret plan")), say("Nothing."))
     assert "0 of 0" in companion.results[-1].text

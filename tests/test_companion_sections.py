@@ -10,7 +10,7 @@ from scripted import call, say
 
 from questbook import CoreNotebook
 from questbook.graphs.companion import shared_sections
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.shared_sections import edit_shared, fetch_shared
 from questbook.graphs.errors import SettingsError
 from questbook.graphs.turn.reply import Call
@@ -23,10 +23,10 @@ async def test_sections_are_configured_and_a_wrong_one_is_named(model):
     assert companion.core.labels == ["rules", "client"]
     assert "read-only" in companion.results[0].text
     with pytest.raises(SettingsError, match=r"core \(QUESTBOOK_CORE\)"):
-        Context.of({"core": {"a: b": {}}})
+        CompanionContext.of({"core": {"a: b": {}}})
     with pytest.raises(SettingsError, match="IANA"):
-        Context.of({"timezone": "Mars/Base"})
-    assert Context.of({"campaign": "work"}).campaign == "companion:work"
+        CompanionContext.of({"timezone": "Mars/Base"})
+    assert CompanionContext.of({"campaign": "work"}).campaign == "companion:work"
 
 
 async def test_a_person_edits_core_memory_by_patch_and_a_bad_edit_changes_nothing(companion):

@@ -15,8 +15,6 @@ from questbook.graphs.dungeon_master.rules.sheet import (
     hit_points,
     kit,
     modifier,
-    proficiency,
-    speed,
     starting_gold,
 )
 from questbook.notebooks import CharacterNotebook, StateNotebook
@@ -61,18 +59,9 @@ def test_modifier_refuses_impossible_scores(score):
         modifier(score)
 
 
-@pytest.mark.parametrize(
-    ("level", "bonus"), [(1, 2), (4, 2), (5, 3), (8, 3), (9, 4), (12, 4), (13, 5), (16, 5), (17, 6), (20, 6)]
-)
-def test_proficiency(level, bonus):
-    assert proficiency(level) == bonus
-
-
 @pytest.mark.parametrize("level", [0, 21])
 def test_levels_end_at_twenty(level):
     with pytest.raises(ValueError, match=f"Level {level} .* 1 to 20"):
-        proficiency(level)
-    with pytest.raises(ValueError, match=f"Level {level}"):
         hit_points("Rogue", level, 10)
 
 
@@ -84,22 +73,6 @@ def test_every_class_is_whole(name, die):
     assert 5 <= starting_gold(name) <= 20
     assert len(kit(name)) >= 3
     assert all(number > 0 for number in kit(name).values())
-
-
-@pytest.mark.parametrize(
-    ("name", "first", "second"),
-    [
-        ("Barbarian", "strength", "constitution"),
-        ("Cleric", "wisdom", "constitution"),
-        ("Monk", "dexterity", "wisdom"),
-        ("Paladin", "strength", "charisma"),
-        ("Rogue", "dexterity", "intelligence"),
-        ("Wizard", "intelligence", "constitution"),
-        ("baker", "dexterity", "constitution"),
-    ],
-)
-def test_ability_order_suits_the_class(name, first, second):
-    assert ability_order(name)[:2] == (first, second)
 
 
 @pytest.mark.parametrize(
@@ -163,13 +136,6 @@ def test_no_word_names_two_classes():
 )
 def test_ancestry_of(text, expected):
     assert ancestry_of(text) == expected
-
-
-def test_speed():
-    assert {name for name in ANCESTRIES if speed(name) == 25} == {"Dwarf", "Halfling", "Gnome"}
-    assert {speed(name) for name in ANCESTRIES} == {25, 30}
-    assert speed("a hobbit burglar") == 25
-    assert speed("talking cat") == 30
 
 
 def scores(text):
@@ -245,13 +211,6 @@ def test_fill_abilities_refuses_other_names():
 )
 def test_hit_points(class_name, level, constitution, expected):
     assert hit_points(class_name, level, constitution) == expected
-
-
-def test_a_kit_is_the_callers_own():
-    kit("Rogue")["dagger"] = 99
-    assert kit("Rogue")["dagger"] == 2
-    kit("baker").clear()
-    assert kit("baker") == {"dagger": 1, "torch": 3, "ration": 5}
 
 
 MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "docks", "goal": "find her sister"}

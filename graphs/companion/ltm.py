@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from langgraph.runtime import Runtime, ServerInfo
 from langgraph.store.base import PutOp
 
-from questbook.graphs.companion.context import Context, assistant_name
+from questbook.graphs.companion.context import CompanionContext, assistant_name
 from questbook.graphs.companion.prompts import MEMORY
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.errors import QuestbookError
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 _EVERY = "ltm_config"  # in a directory, the file for characters that have none of their own
 
 
-async def ltm_of(context: Context, server: ServerInfo | None = None) -> LtmConfig | None:
+async def ltm_of(context: CompanionContext, server: ServerInfo | None = None) -> LtmConfig | None:
     """Return the character's LTM settings, read each time, so that a change of the file takes effect; None without any.
 
     Args:
@@ -69,7 +69,7 @@ async def ltm_of(context: Context, server: ServerInfo | None = None) -> LtmConfi
 
 
 async def character_memories(
-    state: CompanionState, runtime: Runtime[Context], config: LtmConfig, message: str, shown: Sequence[str]
+    state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig, message: str, shown: Sequence[str]
 ) -> list[JSON]:
     """Recall what the character remembers that fits a message, the nearest first.
 
@@ -108,7 +108,7 @@ async def character_memories(
     ]
 
 
-def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, context: Context) -> Prompt:
+def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, context: CompanionContext) -> Prompt:
     """Put a character's memories into a prompt, by the templates and at the place that its settings say.
 
     Before all other sections; or before the first <START> in an added section; or last, beside the newest message.
@@ -141,7 +141,7 @@ def _quotable(text: str) -> str:
 
 def memory_ops(
     state: CompanionState,
-    runtime: Runtime[Context],
+    runtime: Runtime[CompanionContext],
     config: LtmConfig,
     turns: Sequence[JSON],
     timeline: Sequence[Segment],
@@ -194,7 +194,7 @@ class Memories(NamedTuple):
     notices: list[JSON]
 
 
-async def make_memories(state: CompanionState, runtime: Runtime[Context], config: LtmConfig) -> Memories:
+async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig) -> Memories:
     """Have a model make short memories of the long messages of turns that are not stored yet.
 
     A message is kept whole if the model fails, with a notice, or if the person's next message comes meanwhile.
@@ -231,7 +231,7 @@ def _of_any_length(config: LtmConfig) -> LtmConfig:
     return config.model_copy(update={"ltm_writes": LtmWrites(min_message_length=0)})
 
 
-def _session(state: CompanionState, runtime: Runtime[Context]) -> str:
+def _session(state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
     info = runtime.execution_info
     return f"{info.thread_id if info else ''}/{state.session}"
 

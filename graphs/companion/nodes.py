@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.ltm import (
     Memories,
     character_memories,
@@ -45,7 +45,7 @@ from questbook.types import JSON
 _log = logging.getLogger(__name__)
 
 
-async def recall(state: CompanionState, runtime: Runtime[Context]) -> JSON:
+async def recall(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:
     """Open the turn: take over the past or the configured sections, fetch shared sections, recall.
 
     Raises:
@@ -73,7 +73,7 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     return {**past, **opened, **recalled, "core": core.patch_from(before), "notices": notices}
 
 
-async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:
+async def respond(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:
     """Answer the person, call tools, or both.
 
     Raises:
@@ -87,7 +87,7 @@ async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     return update
 
 
-async def prompt_for(state: CompanionState, runtime: Runtime[Context]) -> Prompt:
+async def prompt_for(state: CompanionState, runtime: Runtime[CompanionContext]) -> Prompt:
     """Make the prompt of a turn whose memories were recalled.
 
     Raises:
@@ -99,7 +99,7 @@ async def prompt_for(state: CompanionState, runtime: Runtime[Context]) -> Prompt
     return prompt
 
 
-async def _outdated(state: CompanionState, runtime: Runtime[Context]) -> dict[str, list[EndedFact]]:
+async def _outdated(state: CompanionState, runtime: Runtime[CompanionContext]) -> dict[str, list[EndedFact]]:
     """Return the sections of core memory that tell what facts have ended; none if the store cannot be read."""
     context, written = runtime.context, min(state.turn - 1, state.remembered_through)
     if runtime.store is None or not context.notes_facts or written < 1:
@@ -113,7 +113,7 @@ async def _outdated(state: CompanionState, runtime: Runtime[Context]) -> dict[st
     return outdated_sections({label: section.text for label, section in state.core.sections.items()}, ended)
 
 
-async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
+async def remember(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:
     """Store each turn that is not stored yet, with its archival entries and, with `ltm_config`, character memories.
 
     Raises:
@@ -138,7 +138,7 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     return update | ({"archived": []} if written else {}) | ({"notices": notices} if notices else {})
 
 
-async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[JSON]:
+async def memories_for(state: CompanionState, runtime: Runtime[CompanionContext]) -> list[JSON]:
     """Recall facts and the exchanges that fit the message best and are not in the prompt (`recall_for_turn`).
 
     With `ltm_config` the character's own memories are recalled in their place (`questbook.graphs.companion.ltm`).
@@ -154,7 +154,7 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
     return await recall_for_turn(state, runtime, assistant_plan(options, shown, now, facts, OPENING))
 
 
-def _clock(state: CompanionState, context: Context) -> JSON:
+def _clock(state: CompanionState, context: CompanionContext) -> JSON:
     now = datetime.now(UTC)
     away = phrase_age(state.opened_at, now.astimezone(find_timezone(context.timezone))) if state.opened_at else ""
     goes_on = state.session and now - datetime.fromisoformat(state.opened_at) <= PAUSE

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from questbook.graphs.turn.channels import Last, Own
-from questbook.graphs.turn.state import TurnState, keep_last, patches
+from questbook.graphs.turn.state import ReflectingState, TurnState, keep_last, patches
 from questbook.memory.facts import marks
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
@@ -18,7 +18,7 @@ _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
 _ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural")
 
 
-class DungeonState(TurnState):
+class DungeonState(ReflectingState):
     """State of one thread of a campaign: the channels of every conversation, and its own."""
 
     MACHINE: ClassVar[str] = "dungeon_master"
@@ -37,10 +37,6 @@ class DungeonState(TurnState):
     """Facts that were noted and are not in the store yet, as `facts.read_new_facts` makes them."""
     new_secrets: Annotated[list[JSON], Last] = Field(default_factory=list)
     """What the narrator handed over with this turn's reply until it is on the page: {"about", "secret"}."""
-    unreflected: Annotated[int, Last] = 0
-    """Importance of the facts that were written since the last reflection, as far as this thread knows."""
-    reflection_told: Annotated[str, Last] = ""
-    """Id of the last run in the background whose notices this thread has shown; "": none."""
     noted: Annotated[JSON, Last] = Field(default_factory=dict)
     """What the records of turns that are not written yet will say, by turn: `noted`, what the notes changed on the
     quest's page ({"from", "through", "patch"} or nothing), `location`, `day`, and `sheet`, what the interview noted."""
@@ -66,7 +62,7 @@ class DungeonState(TurnState):
         return min(self.noted_through, self.remembered_through)
 
     @property
-    def facts_through(self) -> int:
+    def learned_through(self) -> int:
         """Last turn whose facts are all in the store."""
         return min([self.turn, *(int(entry["turns"][0]) - 1 for entry in self.facts)])
 

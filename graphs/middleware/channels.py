@@ -14,10 +14,11 @@ from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
 from langgraph.channels import UntrackedValue
 from typing_extensions import TypedDict
 
-from questbook.graphs.agent.description import Agent
 from questbook.graphs.middleware.owner import Owner
 from questbook.graphs.turn.channels import Checked, Last
-from questbook.graphs.turn.state import keep_notices, patches
+from questbook.graphs.turn.pages import page_channels
+from questbook.graphs.turn.spec import Spec
+from questbook.graphs.turn.state import keep_notices
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
@@ -85,17 +86,15 @@ class RecalledValue(UntrackedValue[list[JSON] | None]):
         return super().update(values)
 
 
-def state_schema(agent: Agent, *, shared: bool) -> type[Any]:
+def state_schema(spec: Spec, *, shared: bool) -> type[Any]:
     """Make the schema of the middleware's channels.
 
     Args:
-        agent: Its notebooks have a channel each.
+        spec: Its notebooks have a channel each.
         shared: Whether all channels are in the agent's input and output, for a parent graph that holds them.
     """
     hints: dict[str, Any] = get_type_hints(MemoryState, include_extras=True)
-    hints |= {
-        name: Annotated[JSON, patches(page, bounded=not agent.is_shared(page))] for name, page in agent.pages.items()
-    }
+    hints |= page_channels(spec, JSON)
     if not shared:
         own = {name: Annotated[hint, PrivateStateAttr] for name, hint in hints.items() if name in CHANNELS}
         hints = {name: Annotated[hint, OmitFromInput] for name, hint in hints.items()} | own

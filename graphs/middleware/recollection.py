@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
-from questbook.graphs.agent.context import Context
-from questbook.graphs.agent.state import AgentState
+from questbook.graphs.reflect.context import NotingContext
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.memories import ASSISTANT, memory_lines
+from questbook.graphs.turn.pages import PageState
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
 from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn
 from questbook.types import JSON
@@ -28,14 +28,14 @@ FOUND = ASSISTANT | {"key": "key"}
 """What the lines of a search call their parts: each has its key."""
 
 
-def facts_namespace(settings: Context) -> tuple[str, ...]:
+def facts_namespace(settings: NotingContext) -> tuple[str, ...]:
     """Return where facts are kept, and what `manage_memory` writes."""
     return settings.campaign_namespace(FACTS)
 
 
 async def memories_for(
-    state: AgentState,
-    runtime: Runtime[Context],
+    state: PageState,
+    runtime: Runtime[NotingContext],
     shown: Sequence[AnyMessage],
     options: Recall,
     *,
@@ -57,14 +57,14 @@ async def memories_for(
     return await recall_for_turn(state, runtime, plan)
 
 
-async def search(state: AgentState, runtime: Runtime[Context], question: str, options: Recall) -> list[JSON]:
+async def search(state: PageState, runtime: Runtime[NotingContext], question: str, options: Recall) -> list[JSON]:
     """Recall what fits a question of the model's, also of turns that are in the prompt."""
     asking = state.model_copy(update={"messages": [HumanMessage(question)]})
     return await memories_for(asking, runtime, [], options, facts=True, voices=FOUND)
 
 
 def with_memory(
-    system: SystemMessage | None, state: AgentState, memories: Sequence[JSON], voices: dict[str, str] = ASSISTANT
+    system: SystemMessage | None, state: PageState, memories: Sequence[JSON], voices: dict[str, str] = ASSISTANT
 ) -> SystemMessage | None:
     """Return the agent's system message with what it remembers; unchanged if that is nothing.
 

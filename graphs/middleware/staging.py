@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 
 from langgraph.runtime import Runtime
 
-from questbook.graphs.agent.context import Context
 from questbook.graphs.middleware.recollection import facts_namespace
+from questbook.graphs.reflect.context import NotingContext
 from questbook.graphs.turn.exchanges import origin_of
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.state import TurnState
@@ -57,7 +57,7 @@ def read_staged(changes: Sequence[Mapping[str, str]]) -> Staged:
     return Staged(texts, ended)
 
 
-async def write_staged(state: TurnState, staged: Sequence[JSON], runtime: Runtime[Context]) -> None:
+async def write_staged(state: TurnState, staged: Sequence[JSON], runtime: Runtime[NotingContext]) -> None:
     """Write what the tools changed in turns that have their place now; writing twice is writing once.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
-from questbook.graphs.reflect.context import Context, NotesContext, namespaces_of
+from questbook.graphs.reflect.context import NotingContext, ReflectContext, namespaces_of
 from questbook.graphs.reflect.nodes import Update, check_start, ends_on_failure
 from questbook.graphs.reflect.state import ReflectState
 from questbook.graphs.turn.facts import learn_turns
@@ -37,7 +37,7 @@ async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Sequ
 
 
 @ends_on_failure
-async def note(state: ReflectState, runtime: Runtime[Context]) -> Update:
+async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
     """Ask the model what the oldest turns taught that nobody has noted, and write it, with a record that says so.
 
     The words come from the store, so that nothing is noted of what was forgotten or retracted meanwhile. What is
@@ -48,7 +48,7 @@ async def note(state: ReflectState, runtime: Runtime[Context]) -> Update:
     """
     check_start(state)
     update: Update = {"machine": "reflect", "failed": "", "note_from": state.turn + 1}
-    store, context, namespaces = runtime.store, NotesContext.of(runtime.context), namespaces_of(runtime.context)
+    store, context, namespaces = runtime.store, NotingContext.of(runtime.context), namespaces_of(runtime.context)
     if store is None:
         return update | {"notices": [notice(state.turn, "note", "No store: there is nothing to note.")]}
     due = range(max(state.note_from, state.turn - _MOST, 1), state.turn + 1)

@@ -29,18 +29,14 @@ def schemas_of(tools: Sequence[BaseTool]) -> list[JSON]:
 
 
 async def run_tools(
-    tools: Sequence[BaseTool], calls: Sequence[Call], wrapper: Any = None
+    tools: Sequence[BaseTool], calls: Sequence[Call]
 ) -> tuple[dict[str, ToolMessage], list[Command[Any]]]:
-    """Call an application's own tools; return their answers by call, and what else they command.
-
-    `wrapper` is put around each call, as `awrap_tool_call` of LangGraph's ToolNode, and handles errors; without one,
-    errors are answered.
-    """
+    """Call an application's own tools; return their answers by call, and what else they command."""
     if not calls:
         return {}, []
     from langgraph.prebuilt import ToolNode  # which a game without such tools need not wait for
 
-    node = ToolNode(list(tools), awrap_tool_call=wrapper) if wrapper else ToolNode(list(tools), handle_tool_errors=True)
+    node = ToolNode(list(tools), handle_tool_errors=True)
     tool_calls = [{"type": "tool_call", "name": call.name, "args": call.args, "id": call.id} for call in calls]
     output: Any = await node.ainvoke(tool_calls)
     answers, commands = dict[str, ToolMessage](), list[Command[Any]]()

@@ -34,6 +34,11 @@ from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer, ap
 from questbook.memory.buffer.turns import latest_messages
 from questbook.types import JSON
 
+CONDENSE = """\
+You keep the running summary of a conversation. Rewrite <summary> so that it also covers <turns>: who said what that
+matters, with names, dates, decisions, promises and open questions; no style, no advice. Leave out what no longer
+matters. Answer with the summary alone, in at most {words} words."""
+"""Instructions to a model that summarises."""
 _log = logging.getLogger(__name__)
 NotedFacts = Callable[[Any, Runtime[Any], int, int], Awaitable[Mapping[int, Sequence[str]]]]
 """Returns what was noted of turns, given the state, the runtime, the first and the last: sentences by turn."""
@@ -101,7 +106,7 @@ def _policy(state: TurnState, settings: Settings, instructions: str = "") -> Buf
 
 
 def condense(
-    instructions: str, noted: NotedFacts | None = None
+    instructions: str = CONDENSE, noted: NotedFacts | None = None
 ) -> Callable[[TurnState, Runtime[Any]], Awaitable[JSON]]:
     """Make the node that lets turns leave the buffer, as its policy says.
 

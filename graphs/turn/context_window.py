@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
@@ -45,19 +44,6 @@ class FittedAnswer(NamedTuple):
     notices: list[JSON]
 
 
-class Put(Protocol):
-    """Asks a model one question, with tools that it may call, and options of `bind_tools`."""
-
-    async def __call__(
-        self, model: BaseChatModel, messages: Sequence[BaseMessage], tools: Sequence[JSON], **options: Any
-    ) -> AIMessage:
-        """Ask."""
-
-
-Around = Callable[[Put, BaseChatModel, Sequence[BaseMessage], Sequence[JSON]], Awaitable[AIMessage]]
-"""Asks a model with what an application puts around the call."""
-
-
 async def ask_fitted(
     runtime: Runtime[Any],
     prompt: Prompt,
@@ -68,7 +54,6 @@ async def ask_fitted(
     tools: Sequence[JSON],
     tags: Sequence[str] = (),
     more: Sequence[BaseMessage] = (),
-    around: Around | None = None,
 ) -> FittedAnswer:
     """Ask the settings' model for what a person reads; a prompt that is too long for it is made shorter, once.
 
@@ -83,7 +68,6 @@ async def ask_fitted(
         tools: What the model may call.
         tags: Tags of the model's run.
         more: Messages behind the prompt.
-        around: Asks the model; None: without anything around it.
 
     Raises:
         PromptTooLongError: The prompt is too long even with the last turn alone.
@@ -91,16 +75,23 @@ async def ask_fitted(
     """
     settings: Settings = runtime.context
     loaded = await chat_model(settings)
-    put = _put(loaded, settings, guard, tags)
+    model = bind_tools(loaded, tools, settings)
     most, window = _tokens_that_fit(prompt, getattr(loaded, "profile", None), tools, settings), {}
     if most is not None:
         prompt, window = shorten(prompt, most, settings), {"model": settings.model, "tokens": most}
     notices: list[JSON] = []
     for attempt in range(2):
         runtime.stream_writer(prompt.report(node, turn))
-        messages = [*prompt.messages, *more]
         try:
-            message = await (around(put, loaded, messages, tools) if around else put(loaded, messages, tools))
+            message = await ask(
+                model,
+                [*prompt.messages, *more],
+                model_name=settings.model,
+                tools=tools,
+                tags=tags,
+                timeout=settings.model_timeout,
+                guard=guard,
+            )
             break
         except PromptTooLongError as error:
             shorter = _replace_sections(shorten(prompt, 0, settings), lambda s: s.name in _OF_THE_PAST[1:], [])
@@ -111,25 +102,6 @@ async def ask_fitted(
             text = "The conversation was too long for the model, so it was given older turns in short."
             notices.append(notice(turn, node, text, str(error)))
     return FittedAnswer(message, window, notices)
-
-
-def _put(loaded: BaseChatModel, settings: Settings, guard: Guard, tags: Sequence[str]) -> Put:
-    """Make what asks a model, the settings' or another one."""
-
-    async def put(
-        model: BaseChatModel, messages: Sequence[BaseMessage], tools: Sequence[JSON], **options: Any
-    ) -> AIMessage:
-        return await ask(
-            bind_tools(model, tools, settings, **options),
-            messages,
-            model_name=settings.model if model is loaded else type(model).__name__,
-            tools=[tool for tool in tools if "function" in tool],
-            tags=tags,
-            timeout=settings.model_timeout,
-            guard=guard,
-        )
-
-    return put
 
 
 def shorten(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:

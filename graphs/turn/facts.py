@@ -20,11 +20,11 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Last
 from questbook.graphs.turn.exchanges import origin_of, transcript_through
-from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Portion, note_oldest, take_notes
+from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, ask_of_oldest, take_notes
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import move_head
-from questbook.graphs.turn.state import TurnState
+from questbook.graphs.turn.state import ReflectingState, TurnState
 from questbook.graphs.turn.turn import failure_notice, notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.buffer.turns import split_turns
@@ -71,15 +71,16 @@ conversation, call the tool Facts, once, with all of it. If not, answer "no chan
 _log = logging.getLogger(__name__)
 
 
-class FactState(TurnState):
+class FactState(ReflectingState):
     """State of a conversation whose facts are noted after replies."""
 
     facts_through: Annotated[int, Last] = 0
     """Last turn whose facts are in the store, or that taught none."""
-    unreflected: Annotated[int, Last] = 0
-    """Importance of the facts that were written since the last reflection, as far as this thread knows."""
-    reflection_told: Annotated[str, Last] = ""
-    """Id of the last reflection in the background whose notices this thread has shown; "": none."""
+
+    @property
+    def learned_through(self) -> int:
+        """Last turn whose facts are all in the store."""
+        return self.facts_through
 
 
 FACT_CHANNELS = ("facts_through", "unreflected")
@@ -175,17 +176,17 @@ async def learn_turns(
     """
     namespace = settings.campaign_namespace(FACTS)
 
-    async def note(portion: Portion) -> NotedFacts:
-        known = await known_attributes(store, namespace, portion.turns, timeline=timeline, before=before)
-        now = await _said_at(store, settings, timeline, portion.turns[-1]["turn"])
-        return await wait(ask_facts(portion.turns, settings, known=known, now=now))
+    async def ask(shown: list[JSON]) -> NotedFacts:
+        known = await known_attributes(store, namespace, shown, timeline=timeline, before=before)
+        now = await _said_at(store, settings, timeline, shown[-1]["turn"])
+        return await wait(ask_facts(shown, settings, known=known, now=now))
 
-    portion, noted = await note_oldest(due, budget, note)
-    first, last = portion.turns[0]["turn"], portion.turns[-1]["turn"]
+    noted, turns, short = await ask_of_oldest(due, budget, ask)
+    first, last = turns[0]["turn"], turns[-1]["turn"]
     provenance = origin(first, last) | {"turns": [first, last]}
     changes = await note_facts(store, namespace, noted.facts, timeline=timeline, turn=last, provenance=provenance)
     new = await read_records(store, namespace, changes.new)
-    remarks = [*([(IN_SHORT, "")] if portion.in_short else []), *noted.remarks]
+    remarks = [*([(IN_SHORT, "")] if short else []), *noted.remarks]
     return TaughtTurns(last, sum(map(importance_of, new.values())), remarks)
 
 

@@ -10,7 +10,7 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.context_window import Around, ask_fitted
+from questbook.graphs.turn.context_window import ask_fitted
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import calls_of, edit_pages, refuse_edits, take_out
 from questbook.graphs.turn.reply_guard import guard_notices, guard_of
@@ -68,7 +68,6 @@ async def interview(
     question: str,
     private: bool,
     done: Done[PageT] | None = None,
-    around: Around | None = None,
 ) -> InterviewTurn[PageT]:
     """Talk with the person, and note what they said.
 
@@ -85,7 +84,6 @@ async def interview(
         question: What is asked if the model asks nothing, with {missing} for the first missing field.
         private: Whether the person asked that this turn not be remembered.
         done: Lets the model decide that the page is done; None: only full pages are.
-        around: What an application puts around the model's calls; None: nothing.
 
     Raises:
         ModelError: The model failed or said nothing. The person's message is kept; the turn can be run again.
@@ -97,16 +95,8 @@ async def interview(
         prompt = make_prompt(page, messages)
         guard, tools = guard_of(state, prompt, runtime.context), [page.tool(), *done_tools]
         mends = spoke or page.complete  # this round only mends a note: the person has had an answer, or gets another
-        fitted = await ask_fitted(
-            runtime,
-            prompt,
-            node=node,
-            turn=turn,
-            guard=guard,
-            tools=tools,
-            tags=[TAG_NOSTREAM] if mends else [],
-            around=around,
-        )
+        tags = [TAG_NOSTREAM] if mends else []
+        fitted = await ask_fitted(runtime, prompt, node=node, turn=turn, guard=guard, tools=tools, tags=tags)
         reply, window = fitted.message, fitted.window or window
         notices += [*fitted.notices, *guard_notices(guard, runtime.context, turn, node)]
         if mends:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from langgraph.graph import StateGraph
@@ -15,17 +14,9 @@ ContextT = TypeVar("ContextT", bound=Settings)
 
 
 class Machine(StateGraph[StateT, ContextT, Any, StateT]):
-    """A graph whose state says the machine's name: `MACHINE`, without the part before a colon.
-
-    Attributes:
-        transformers: Transformers of the graph's stream that go with it.
-    """
-
-    transformers: Sequence[Any] = ()
+    """A graph whose state says the machine's name: `MACHINE`, without the part before a colon."""
 
     def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Compile as any graph; unless another name is given, it has the machine's."""
         schema: Any = self.state_schema
-        if self.transformers:
-            options["transformers"] = [*self.transformers, *(options.get("transformers") or ())]
         return super().compile(*args, name=name or schema.MACHINE.rpartition(":")[2], **options)

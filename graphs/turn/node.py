@@ -27,8 +27,6 @@ ASKS = {SPEAKS: "asks"}
 """Metadata of a node that asks for what a page still lacks."""
 ANSWERS = {SPEAKS: "answers"}
 """Metadata of a node that answers, and is asked again after its tools have answered."""
-ADDS = {SPEAKS: "adds"}
-"""Metadata of a node that may add words of its own to an answer."""
 
 
 class Node(Runnable[Any, Any], Generic[ContextT]):

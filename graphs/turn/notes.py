@@ -21,7 +21,7 @@ from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
 PageT = TypeVar("PageT", bound=Notebook)
-ResultT = TypeVar("ResultT")
+AnswerT = TypeVar("AnswerT")
 
 _RETRIES = 2  # times that the model is asked again for what did not fit; for text in the place of calls, once
 _SIDE = 1000  # characters that are left of either side of a text that is too long for the window
@@ -34,39 +34,34 @@ _SAYS_NO_CHANGE = re.compile(r"\bno(?:thing)?(?: (?:has|have|was|is))? chang|\bu
 _NO_CALL = "The answer was text in the place of a call."
 
 
-class Portion(NamedTuple):
-    """Turns that are noted at once."""
+class OfOldest(NamedTuple, Generic[AnswerT]):
+    """What came of a question about the oldest turns."""
 
-    turns: list[JSON]  # the turns, the oldest first, as the model is shown them
-    is_all: bool  # whether no turn is left for later
-    in_short: bool = False  # whether long texts of them are cut
+    answer: AnswerT
+    turns: list[JSON]  # the turns that it is about
+    short: bool  # whether the model got the beginning and the end of long texts
 
 
-async def note_oldest(
-    due: Sequence[JSON], budget: int, note: Callable[[Portion], Awaitable[ResultT]]
-) -> tuple[Portion, ResultT]:
-    """Note the oldest turns that fit in so many tokens, at least one; later turns note the others.
-
-    If they are too long for the model, the oldest alone is noted, and if that is too long, it is cut.
+async def ask_of_oldest(
+    turns: Sequence[JSON], budget: int, ask: Callable[[list[JSON]], Awaitable[AnswerT]]
+) -> OfOldest[AnswerT]:
+    """Ask about the oldest turns that fit in so many tokens; too long: of the oldest alone, then of that in short.
 
     Args:
-        due: Turns that are not noted yet, as `TurnState.transcript` has them, at least one.
+        turns: The turns, as `TurnState.transcript` has them, the oldest first, at least one.
         budget: Tokens.
-        note: Asks the model about a portion.
+        ask: Asks the model about turns.
 
     Raises:
-        PromptTooLongError: Even the oldest turn, cut, is too long.
+        QuestbookError: As `ask`.
     """
-    turns = oldest_within(due, budget)
-    tries = [Portion(turns, len(turns) == len(due))]
-    tries += [Portion(turns[:1], is_all=False)] if len(turns) > 1 else []
-    for portion in tries:
+    portion = oldest_within(turns, budget)
+    for shown in [portion, *([portion[:1]] if len(portion) > 1 else [])]:
         try:
-            return portion, await note(portion)
+            return OfOldest(await ask(shown), shown, short=False)
         except PromptTooLongError:
             continue
-    cut = Portion([in_short(turns[0])], len(due) == 1, in_short=True)
-    return cut, await note(cut)
+    return OfOldest(await ask([in_short(portion[0])]), portion[:1], short=True)
 
 
 def oldest_within(turns: Sequence[JSON], budget: int) -> list[JSON]:

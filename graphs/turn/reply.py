@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.context_window import Around, ask_fitted
+from questbook.graphs.turn.context_window import ask_fitted
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply_guard import guard_notices, guard_of
 from questbook.graphs.turn.state import TurnState
@@ -74,7 +74,6 @@ async def reply(
     tools: list[JSON],
     most_rounds: int,
     silent: Collection[str] = (),
-    around: Around | None = None,
 ) -> Reply:
     """Ask the model; a report of the prompt goes out on the stream first.
 
@@ -91,7 +90,7 @@ async def reply(
     for _ in range(2):
         guard = guard_of(state, prompt, context, silent)
         whole, window, notices = await ask_fitted(
-            runtime, prompt, node=node, turn=state.turn, guard=guard, tools=tools, more=more, around=around
+            runtime, prompt, node=node, turn=state.turn, guard=guard, tools=tools, more=more
         )
         update = update | ({"window": window} if window else {}) | {"notices": [*update["notices"], *notices]}
         message, calls = take_out(whole, lambda call: call.name in silent)

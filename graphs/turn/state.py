@@ -218,3 +218,17 @@ class TurnState(Schema):
     def record_fields(self, turn: int) -> JSON:  # noqa: ARG002 (for subclasses)
         """Return what an application keeps in a turn's record; the same each time. The default adds nothing."""
         return {}
+
+
+class ReflectingState(TurnState):
+    """State of a conversation whose facts are reflected on."""
+
+    unreflected: Annotated[int, Last] = 0
+    """Importance of the facts that were written since the last reflection, as far as this thread knows."""
+    reflection_told: Annotated[str, Last] = ""
+    """Id of the last reflection in the background whose notices this thread has shown; "": none."""
+
+    @property
+    def learned_through(self) -> int:
+        """Last turn whose facts are all in the store: what is not there yet is for the next reflection."""
+        return self.turn

@@ -16,7 +16,7 @@ from questbook.graphs.dungeon_master.recall_plan import memories_for
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import PastUnknownError, QuestbookError
 from questbook.graphs.turn.exchanges import transcript_through
-from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, Portion, note_oldest, take_notes
+from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, take_notes
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.turn import failure_notice, notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
@@ -82,30 +82,31 @@ async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
         return _Noted(page, [], state.turn)
     known = _Known([], "", [])
 
-    async def note(portion: Portion) -> Notes[StateNotebook]:
+    async def ask(shown: list[JSON]) -> Notes[StateNotebook]:
         nonlocal known
-        known = await _known(state, runtime, portion.turns)
-        prompt = update_prompt(state, portion.turns, known.attributes)
+        known = await _known(state, runtime, shown)
+        prompt = update_prompt(state, shown, known.attributes)
         return await give_way(take_notes([page], prompt, runtime.context, [facts_tool()]), runtime)
 
     try:
         budget = state.fit_tokens(runtime.context.buffer_tokens, runtime.context.model)
-        portion, notes = await note_oldest(due, budget, note)
+        answer = await ask_of_oldest(due, budget, ask)
     except GaveWay:
         return _Noted(page, known.notices)
     except QuestbookError as error:  # a model's or a provider's, in plain words
         return _Noted(page, [*known.notices, failure_notice(state.turn, "update_state", _NOT_UPDATED, error)])
-    return _read_notes(state, portion, notes, known)
+    return _read_notes(state, answer, known, is_all=len(answer.turns) == len(due))
 
 
-def _read_notes(state: DungeonState, portion: Portion, notes: Notes[StateNotebook], known: _Known) -> _Noted:
+def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], known: _Known, *, is_all: bool) -> _Noted:
     """Read what the model answered: the page, the facts, and what of it a person should know."""
-    [page], turns = notes.pages, portion.turns
-    remarks = [(remark, "") for remark in [*([IN_SHORT] if portion.in_short else []), *notes.remarks]]
+    notes, turns, short = answer
+    [page] = notes.pages
+    remarks = [(remark, "") for remark in [*([IN_SHORT] if short else []), *notes.remarks]]
     if dropped := deletion_notice(state.quest, page, turns):
         remarks.append((dropped, ""))
     first, last = turns[0]["turn"], turns[-1]["turn"]
-    through = state.turn if portion.is_all else last  # private turns behind them need no notes
+    through = state.turn if is_all else last  # private turns behind them need no notes
     arguments: list[Any] = [call.args for call in notes.other_calls]
     if notes.problems:
         _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
