@@ -57,17 +57,8 @@ async def ask_fitted(
 ) -> FittedAnswer:
     """Ask the settings' model for what a person reads; a prompt that is too long for it is made shorter, once.
 
-    A report of each prompt goes out on the stream before it is sent.
-
-    Args:
-        runtime: The run's.
-        prompt: What the model is given.
-        node: Name of the node that asks.
-        turn: Number of the turn.
-        guard: Guards the answer.
-        tools: What the model may call.
-        tags: Tags of the model's run.
-        more: Messages behind the prompt.
+    A report of each prompt goes out on the stream before it is sent. `node` asks in this turn; `tags` are those of the
+    model's run; the messages `more` come behind the prompt.
 
     Raises:
         PromptTooLongError: The prompt is too long even with the last turn alone.

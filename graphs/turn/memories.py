@@ -147,15 +147,10 @@ async def open_memory(
     *,
     waiting: Mapping[str, JSON] | None = None,
 ) -> str:
-    """Return a page of what a record says, of which a prompt or a search may have shown a part.
+    """Return a page, from 1, of what a record says, of which a prompt or a search may have shown a part.
 
-    Args:
-        state: The thread's state, its turn opened.
-        runtime: The run's.
-        spaces: The namespaces where it may be.
-        key: Its key; or a turn of the thread, whose exchange it is.
-        page: The page, from 1; each has at most 3,000 characters.
-        waiting: Records that are not in the store yet, by key.
+    `key` is the record's key in one of the namespaces `spaces`, or the number of a turn of the thread, whose exchange
+    it is. `waiting` are records that are not in the store yet, by key.
 
     Raises:
         BadQueryError: The timeline sees no such record, nobody may know it, or there is no such page.

@@ -47,10 +47,7 @@ async def ask_of_oldest(
 ) -> OfOldest[AnswerT]:
     """Ask about the oldest turns that fit in so many tokens; too long: of the oldest alone, then of that in short.
 
-    Args:
-        turns: The turns, as `TurnState.transcript` has them, the oldest first, at least one.
-        budget: Tokens.
-        ask: Asks the model about turns.
+    There is at least one turn, as `TurnState.transcript` has them, the oldest first.
 
     Raises:
         QuestbookError: As `ask`.

@@ -111,12 +111,7 @@ def put_back(
 ) -> JSON:  # fmt: skip
     """Return the merge patch that undoes a patch, except where something was written over it.
 
-    Args:
-        patch: The patch to undo.
-        before: The page before it.
-        after: The page after it.
-        now: The page now.
-        later: Patches that later turns made.
+    The page was `before` and `after` the patch, and is `now`; `later` are the patches of later turns.
     """
     back: JSON = {}
     for key, value in patch.items():

@@ -168,17 +168,9 @@ def patched_values(patch: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iter
             yield (*path, key), value
 
 
-def _quest_patch(record: JSON) -> JSON:
-    return (record.get("noted") or {}).get("patch") or {}
-
-
-def _sheet_patch(record: JSON) -> JSON:
-    return record.get("sheet") or {}
-
-
 _PAGES: tuple[tuple[str, type[Notebook], Callable[[JSON], JSON]], ...] = (
-    ("quest", StateNotebook, _quest_patch),
-    ("character", CharacterNotebook, _sheet_patch),
+    ("quest", StateNotebook, lambda record: (record.get("noted") or {}).get("patch") or {}),
+    ("character", CharacterNotebook, lambda record: record.get("sheet") or {}),
 )
 """Channel and class of each page, and how a record says what its turn changed on it."""
 

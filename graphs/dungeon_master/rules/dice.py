@@ -103,18 +103,14 @@ class _Dice:
 def roll(
     expression: str, *, rng: Random, reason: str = "", dc: int | None = None, advantage: Advantage | None = None
 ) -> Roll:
-    """Roll the dice; an expression that is refused draws nothing from `rng`.
+    """Roll the dice; an expression that is refused draws nothing from `rng`, the only source of chance.
 
-    Args:
-        expression: Dice, integers, `+ - *` and parentheses, such as `2d20kh1+3`.
-        rng: The only source of chance: the same state gives the same roll.
-        reason: What the roll is for.
-        dc: Difficulty class; the roll succeeds when the total is at least this.
-        advantage: Rolls the first plain `1d20` twice and keeps the higher (`"disadvantage"`: the lower) face.
+    Advantage rolls the first plain `1d20` twice and keeps the higher face (`"disadvantage"`: the lower). The roll
+    succeeds when the total is at least the `dc`.
 
     Raises:
-        DiceError: The expression is not in the grammar or is past a limit, `dc` is out of range, or there is
-            advantage but no single d20.
+        DiceError: The expression is not in the grammar or is past a limit, `dc` is out of range, or there is advantage
+            but no single d20.
     """
     if dc is not None and abs(dc) > MAX_INTEGER:
         raise DiceError(f"The DC is too far from zero (at most {MAX_INTEGER:,}). Use one like 10, 15 or 20.")

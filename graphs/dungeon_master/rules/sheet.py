@@ -21,10 +21,18 @@ ABILITIES = ("strength", "dexterity", "constitution", "intelligence", "wisdom", 
 STANDARD_ARRAY = (15, 14, 13, 12, 10, 8)  # the usual scores of those who do not roll
 
 
-class _Class(NamedTuple):
-    hit_die: int  # SRD 5.1's
-    abilities: str  # most important first: SRD 5.1's multiclassing prerequisites, then our judgement
+class ClassRules(NamedTuple):
+    """What a class means for a character."""
+
+    hit_die: int  # its sides, SRD 5.1's
+    abilities: tuple[str, ...]  # most important first: SRD 5.1's multiclassing prerequisites, then our judgement
     gold: int  # ours, around the 15 of an acolyte in SRD 5.1
+    kit: Mapping[str, int]  # the class's starting equipment in SRD 5.1, cut down to what a story uses
+
+
+def _rules(hit_die: int, abilities: str, gold: int, kit: Mapping[str, int]) -> ClassRules:
+    order = (next(ability for ability in ABILITIES if ability.startswith(short)) for short in abilities.split())
+    return ClassRules(hit_die, tuple(order), gold, kit)
 
 
 class _Ancestry(NamedTuple):
@@ -33,37 +41,29 @@ class _Ancestry(NamedTuple):
 
 
 _CLASSES = {
-    "Barbarian": _Class(12, "str con dex wis cha int", 10),
-    "Bard": _Class(8, "cha dex con wis int str", 15),
-    "Cleric": _Class(8, "wis con str cha dex int", 15),
-    "Druid": _Class(8, "wis con dex int cha str", 10),
-    "Fighter": _Class(10, "str con dex wis cha int", 15),
-    "Monk": _Class(8, "dex wis con str cha int", 5),
-    "Paladin": _Class(10, "str cha con wis dex int", 15),
-    "Ranger": _Class(10, "dex wis con str int cha", 15),
-    "Rogue": _Class(8, "dex int cha con wis str", 20),
-    "Sorcerer": _Class(6, "cha con dex wis int str", 10),
-    "Warlock": _Class(8, "cha con dex wis int str", 15),
-    "Wizard": _Class(6, "int con dex wis cha str", 15),
+    "Barbarian": _rules(12, "str con dex wis cha int", 10, {"greataxe": 1, "handaxe": 2, "bedroll": 1, "ration": 5}),
+    "Bard": _rules(8, "cha dex con wis int str", 15, {"rapier": 1, "lute": 1, "leather armor": 1, "fine clothes": 1}),
+    "Cleric": _rules(8, "wis con str cha dex int", 15, {"mace": 1, "shield": 1, "holy symbol": 1, "candle": 5}),
+    "Druid": _rules(
+        8, "wis con dex int cha str", 10, {"wooden shield": 1, "sickle": 1, "mistletoe sprig": 1, "ration": 5}
+    ),
+    "Fighter": _rules(10, "str con dex wis cha int", 15, {"longsword": 1, "shield": 1, "chain mail": 1, "torch": 5}),
+    "Monk": _rules(8, "dex wis con str cha int", 5, {"quarterstaff": 1, "dart": 10, "bedroll": 1, "ration": 5}),
+    "Paladin": _rules(
+        10, "str cha con wis dex int", 15, {"warhammer": 1, "shield": 1, "chain mail": 1, "holy symbol": 1}
+    ),
+    "Ranger": _rules(10, "dex wis con str int cha", 15, {"longbow": 1, "arrow": 20, "shortsword": 1, "rope": 1}),
+    "Rogue": _rules(
+        8, "dex int cha con wis str", 20, {"shortsword": 1, "dagger": 2, "thieves' tools": 1, "leather armor": 1}
+    ),
+    "Sorcerer": _rules(6, "cha con dex wis int str", 10, {"dagger": 2, "crystal focus": 1, "torch": 5, "ration": 5}),
+    "Warlock": _rules(8, "cha con dex wis int str", 15, {"dagger": 2, "leather armor": 1, "old tome": 1, "lantern": 1}),
+    "Wizard": _rules(
+        6, "int con dex wis cha str", 15, {"spellbook": 1, "quarterstaff": 1, "ink and quill": 1, "candle": 5}
+    ),
 }
-_ANY_CLASS = _Class(8, "dex con wis cha str int", 10)  # a traveller who can run, endure and keep their eyes open
-
-# The classes' starting equipment in SRD 5.1, cut down to what a story uses.
-_KITS = {
-    "Barbarian": {"greataxe": 1, "handaxe": 2, "bedroll": 1, "ration": 5},
-    "Bard": {"rapier": 1, "lute": 1, "leather armor": 1, "fine clothes": 1},
-    "Cleric": {"mace": 1, "shield": 1, "holy symbol": 1, "candle": 5},
-    "Druid": {"wooden shield": 1, "sickle": 1, "mistletoe sprig": 1, "ration": 5},
-    "Fighter": {"longsword": 1, "shield": 1, "chain mail": 1, "torch": 5},
-    "Monk": {"quarterstaff": 1, "dart": 10, "bedroll": 1, "ration": 5},
-    "Paladin": {"warhammer": 1, "shield": 1, "chain mail": 1, "holy symbol": 1},
-    "Ranger": {"longbow": 1, "arrow": 20, "shortsword": 1, "rope": 1},
-    "Rogue": {"shortsword": 1, "dagger": 2, "thieves' tools": 1, "leather armor": 1},
-    "Sorcerer": {"dagger": 2, "crystal focus": 1, "torch": 5, "ration": 5},
-    "Warlock": {"dagger": 2, "leather armor": 1, "old tome": 1, "lantern": 1},
-    "Wizard": {"spellbook": 1, "quarterstaff": 1, "ink and quill": 1, "candle": 5},
-}
-_PLAIN_KIT = {"dagger": 1, "torch": 3, "ration": 5}
+_ANY_CLASS = _rules(8, "dex con wis cha str int", 10, {"dagger": 1, "torch": 3, "ration": 5})
+"""A traveller who can run, endure and keep their eyes open."""
 
 CLASS_WORDS = {
     "Barbarian": "berserker, savage, reaver",
@@ -136,27 +136,9 @@ def modifier(score: int) -> int:
     return (score - 10) // 2
 
 
-def hit_die(class_name: str) -> int:
-    """Return the sides of the class's hit die (SRD 5.1, "Hit Points" of each class); 8 for a class we do not know."""
-    return _class(class_name).hit_die
-
-
-def ability_order(class_name: str) -> tuple[str, ...]:
-    """Return all six abilities, the most important first; an all-round order for a class we do not know.
-
-    The multiclassing prerequisites of SRD 5.1 lead each order; the rest is our judgement.
-    """
-    return tuple(map(_ability, _class(class_name).abilities.split()))
-
-
-def starting_gold(class_name: str) -> int:
-    """Return the gold pieces at the start: our amounts, of the size of the 15 that an acolyte has in SRD 5.1."""
-    return _class(class_name).gold
-
-
-def kit(class_name: str) -> dict[str, int]:
-    """Return the items a character starts with, and how many of each, after SRD 5.1, "Equipment" of each class."""
-    return dict(_KITS.get(class_of(class_name) or "", _PLAIN_KIT))
+def rules_of(class_name: str) -> ClassRules:
+    """Return what a class means, given the player's words for one; all-round rules for a class we do not know."""
+    return _CLASSES.get(class_of(class_name) or "", _ANY_CLASS)
 
 
 def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: str = "") -> dict[str, int]:
@@ -177,7 +159,7 @@ def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: 
     for score in scores.values():
         if score in left:
             left.remove(score)
-    to_fill = [ability for ability in ability_order(class_name) if ability not in scores]
+    to_fill = [ability for ability in rules_of(class_name).abilities if ability not in scores]
     scores |= dict(zip(to_fill, left, strict=False))
 
     free = [ability for ability in to_fill if ability != "charisma"]
@@ -198,7 +180,7 @@ def hit_points(class_name: str, level: int, constitution: int) -> int:
     Raises:
         ValueError: Level or Constitution is out of range.
     """
-    die, extra = hit_die(class_name), modifier(constitution)
+    die, extra = rules_of(class_name).hit_die, modifier(constitution)
     return max(1, die + extra) + (_level(level) - 1) * max(1, die // 2 + 1 + extra)
 
 
@@ -206,37 +188,29 @@ def fill_sheet(before: CharacterNotebook, page: CharacterNotebook, quest: StateN
     """Return the patches that a complete character asks for, by channel; none if all is in place.
 
     The rules fill what is open on the page: abilities, hit points and, at the start, a kit. A character who has not
-    entered the quest yet enters it in the morning of the first day, unhurt, with their kit and a little gold. Later,
-    the quest follows what a person changes on the page: the maximum of the hit points.
-
-    Args:
-        before: The character's page as state holds it.
-        page: The page as it is now; complete.
-        quest: The quest's page; nobody has entered while it has no maximum of hit points.
+    entered the quest yet, which then has no maximum of hit points, enters it in the morning of the first day, unhurt,
+    with their kit and a little gold. Later, the quest follows what a person changes on the page: the maximum of the hit
+    points. `before` is the character's page as state holds it, `page` as it is now, complete.
 
     Raises:
         PageFullError: A person has filled the page to its last character.
     """
-    starts = quest.condition.max_hp is None
+    starts, rules = quest.condition.max_hp is None, rules_of(page.class_name)
     abilities = fill_abilities(page.abilities.model_dump(), page.class_name, page.ancestry)
     most = page.hit_points or hit_points(page.class_name, page.level, abilities["constitution"])
-    filled = {"abilities": abilities, "hit_points": most, "kit": page.kit or (kit(page.class_name) if starts else {})}
+    filled = {"abilities": abilities, "hit_points": most, "kit": page.kit or (dict(rules.kit) if starts else {})}
     ready = page.apply(filled).page
     patches: dict[str, JSON] = {"character": ready.patch_from(before)}
     if starts:
         patches["quest"] = {
             "condition": {"hp": most, "max_hp": most},
             "inventory": {**ready.kit, **quest.inventory},
-            "gold": quest.gold or starting_gold(page.class_name),
+            "gold": quest.gold or rules.gold,
             "clock": {"day": quest.clock.day, "time": quest.clock.time or "morning"},
         }
     elif quest.condition.max_hp != most:
         patches["quest"] = {"condition": {"max_hp": most}}
     return {channel: patch for channel, patch in patches.items() if patch}
-
-
-def _class(text: str) -> _Class:
-    return _CLASSES.get(class_of(text) or "", _ANY_CLASS)
 
 
 def _ability(short: str) -> str:
