@@ -2,7 +2,7 @@
 
 import pytest
 from conftest import EXCHANGES, MIRA
-from faulty_stores import Blind, Broken
+from faulty_stores import Broken
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from scripted import call, say, sections_of
@@ -27,19 +27,6 @@ async def test_nothing_leaves_the_buffer_before_it_is_remembered(new_game):
     assert game.values["remembered_through"] == 10
     assert len(await game.store.asearch(EXCHANGES, limit=50)) == 10
     assert sum(isinstance(m, HumanMessage) for m in game.values["messages"]) < 6
-
-
-async def test_a_store_that_cannot_be_searched_costs_the_memories_not_the_reply(new_game):
-    game = new_game(buffer_tokens=300)
-    game.keep_in(Blind())
-    await game.begin()
-    for number in range(8):
-        game.model.queue("quest", say(f"Mile {number}. " + "The road goes on. " * 12))
-        await game.play(f"I walk mile {number}")
-    game.store.error = OSError("index is gone")
-    await game.play("I rest")
-    assert game.reply.startswith("The wind turns")
-    assert "index is gone" in game.values["notices"][-1]["text"]
 
 
 async def test_a_new_thread_does_not_begin_anew_because_the_store_is_down(game):

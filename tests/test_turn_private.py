@@ -162,25 +162,6 @@ async def test_the_companions_searches_and_summary_do_not_find_it(model):
     assert "zwiebel" not in str(talk.store._data)
 
 
-async def test_another_future_of_the_companions_turn_may_note_and_this_one_still_has_nothing(model):
-    talk = Companion(model)
-    await talk.say("Hello.")
-    await talk.say(ASIDE, say("I hear zwiebel."))
-    config, said = await talk.history.last_message()
-    assert said == ASIDE
-    keep = call("archival_memory_insert", content="The ferry leaves at nine.")
-    model.queue("companion", say("Kept.", keep))
-    again = {"messages": [HumanMessage("Keep when the ferry leaves: at nine.")]}
-    await talk.app.ainvoke(again, config, context=talk.settings, durability="sync")
-    assert [entry["text"] for entry in talk.records("archive")] == ["The ferry leaves at nine."]
-    second = {value["player"]: value["branch"] for value in talk.records("exchanges") if value["turn"] == 2}
-    assert set(second) == {FORGOTTEN, "Keep when the ferry leaves: at nine."}
-    await talk.history.go(second[FORGOTTEN])
-    await talk.say("Look.", say("", call("archival_memory_search", query="")), say("Nothing."))
-    assert "ferry" not in talk.results[-1].text
-    assert "zwiebel" not in str(talk.store._data)
-
-
 async def test_offline_the_companion_says_that_it_keeps_nothing():
     talk = Companion()
     await talk.say("My name is Ann.")

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 from conftest import EXCHANGES, Game
-from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import GetOp
 from langgraph.store.memory import InMemoryStore
@@ -128,15 +127,6 @@ def test_a_recap_of_nothing_says_so():
     assert "nothing yet" in PlayerView().recap()
     page = StateNotebook().apply({"location": "the mill", "clock": {"time": "dusk"}}).page
     assert "You are at the mill (day 1, dusk)." in PlayerView.of({"summary": "They met.", "quest": page}).recap()
-
-
-async def test_asides_are_no_part_of_what_is_remembered(game):
-    await game.begin()
-    later = another_thread(game)
-    await later.play("I go on")
-    records = {item.value["turn"]: item.value for item in await game.store.asearch(EXCHANGES)}
-    assert "Previously" not in records[2]["reply"]
-    assert isinstance(later.values["messages"][0], HumanMessage)
 
 
 async def test_a_thread_stays_in_its_campaign(game):
