@@ -11,7 +11,7 @@ from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
 from questbook import Count, DeclarationError, FaissStore, History, Notebook, build_agent, every_turn, on_demand
-from questbook.graphs.turn import shared_pages
+from questbook.graphs.turn import shared_log
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 
@@ -88,8 +88,8 @@ def store(request, tmp_path):
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 async def test_a_shared_page_is_what_the_oracle_says_under_random_rewinds(store, seed, snapshots, monkeypatch):
     if snapshots:
-        monkeypatch.setattr(shared_pages, "_SETTLED", 0.0)
-        monkeypatch.setattr(shared_pages, "_UNSUMMED", 2)
+        monkeypatch.setattr(shared_log, "OLD", 0.0)
+        monkeypatch.setattr(shared_log, "MOST", 1)
     chance, saver = random.Random(seed), InMemorySaver()
     names = [("ann", "a1"), ("ann", "a2"), ("ann", "a3"), ("bob", "b1")]
     chats = {name: Chat(saver, store, user, name) for user, name in names}

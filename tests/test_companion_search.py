@@ -1,6 +1,5 @@
 """What the companion finds again: its archive, what was said, and what is recalled before a reply."""
 
-import json
 import re
 from functools import partial
 
@@ -8,7 +7,7 @@ import pytest
 from companion_thread import ARCHIVE, EXCHANGES, Companion
 from faulty_stores import Broken
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted import call, say, sections_of, words_of
+from scripted import call, say, words_of
 
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
@@ -168,20 +167,6 @@ async def test_a_search_understands_today_and_says_how_to_write_a_day(companion)
     assert companion.results[-1].text.startswith("end_date: got ")
     assert await search(companion, "conversation_search", query="tea", end="31.3.") == []
     assert companion.results[-1].text.startswith("end: got '31.3.'")
-
-
-async def test_memories_of_turns_beyond_the_prompt_are_recalled_before_the_reply(companion):
-    companion.settings |= {"buffer": "summary", "summary_offset": 0, "summarizer": "extractive"}
-    await companion.say("My sister Lia plays the cello")
-    await companion.say("It is windy")
-    await companion.say("What does my sister play?")
-    system = sections_of(companion.model.asked("companion")[-1])
-    # The instructions and the summary speak of memories and of the cello, too: the section alone counts.
-    section = re.search(r"^<memories>\n(.*?)\n</memories>$", system, re.MULTILINE | re.DOTALL)
-    memories = [json.loads(line) for line in section[1].splitlines()]
-    assert ("My sister Lia plays the cello", 1) in [(memory["user"], memory["turn"]) for memory in memories]
-    assert words_of(companion.model.asked("companion")[-1]) == ["What does my sister play?"]
-    assert "cello" in companion.values["summary"]
 
 
 async def test_recall_goes_by_the_weights_and_notes_what_was_used_where_they_ask_for_it(model):

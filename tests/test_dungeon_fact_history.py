@@ -33,19 +33,6 @@ async def test_what_is_known_of_the_player_does_not_rewind(game):
     assert len(await stored(game, PLAYER)) == 1
 
 
-async def test_a_fork_sees_the_fact_that_held_and_no_other(game):
-    await game.begin()
-    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
-    await play(game, "I ask again.", home("the inn"), reply="Goran lives at the inn.")
-    assert await known(game) == ["Goran lives at the inn."]
-    history = History(game.app, game.config, CONTEXT)
-    await history.undo()
-    assert await known(game) == ["Goran lives at the mill."]
-    await play(game, "I do something else.", home("the bay"), reply="Goran lives at the bay.")
-    assert await known(game) == ["Goran lives at the bay."]
-    assert len(await stored(game)) == 3
-
-
 async def test_two_attempts_that_differ_in_their_facts_alone_are_two_futures(game):
     await game.begin()
     await play(game, "I ask.", home("the mill"), reply="Goran lives somewhere: the mill, the inn.")

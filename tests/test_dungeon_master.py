@@ -7,7 +7,6 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
-from strict import check_plain
 
 from questbook import StateNotebook, every
 from questbook.graphs.dungeon_master.context import Context
@@ -50,13 +49,6 @@ async def test_what_is_secret_shows_in_no_notice(game):
     assert "gold: got 'much'" in told
     assert "A secret did not fit." in told
     assert "traitor" in game.model.asked("update")[-1][-1].text, "the model is told all of it"
-
-
-async def test_state_holds_json_and_survives_strict_msgpack(game):
-    await game.begin()
-    saved = game.saver.get(game.config)["channel_values"]
-    assert {"character", "quest", "timeline", "turn", "messages"} <= set(saved)
-    check_plain(saved)
 
 
 async def test_control_characters_and_lone_surrogates_are_dropped(game):

@@ -32,22 +32,6 @@ def prompts(model, job):
     return ["\n".join(str(m.content) for m in messages) for messages in model.asked(job)]
 
 
-async def test_the_dungeon_master_is_not_asked_for_notes_on_it(game):
-    await game.begin()
-    before, asked = game.values["quest"], len(game.model.asked("update"))
-    fact = call("Facts", facts=[{"text": "The word is zwiebel.", "kind": "world", "importance": 9}])
-    game.model.queue("update", say("", call("StateNotebook", scene="A word: zwiebel"), fact))
-    await game.play(ASIDE)
-    assert len(game.model.asked("update")) == asked
-    assert (game.values["quest"], facts_of(game), game.values.get("facts")) == (before, [], None)
-    assert (game.values["noted_through"], game.values["remembered_through"]) == (2, 2)
-    game.model.script["update"].clear()
-    await game.play("I look around.")
-    assert "I look around." in prompts(game.model, "update")[-1]
-    assert "zwiebel" not in "".join(prompts(game.model, "update"))
-    assert "zwiebel" in prompts(game.model, "quest")[-1], "the talk at hand has it until it leaves the buffer"
-
-
 async def test_notes_that_catch_up_pass_it_over(game):
     await game.begin()
     game.model.queue("update", ModelError("down"), say("", call("StateNotebook", gold=7)))

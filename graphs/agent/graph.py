@@ -70,12 +70,10 @@ def build_agent(
         tools: LangChain tools, or functions with a docstring, that the model may call in its replies.
         handoffs: Nodes of a parent graph to hand over to, each with when to do that; see `as_node`.
         shared: Those of the notebooks that other agents of a parent graph write, too.
-        scope: Whose what was said is, to be recalled: "user": all threads of a user recall it, a new one too; "thread":
-            each only its own; "campaign": a new thread goes on from where the last turn of any thread ended. Each
-            notebook says its own `SCOPE`.
-        facts: Whether facts are noted after each reply, by one more call of the model, and recalled: a later fact of a
-            slot ends the earlier one. The settings `reflection` and `reflection_importance` say when they are reflected
-            on.
+        scope: Who recalls what was said: "user": all threads of a user; "thread": each its own; "campaign": a new
+            thread goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
+        facts: Whether facts are noted after each reply, by one more call of the model, recalled, and reflected on as
+            the settings say.
         middleware: Is refused: the error says how LangChain's middleware and this memory go together.
 
     Raises:

@@ -157,7 +157,8 @@ class CompanionTools(TurnTools):
         except ValidationError as error:
             raise EditError(f"{call.name}: {argument_problems(error, _ARGUMENTS[call.name])}") from error
         if call.name != "archival_memory_insert":
-            return await _SEARCH[call.name](arguments, self.state, self._runtime)
+            found: str = await _SEARCH[call.name](arguments, self.state, self._runtime)
+            return found
         entry = new_entry(arguments.content, arguments.tags)
         entry |= {"turn": self.state.turn, "said_at": self.state.opened_at}
         archive = {"archived": [*self.state.archived, entry], "archive_count": self.state.archive_count + 1}

@@ -25,14 +25,14 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from langgraph.types import Command, Overwrite
+from langgraph.types import Command
 from pydantic import Field, create_model
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.middleware.channels import CHANNELS, state_schema
 from questbook.graphs.middleware.conversation import open_turns, read_turns, with_words
 from questbook.graphs.middleware.owner import UNKNOWN, Resumers, Runs, User, added_messages, owner_of, refusal
-from questbook.graphs.middleware.recollection import memories_for, with_memory
+from questbook.graphs.middleware.recollection import plan_of, with_memory
 from questbook.graphs.middleware.staging import write_staged
 from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of
 from questbook.graphs.reflect.context import NotingContext
@@ -42,7 +42,7 @@ from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.facts import FactState
 from questbook.graphs.turn.memories import ASSISTANT, OPENING
 from questbook.graphs.turn.pages import PageState, remember, state_of, update_pages
-from questbook.graphs.turn.recall import Recall, recall_or_notice
+from questbook.graphs.turn.recall import Recall, recall_for_turn, recall_or_notice
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import read_pages
@@ -288,7 +288,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         return [
             *([self._noting(update_pages)] if self._spec.kept else []),
             remember,
-            _write_staged,
+            write_staged,
             *([self._noting(learn), self._noting(_reflect)] if self.facts else []),
             *([self._noting(condense())] if self._spec.buffer else []),
         ]
@@ -316,9 +316,9 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         recalled: list[JSON] | None = now.recalled
         command: Command[Any] | None = None
         if recalled is None:
-            options = self.recall or Recall.of(run.context)
             shown = read_turns(request.messages, [])  # `SummarizationMiddleware` may have shortened it
-            memories = memories_for(now, run, shown, options, facts=self._has_facts, voices=self._voices)
+            plan = plan_of(run.context, self.recall, shown, facts=self._has_facts, voices=self._voices)
+            memories = recall_for_turn(now, run, plan)
             found = await recall_or_notice(now, memories)
             recalled = found["recalled"]
             command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
@@ -361,19 +361,6 @@ def _for_sync(runtime: Runtime[Any]) -> Runtime[Any]:
     """Return a run for work in the loop of sync callers: a store of another loop is used by its sync methods."""
     store = runtime.store
     return runtime.override(store=SyncStore(store)) if getattr(store, "_loop", None) is not None and store else runtime
-
-
-async def _write_staged(state: Any, runtime: Runtime[NotingContext]) -> JSON:
-    """Write what tools changed, once the turns have their places; a failure leaves it for the next turn."""
-    if not state.staged or runtime.store is None or state.remembered_through < state.turn:
-        return {}
-    try:
-        await write_staged(state, state.staged, runtime)
-    except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
-        _log.warning("Turn %d: what tools changed in memory was not written: %s", state.turn, error, exc_info=True)
-        text = f"What was to be kept of this turn was not written to memory; the next turn will write it. {error}"
-        return {"notices": [notice(state.turn, "manage_memory", text)]}
-    return {"staged": Overwrite([])}
 
 
 async def _reflect(state: Any, runtime: Runtime[Any]) -> JSON:

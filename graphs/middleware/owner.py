@@ -216,7 +216,7 @@ def _once(current: str | None, new: Any) -> str:
     return current or new
 
 
-class Owner(Checked):
+class ThreadOwner(Checked):
     """The channel `thread_owner`, which is written once: an edit that says another name is refused."""
 
     __slots__ = ()

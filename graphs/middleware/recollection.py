@@ -13,7 +13,7 @@ from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.memories import ASSISTANT, memory_lines
 from questbook.graphs.turn.pages import PageState
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
-from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn
+from questbook.graphs.turn.recall import Recall, RecallPlan, assistant_plan, recall_for_turn
 from questbook.types import JSON
 
 RULES = """\
@@ -33,34 +33,32 @@ def facts_namespace(settings: NotingContext) -> tuple[str, ...]:
     return settings.campaign_namespace(FACTS)
 
 
-async def memories_for(
-    state: PageState,
-    runtime: Runtime[NotingContext],
+def plan_of(
+    settings: NotingContext,
+    recall: Recall | None,
     shown: Sequence[AnyMessage],
-    options: Recall,
     *,
     facts: bool,
-    voices: dict[str, str] = ASSISTANT,
-) -> list[JSON]:
-    """Recall what fits the person's newest message and is not in the prompt; in the order of the turns.
+    voices: dict[str, str],
+) -> RecallPlan:
+    """Return the plan of a turn's recall.
 
     Args:
-        state: The agent's state, its turn opened.
-        runtime: The run's.
+        settings: The run's.
+        recall: How much; None: as the settings say.
         shown: The conversation as the prompt has it, in whole turns.
-        options: How much.
         facts: Whether facts are kept beside the exchanges.
         voices: What a line calls its parts (`memory_line`).
     """
-    namespace = facts_namespace(runtime.context) if facts else None
-    plan = assistant_plan(options, shown, datetime.now(UTC).astimezone(), namespace, voices)
-    return await recall_for_turn(state, runtime, plan)
+    now = datetime.now(UTC).astimezone()
+    namespace = facts_namespace(settings) if facts else None
+    return assistant_plan(recall or Recall.of(settings), shown, now, namespace, voices)
 
 
 async def search(state: PageState, runtime: Runtime[NotingContext], question: str, options: Recall) -> list[JSON]:
     """Recall what fits a question of the model's, also of turns that are in the prompt."""
     asking = state.model_copy(update={"messages": [HumanMessage(question)]})
-    return await memories_for(asking, runtime, [], options, facts=True, voices=FOUND)
+    return await recall_for_turn(asking, runtime, plan_of(runtime.context, options, [], facts=True, voices=FOUND))
 
 
 def with_memory(

@@ -5,9 +5,8 @@ seen as all records are (`UserTimeline`): a thread sees its own by its timeline,
 do. So threads that write at once lose nothing, each sees at its next turn what others have noted, and what a fork took
 back is on no thread's page. The state holds the page as it was in the turn, so every checkpoint shows it.
 
-To add up the patches of years each time would cost more and more. A snapshot holds the sum of all that are older than
-an hour, as the heads saw them. Who takes back, or brings back, something older changes the mark `epoch`, and the
-snapshot counts no more.
+A snapshot holds the sum of the old ones (`questbook.graphs.turn.shared_log`), as the heads saw them. Who takes back, or
+brings back, something older changes the mark `epoch`, and the snapshot counts no more.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp, SearchOp
 
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn import shared_log
 from questbook.graphs.turn.scope import thread_or_branch, user_timeline
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import failure_notice
@@ -43,8 +43,6 @@ from questbook.types import JSON
 
 PAGES, _LOG = "pages", "patches"
 _SNAPSHOT, _EPOCH = "snapshot", "epoch"
-_SETTLED = 3600.0  # seconds: a patch that is older is in snapshots; clocks of two computers differ by less
-_UNSUMMED = 64  # patches behind the snapshot at which another one is made
 _log = logging.getLogger(__name__)
 
 
@@ -149,13 +147,13 @@ async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebo
     await read_heads(store, view, (entry.value for entry in entries))
     visible = [entry.value for entry in entries if is_visible(view, entry.value)]
     visible.sort(key=lambda value: (position_of(value), value["branch"]))
-    settled_at = lasting_position(time.time() - _SETTLED)
-    settled = [value for value in visible if position_of(value) <= settled_at]
-    base = _apply(kind.load(snapshot.get("page")), [value["patch"] for value in settled])
-    if len(settled) >= _UNSUMMED and head == list(view):  # as the heads see it, and not only this thread
-        new = {"page": base.as_json(), "at": position_of(settled[-1]), "epoch": epoch.get("id")}
+    old_until = lasting_position(shared_log.old_before())
+    old = [value for value in visible if position_of(value) <= old_until]
+    base = _apply(kind.load(snapshot.get("page")), [value["patch"] for value in old])
+    if len(old) > shared_log.MOST and head == list(view):  # as the heads see it, and not only this thread
+        new = {"page": base.as_json(), "at": position_of(old[-1]), "epoch": epoch.get("id")}
         await put_all(store, [PutOp(place, _SNAPSHOT, new, index=False)])
-    return SharedPage(_apply(base, [value["patch"] for value in visible[len(settled) :]]), moved)
+    return SharedPage(_apply(base, [value["patch"] for value in visible[len(old) :]]), moved)
 
 
 def _goes_aside(head: Sequence[Segment], timeline: Sequence[Segment]) -> bool:
