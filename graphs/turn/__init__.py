@@ -4,8 +4,7 @@ Read `state.py` first, then in the order of a turn:
 
 - `state`: the channels and their reducers; `patches` makes the channel of a page.
 - `channels`: what all channels have in common: a write that does not fit is left out.
-- `node`: `Node`, an async function as a step for async and sync callers; which nodes speak to the person.
-- `machine`: a graph of ours before it is compiled; it gives its runs their name.
+- `node`: `Machine`, a graph of ours; `Node`, a step for async and sync callers; which nodes speak to the person.
 - `spec`, `pages`: what an application's agent remembers, and the pages that it declares.
 - `scope`: whose memory a run reads and writes, and with which timeline.
 - `clock`: ids of checkpoints only grow, also when the computer's clock goes back.
