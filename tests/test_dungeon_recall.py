@@ -93,18 +93,6 @@ async def test_what_a_person_wrote_by_hand_is_in_the_prompt_at_once_where_it_fit
     assert [memory["why"] for memory in shown] == ["fits, and nobody has said it in the conversation"]
 
 
-async def test_the_published_scoring_notes_what_was_used(new_game):
-    game = await walked(new_game, weights={"scoring": "generative_agents"})
-    accesses = await game.store.asearch(("adventurer", "default", "accesses"), limit=99)
-    used = max(accesses, key=lambda item: item.value["turn"])
-    assert used.value["accessed"]
-    lines, shown = await asked(game, "Which mile did I walk?")
-    again = await game.store.asearch(("adventurer", "default", "accesses"), limit=99)
-    assert max(item.value["turn"] for item in again) == used.value["turn"] + 1
-    assert {memory["key"] for memory in shown} <= set(max(again, key=lambda i: i.value["turn"]).value["accessed"])
-    assert lines
-
-
 async def test_the_published_scoring_reads_what_was_used(new_game):
     game = await walked(new_game, weights={"scoring": "generative_agents"})
     timeline = [tuple(segment) for segment in game.values["timeline"]]

@@ -1,8 +1,5 @@
 """Facts of a conversation: the model is asked once after the reply, and what it sends gets slots and a timeline."""
 
-import asyncio
-import time
-
 import pytest
 from companion_thread import Companion
 from langchain_core.messages import ToolMessage
@@ -12,7 +9,6 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn import notes
 from questbook.graphs.turn.facts import ask_facts
-from questbook.graphs.turn.upkeep import Upkeep, give_way_on
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.timeline import is_visible
 
@@ -150,39 +146,3 @@ async def test_what_it_knows_comes_back_and_only_what_holds(companion):
     assert "Oslo" not in memories, "neither the fact that ended nor a turn that the prompt holds word for word"
     await companion.say("Hm.")
     assert "bees" not in companion.memories
-
-
-async def test_facts_fill_a_quarter_of_the_budget_at_most_and_the_most_important_first(companion):
-    slots = [
-        fact(f"The user's shelf {n} is oak.", attribute=f"shelf {n}", value="oak", importance=n) for n in range(1, 9)
-    ]
-    companion.model.queue("facts", taught(*slots))
-    await companion.say("My shelves are all oak.", recall_tokens=200)
-    await companion.say("Hm.", recall_tokens=200)
-    assert [f"shelf {n} " in companion.memories for n in (8, 1)] == [True, False]
-
-
-async def test_noting_gives_way_to_the_next_message_which_notes_both(companion):
-    upkeep, asked = Upkeep(), asyncio.Event()
-
-    async def in_talk():
-        give_way_on(upkeep)
-        await companion.say("I paint.")
-
-    def hang(_messages):
-        companion.loop.call_soon_threadsafe(asked.set)
-        time.sleep(0.4)
-        return say("no change")
-
-    companion.loop = asyncio.get_running_loop()
-    companion.model.queue("facts", hang)
-    talk = asyncio.create_task(in_talk())
-    await asked.wait()
-    upkeep.next_message.set()
-    await asyncio.wait_for(talk, 30)
-    assert companion.values.get("facts_through", 0) == 0
-    assert companion.values["notices"] == [], "to give way is no failure"
-    companion.model.queue("facts", taught(fact("The user paints.")))
-    await companion.say("And I sing.")
-    assert "I paint." in companion.model.asked("facts")[-1][-1].text
-    assert companion.values["facts_through"] == 2
