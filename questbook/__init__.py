@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from questbook.graphs.agent.graph import build_agent
     from questbook.graphs.agent.spec import Mode
     from questbook.graphs.agent.team import TeamState, as_node
-    from questbook.graphs.dungeon_master.forgetting.provenance import why
-    from questbook.graphs.dungeon_master.forgetting.retract import retract
+    from questbook.graphs.dungeon_master.provenance.why import why
+    from questbook.graphs.dungeon_master.provenance.retract import retract
     from questbook.graphs.errors import (
         FatalModelError,
         ForgettingError,
@@ -152,8 +152,8 @@ _HOMES = {
     "questbook.graphs.agent.graph": "build_agent",
     "questbook.graphs.agent.team": "TeamState as_node",
     "questbook.graphs.forgetting.forget": "Forgetting forget",
-    "questbook.graphs.dungeon_master.forgetting.provenance": "why",
-    "questbook.graphs.dungeon_master.forgetting.retract": "retract",
+    "questbook.graphs.dungeon_master.provenance.why": "why",
+    "questbook.graphs.dungeon_master.provenance.retract": "retract",
     "questbook.graphs.errors": (
         "FatalModelError ForgettingError HistoryError InputError ModelError PastUnknownError "
         "PromptTooLongError PruningError QuestbookError SettingsError UnreadableError"

@@ -6,7 +6,7 @@ from page_play import turn
 from questbook import StateNotebook
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.deletions import deletion_notice
-from questbook.graphs.dungeon_master.forgetting.provenance import why
+from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.terminal.forget import why_rows
 
 PAGE = (

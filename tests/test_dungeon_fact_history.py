@@ -9,8 +9,8 @@ from noted_facts import home
 from scripted import call, say
 
 from questbook import FaissStore
-from questbook.graphs.dungeon_master.forgetting.provenance import FACT, why
-from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.provenance.why import FACT, why
 from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.history.history import History
 

@@ -11,8 +11,8 @@ from langgraph.store.memory import InMemoryStore
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.edges import route_reflected, route_upkeep
 from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts, write_waiting_facts
-from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets
 from questbook.graphs.dungeon_master.nodes.update_state import update_state
+from questbook.graphs.dungeon_master.recall_plan import buffered_secrets
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflection_due
 from questbook.graphs.turn.memories import Reader, memory_line, memory_of

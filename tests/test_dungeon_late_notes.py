@@ -6,8 +6,8 @@ from page_play import turn
 
 from questbook import HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.provenance import visible_records, why
-from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.provenance.why import visible_records, why
 from questbook.graphs.history.history import History
 
 EMBED = HashEmbeddings()

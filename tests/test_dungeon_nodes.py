@@ -10,8 +10,8 @@ from scripted import call
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.edges import route_tools
-from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets, memories_for, player_wishes
 from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
+from questbook.graphs.dungeon_master.recall_plan import buffered_secrets, memories_for, player_wishes
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.memories import memory_lines, memory_tokens
 from questbook.graphs.turn.recall import within_budget
@@ -152,7 +152,7 @@ async def test_each_call_is_answered_in_order_with_a_roll_or_what_was_wrong():
     assert [message.tool_call_id for message in update["messages"]] == [made["id"] for made in calls]
     assert [message.status for message in update["messages"]] == ["success", "error", "error", "success"]
     wrong = [message.text for message in update["messages"][1:3]]
-    assert "There is no tool 'fly'; there are roll_dice and keep_secret" in wrong[0]
+    assert "There is no tool 'fly'; there are roll_dice, keep_secret" in wrong[0]
     assert wrong[1].startswith("roll_dice: dc: got 100;")
     first, second = update["rolls"]
     assert {name: first[name] for name in ("turn", "dc", "advantage", "reason")} == {

@@ -6,8 +6,8 @@ from scripted import call, say
 
 from questbook import StateNotebook, diff_patch, merge_patch
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.provenance import why
-from questbook.graphs.dungeon_master.forgetting.retract import put_back, retract
+from questbook.graphs.dungeon_master.provenance.retract import put_back, retract
+from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.memory.recall.query import Query

@@ -8,13 +8,13 @@ from langchain_core.messages import AIMessage
 from scripted import ScriptedModel, call, malformed, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.dungeon_master.prompts import quest_prompt
+from questbook.graphs.dungeon_master.provenance.retract import retract
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
-from questbook.graphs.turn.disclosure import SecretCheck, guard_of, secret_phrases
 from questbook.graphs.turn.player_view import PlayerView, shown_memories
+from questbook.graphs.turn.reply_guard import SecretCheck, guard_of, secret_phrases
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 FACTS = campaign_namespace("adventurer", "default", "facts")

@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 from noted_facts import home
 
 from questbook.graphs.dungeon_master.facts import write_waiting_facts
-from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.provenance.retract import retract
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.namespaces import campaign_namespace

@@ -19,9 +19,8 @@ from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.interview import interview
 from questbook.graphs.turn.prompt import Prompt
-from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn, with_recalled
+from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn, recall_or_notice, with_recalled
 from questbook.graphs.turn.reply import reply
-from questbook.graphs.turn.retriever import recall_or_notice
 from questbook.graphs.turn.scope import check_owner
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import read_pages

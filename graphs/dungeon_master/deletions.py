@@ -14,16 +14,11 @@ _LABELS = {"quests": "the quest", "people": "the person", "facts": "the fact", "
 
 
 def deletion_notice(before: StateNotebook, after: StateNotebook, turns: Sequence[JSON]) -> str:
-    """Say which important entries the notes deleted on their own; "" if they deleted none.
+    """Say which important entries the notes of these turns deleted on their own; "" if they deleted none.
 
     Quests that are over, the dead, and items that the turns speak of leave the page as the story goes; an entry that
     another one of its kind replaces was only renamed. On a page that is nearly full the model was asked to make room.
     All else is for the player to know, but secrets.
-
-    Args:
-        before: The page before the notes.
-        after: The page after them.
-        turns: The turns that were noted, as `state.transcript` has them.
     """
     if len(before.render()) > _FULL * before.LIMIT:
         return ""

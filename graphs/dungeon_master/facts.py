@@ -19,9 +19,9 @@ from langgraph.store.base import BaseStore, PutOp
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.facts import FACTS, attribute_lines, messages_of
+from questbook.graphs.turn.facts import FACTS, attribute_lines, known_slots, messages_of
 from questbook.graphs.turn.sessions import head_ops
-from questbook.graphs.turn.turn import notice
+from questbook.graphs.turn.turn import failure_notice, notice
 from questbook.memory.facts import marks
 from questbook.memory.facts.fact import Fact
 from questbook.memory.facts.likeness import is_same_fact
@@ -46,12 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class NewFacts(NamedTuple):
-    """What the model's notes taught.
-
-    Attributes:
-        facts: All facts that wait to be written, those of earlier turns first.
-        remarks: What could not be kept, for people, each with a detail for developers.
-    """
+    """All facts that wait to be written, those of earlier turns first; and what could not be kept, as a notice says."""
 
     facts: list[JSON]
     remarks: list[tuple[str, str]]
@@ -63,35 +58,25 @@ async def known_attributes(
     """List the known attributes of the character, of people whom turns name, and of what was recalled for them.
 
     A line is {"subject", "attributes"}. Attributes of secrets are among them: the notes are the dungeon master's own.
-
-    Args:
-        state: The state before the notes.
-        runtime: With a store, or nothing is known.
-        turns: The turns to note, as `state.transcript` has them.
-        recalled: The memories in the prompt.
     """
     if runtime.store is None:
         return ""
     context = runtime.context
     text = "\n".join(str(turn[part]) for turn in turns for part in ("player", "reply"))
-    keys = [str(memory["key"]) for memory in recalled if memory.get("key") and memory.get("kind") not in _NO_FACTS]
-    own = state.character.name or ""  # a reply calls the character "you"
-    people = [own, *sorted(subjects_in(text, state.quest.people))]
-    slots = await find_slots(
+    people = [state.character.name, *sorted(subjects_in(text, state.quest.people))]  # a reply calls the character "you"
+    slots = await known_slots(
         runtime.store,
         context.campaign_namespace(FACTS),
-        text,
-        subjects=list(filter(None, people))[:_KNOWN_PEOPLE],
-        keys=keys,
+        turns,
+        list(filter(None, people))[:_KNOWN_PEOPLE],
+        keys=[str(memory["key"]) for memory in recalled if memory.get("key") and memory.get("kind") not in _NO_FACTS],
         timeline=state.timeline,
         before=state.remembered_through + 1,  # a turn without a place yet may have the number of another future's
     )
-    named = subjects_in(f"{text}\n{own}", (slot.subject for slot in slots))
-    shown = [slot for slot in slots if slot.key in keys or slot.subject in named]
     aside = "\n".join(split_aside(str(turn["player"]))[1] for turn in turns).strip()
     if aside:  # only talk out of character is about the person who plays
-        shown += await find_slots(runtime.store, player_namespace(context.user, FACTS), aside)
-    return "\n".join(attribute_lines(shown))
+        slots += await find_slots(runtime.store, player_namespace(context.user, FACTS), aside)
+    return "\n".join(attribute_lines(slots))
 
 
 def read_new_facts(
@@ -99,11 +84,7 @@ def read_new_facts(
 ) -> NewFacts:
     """Read what the model sent as facts of some turns: of the story or the player, told, claimed or a rumour.
 
-    Args:
-        state: The state before the notes.
-        turns: The turns, as `state.transcript` has them.
-        arguments: Arguments of the model's calls of the tool `Facts`.
-        recalled: The memories in the prompt: a fact that only repeats one is not new.
+    What only repeats one of the memories in the prompt is marked with its key (`echoes`): it is not new.
     """
     now = datetime.now(UTC).astimezone()
     facts, oddities = read_facts(list(arguments), now, day=state.quest.clock.day, of_story=True)
@@ -143,13 +124,8 @@ async def write_waiting_facts(
     """Write the facts that wait; return the channels to write.
 
     The campaign's head was moved with the exchange, before the facts were written, so that a crash loses none. It moves
-    again with the last of them: a new session would write them once more.
-
-    Args:
-        state: The state; the turns of its facts have their places on the timeline.
-        runtime: With a store.
-        timeline: The timeline after the turn's claim.
-        origin: Where the turn was played: `thread`, `checkpoint`, `said_at`.
+    again with the last of them: a new session would write them once more. `timeline` is the one after the turn's claim;
+    `origin` says where the turn was played (`origin_of`).
     """
     if not state.facts or runtime.store is None:
         return {}
@@ -168,10 +144,9 @@ async def write_waiting_facts(
         of_story = []
         await _write_player(runtime.store, runtime.context, of_player, where, head(rest, importance))
     except Exception as error:  # noqa: BLE001 (any store or embedder may be behind this; no fact may be lost by it)
-        _log.warning("Facts of turn %d were not written: %s", state.turn, error, exc_info=True)
         waiting = [*of_story, *of_player, *rest]
-        text = f"{len(waiting)} facts were not written to memory; the next turn will write them. {error}"
-        notices = [notice(state.turn, "remember", text)]
+        text = f"{len(waiting)} facts were not written to memory; the next turn will write them."
+        notices = [failure_notice(state.turn, "remember", text, error)]
         return {"facts": waiting, "unreflected": state.unreflected + importance, "notices": notices}
     update: JSON = {"facts": rest, "unreflected": state.unreflected + importance}
     if rest:

@@ -27,10 +27,10 @@ from questbook.graphs.dungeon_master.nodes.run_quest import run_quest
 from questbook.graphs.dungeon_master.nodes.update_state import update_state
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflect
+from questbook.graphs.turn.app_tools import tools_from
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.machine import Machine
 from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Node
-from questbook.graphs.turn.own_tools import tools_from
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.turn import route_to
 from questbook.notebooks import DeclarationError

@@ -103,10 +103,7 @@ QUESTION = "Tell me more about your character: what is their {missing}?"
 
 def interview_prompt(state: DungeonState, settings: Settings) -> Prompt:
     """Make the prompt of the interview: what is known, what is missing, the conversation."""
-    notes = [
-        Section("character", state.character.render()),
-        Section("missing", ", ".join(state.character.missing)),
-    ]
+    notes = [Section("character", state.character.render()), Section("missing", ", ".join(state.character.missing))]
     return stack([Section(INSTRUCTIONS, INTERVIEW)], conversation(state, settings), settings, notes)
 
 

@@ -19,35 +19,31 @@ _ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "
 
 
 class DungeonState(ReflectingState):
-    """State of one thread of a campaign: the channels of every conversation, and its own.
-
-    Attributes:
-        character: Who plays; once complete, it switches the game from interview to quest.
-        quest: Where the story is.
-        rolls: The last 20 dice rolls, as rolled, each with its turn.
-        facts: Facts that were noted and are not in the store yet, as `facts.read_new_facts` makes them.
-        new_secrets: What the narrator handed over with this turn's reply, until `update_state` has written it:
-            {"about", "secret"}.
-        noted: What the records of turns that are not written yet will say of the quest's page, by turn: `noted`, what
-            the notes of that turn changed ({"from", "through", "patch"}, or nothing), `location` and `day`; and
-            `sheet`, what the interview noted of the character in it.
-        noted_through: Last turn that `quest` takes account of.
-        note: A wish of the person's for how the next turns are told: {"text", "through"}, the last turn it is for.
-    """
+    """State of one thread of a campaign: the channels of every conversation, and its own."""
 
     MACHINE: ClassVar[str] = "dungeon_master"
     PAGES: ClassVar[dict[str, type[Notebook]]] = {"character": CharacterNotebook, "quest": StateNotebook}
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted_through", "facts", "unreflected")
 
     machine: Annotated[str, Own("dungeon_master")] = ""
+    """Name of the machine that the thread belongs to; empty before its first turn."""
     character: Annotated[CharacterNotebook, patches(CharacterNotebook)] = Field(default_factory=CharacterNotebook)
+    """Who plays; once complete, it switches the game from interview to quest."""
     quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
+    """Where the story is."""
     rolls: Annotated[list[JSON], keep_last(_ROLLS_KEPT)] = Field(default_factory=list)
+    """The last 20 dice rolls, as rolled, each with its turn."""
     facts: Annotated[list[JSON], Last] = Field(default_factory=list)
+    """Facts that were noted and are not in the store yet, as `facts.read_new_facts` makes them."""
     new_secrets: Annotated[list[JSON], Last] = Field(default_factory=list)
+    """What the narrator handed over with this turn's reply until it is on the page: {"about", "secret"}."""
     noted: Annotated[JSON, Last] = Field(default_factory=dict)
+    """What the records of turns that are not written yet will say, by turn: `noted`, what the notes changed on the
+    quest's page ({"from", "through", "patch"} or nothing), `location`, `day`, and `sheet`, what the interview noted."""
     noted_through: Annotated[int, Last] = 0
+    """Last turn that `quest` takes account of."""
     note: Annotated[JSON, Last] = Field(default_factory=dict)
+    """A wish of the person's for how the next turns are told: {"text", "through"}, the last turn it is for."""
 
     @property
     def wish(self) -> str:

@@ -42,8 +42,7 @@ from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.facts import FactState
 from questbook.graphs.turn.memories import ASSISTANT, OPENING
 from questbook.graphs.turn.pages import PageState, remember, state_of, update_pages
-from questbook.graphs.turn.recall import Recall, recall_for_turn
-from questbook.graphs.turn.retriever import recall_or_notice
+from questbook.graphs.turn.recall import Recall, recall_for_turn, recall_or_notice
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import read_pages

@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
@@ -30,13 +31,7 @@ from questbook.memory.buffer.policies import (
     TokenBudget,
     Unbounded,
 )
-from questbook.memory.buffer.summary import (
-    ExtractiveSummarizer,
-    Summarizer,
-    append_extract,
-    clip_summary,
-    extract,
-)
+from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer, append_extract, clip_summary, extract
 from questbook.memory.buffer.turns import latest_messages
 from questbook.types import JSON
 
@@ -51,12 +46,7 @@ NotedFacts = Callable[[Any, Runtime[Any], int, int], Awaitable[Mapping[int, Sequ
 
 
 class ModelSummarizer(NamedTuple):
-    """Summarises by the settings' model.
-
-    Attributes:
-        settings: Name the model.
-        instructions: Instructions to the model, with {words} for how many it may write.
-    """
+    """Summarises by the settings' model; the instructions have {words} for how many it may write."""
 
     settings: Settings
     instructions: str
@@ -86,12 +76,7 @@ def summarizer_of(settings: Settings, instructions: str) -> Summarizer:
 
 
 def policy_of(settings: Settings, instructions: str = "") -> BufferPolicy:
-    """Return the buffer policy that the settings name, with their summarizer.
-
-    Args:
-        settings: The settings.
-        instructions: Instructions to a summarizing model; only who folds turns needs them.
-    """
+    """Return the buffer policy that the settings name; only a summarizing model needs instructions."""
     if settings.buffer == "unbounded":
         return Unbounded()
     if settings.buffer == "turns":
@@ -144,13 +129,11 @@ def condense(
             first, last = folded[0][0], folded[-1][0]
             if turns := public_turns(state.transcript(first, last)):
                 try:
-                    folding = fold(state.summary, turns, settings, summarizer)
+                    facts = partial(noted, state, runtime, first, last) if noted else None
+                    folding = fold(state.summary, turns, settings, summarizer, facts)
                     update["summary"], failure = await give_way(folding, runtime)
                 except GaveWay:
                     return {}
-                if failure and noted:
-                    turns = await _with_facts(turns, noted(state, runtime, first, last))
-                    update["summary"] = fold_without_model(state.summary, turns, settings)
                 update |= {"notices": [notice(state.turn, "condense", failure)]} if failure else {}
             update["summarised_through"] = last
         return update
@@ -158,39 +141,29 @@ def condense(
     return condense
 
 
-async def fold(summary: str, turns: Sequence[JSON], settings: Settings, summarizer: Summarizer) -> tuple[str, str]:
-    """Fold turns into a summary; if the summarizer fails, put sentences of their replies behind it.
+async def fold(
+    summary: str,
+    turns: Sequence[JSON],
+    settings: Settings,
+    summarizer: Summarizer,
+    noted: Callable[[], Awaitable[Mapping[int, Sequence[str]]]] | None = None,
+) -> tuple[str, str]:
+    """Fold turns, at least one, into a summary; return it, and if the summarizer failed, a line that says so.
 
-    Args:
-        summary: The summary so far.
-        turns: Turns as {"turn", "player", "reply", …}, at least one.
-        settings: Say how long the summary may be and how long it may take.
-        summarizer: The summarizer.
-
-    Returns:
-        The new summary; and, if the summarizer failed, a line that says so.
+    Then sentences of the replies, and the facts that were `noted` of the turns, are behind the summary that was.
     """
-    budget = settings.summary_tokens
     try:
         async with asyncio.timeout(settings.update_timeout):
-            return await summarizer.fold(summary, turns, budget), ""
+            return await summarizer.fold(summary, turns, settings.summary_tokens), ""
     except (QuestbookError, TimeoutError) as error:
         reason = str(error) or f"no answer within {settings.update_timeout:g} seconds"
         _log.warning("Turns to %d were summarised without the model: %s", turns[-1]["turn"], reason)
-        extracted = fold_without_model(summary, turns, settings)
-        return extracted, f"Older turns were summarised by taking sentences from them, not by the model. {reason}"
-
-
-def fold_without_model(summary: str, turns: Sequence[JSON], settings: Settings) -> str:
-    """Put sentences of the replies, and the facts noted of the turns ("facts"), behind a summary that stays."""
-    sentences = [sentence for turn in turns for sentence in extract(turn, quote=False)]
-    return append_extract(summary, sentences, settings.summary_tokens)
-
-
-async def _with_facts(turns: Sequence[JSON], noted: Awaitable[Mapping[int, Sequence[str]]]) -> list[JSON]:
+    facts: Mapping[int, Sequence[str]] = {}
     try:
-        facts = await noted
+        facts = await noted() if noted else {}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the replies' sentences are enough)
         _log.warning("The facts of turns that are summarised could not be read: %s", error, exc_info=True)
-        facts = {}
-    return [turn | {"facts": facts.get(turn["turn"], ())} for turn in turns]
+    with_facts = (turn | {"facts": facts[turn["turn"]]} if turn["turn"] in facts else turn for turn in turns)
+    sentences = [sentence for turn in with_facts for sentence in extract(turn, quote=False)]
+    extracted = append_extract(summary, sentences, settings.summary_tokens)
+    return extracted, f"Older turns were summarised by taking sentences from them, not by the model. {reason}"

@@ -16,26 +16,20 @@ from questbook.graphs.turn.clock import said_at
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import head_ops
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import notice, stored_words
+from questbook.graphs.turn.turn import failure_notice, notice, stored_words
 from questbook.memory.buffer.turns import split_turns
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.intents import is_standing
 from questbook.memory.timeline.privacy import WITHHELD
 from questbook.memory.timeline.records import STANDING
 from questbook.memory.timeline.remember import remember as remember_records
-from questbook.memory.timeline.timeline import (
-    Segment,
-    branch_of,
-    record_key,
-)
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 from questbook.types import JSON
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
 
 _MOST_EARLIER = 100  # turns of an earlier thread that notes catch up with
-_PROFILE = 64  # facts of the person that are read, the latest
-_SHARE = 4  # they may take a quarter of the budget
 _log = logging.getLogger(__name__)
 
 
@@ -51,11 +45,8 @@ async def remember(
     and the next turn writes it too. Where recall scores by use (scoring "generative_agents"), what was recalled counts
     as used now.
 
-    Args:
-        state: The thread's state; `record_fields` adds to each record.
-        runtime: The run's.
-        writes: Makes further writes of an application, given the turns, the timeline with their places, and where the
-            records come from (`origin_of`).
+    `state.record_fields` adds to each record. `writes` makes further writes of an application, given the turns, the
+    timeline with their places, and where the records come from (`origin_of`).
     """
     if runtime.store is None:
         first = []
@@ -87,9 +78,8 @@ async def remember(
             also=more,
         )
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
-        _log.warning("Turn %d was not remembered: %s", state.turn, error, exc_info=True)
-        text = f"The turn was not written to memory; the next turn will write it. {error}"
-        return {"notices": [notice(state.turn, "remember", text)]}
+        text = "The turn was not written to memory; the next turn will write it."
+        return {"notices": [failure_notice(state.turn, "remember", text, error)]}
     return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]}
 
 

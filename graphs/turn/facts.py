@@ -20,12 +20,12 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Last
 from questbook.graphs.turn.exchanges import origin_of, transcript_through
-from questbook.graphs.turn.notes import IN_SHORT, ask_of_oldest, take_notes
+from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, ask_of_oldest, take_notes
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import move_head
 from questbook.graphs.turn.state import ReflectingState, TurnState
-from questbook.graphs.turn.turn import notice, public_turns
+from questbook.graphs.turn.turn import failure_notice, notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.buffer.turns import split_turns
 from questbook.memory.facts.fact import Fact, facts_tool
@@ -72,13 +72,10 @@ _log = logging.getLogger(__name__)
 
 
 class FactState(ReflectingState):
-    """State of a conversation whose facts are noted after replies.
-
-    Attributes:
-        facts_through: Last turn whose facts are in the store, or that taught none.
-    """
+    """State of a conversation whose facts are noted after replies."""
 
     facts_through: Annotated[int, Last] = 0
+    """Last turn whose facts are in the store, or that taught none."""
 
     @property
     def learned_through(self) -> int:
@@ -91,25 +88,14 @@ FACT_CHANNELS = ("facts_through", "unreflected")
 
 
 class NotedFacts(NamedTuple):
-    """What turns taught.
-
-    Attributes:
-        facts: In the order in which they were sent.
-        remarks: What could not be kept, for people, each with a detail for developers.
-    """
+    """What turns taught: facts, and what could not be kept, for people, each with a detail for developers."""
 
     facts: list[Fact]
     remarks: list[tuple[str, str]]
 
 
 class TaughtTurns(NamedTuple):
-    """What came of teaching turns.
-
-    Attributes:
-        through: The last turn that was noted.
-        importance: The sum of the importance of the facts that are new.
-        remarks: What could not be kept, for people, each with a detail for developers.
-    """
+    """The last turn that was noted, the importance of the facts that are new, and remarks as in `NotedFacts`."""
 
     through: int
     importance: int
@@ -147,7 +133,8 @@ async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
     except GaveWay:
         return {}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
-        return {"notices": [_failure_notice(state, error)]}
+        text = f"What this turn taught was not noted; {CATCH_UP}."
+        return {"notices": [failure_notice(state.turn, "learn", text, error)]}
     update: JSON = {
         "facts_through": state.turn if learned.through == due[-1]["turn"] else learned.through,
         "unreflected": state.unreflected + learned.importance,
@@ -176,7 +163,7 @@ async def learn_turns(
 
     Args:
         due: The turns, the oldest first, at least one, as `ask_facts` takes them.
-        store: Any store.
+        store: Where the facts and the exchanges are.
         settings: Name the model, and whose facts they are.
         timeline: The timeline of the turns.
         before: Attributes are known that were noted before this turn.
@@ -209,12 +196,8 @@ async def ask_facts(
     """Ask the model, once, what turns of a conversation taught; no call means nothing.
 
     Calls that a model writes as text are read; for what cannot be read it is asked twice more, with all that is wrong.
-
-    Args:
-        turns: The turns as {"turn", "player", "reply"}: what the person said, and what they were answered.
-        settings: Name the model, and how long it may take (`update_timeout`).
-        known: The attributes that have been noted, as `known_attributes` lists them.
-        now: When the turns were said, with an offset; None: now. Words such as "yesterday" count from there.
+    `turns` are {"turn", "player", "reply"}; `known` is what `known_attributes` lists; `now` is when the turns were
+    said, with an offset (None: now): words such as "yesterday" count from there.
 
     Raises:
         QuestbookError: The model cannot be loaded, failed, took too long, or sent nothing that can be read.
@@ -245,19 +228,28 @@ async def known_attributes(
 ) -> str:
     """List the known attributes of the person and of those whom turns name, so that the model words them alike.
 
-    A line is {"subject", "attributes"}; at most 240 tokens.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the facts.
-        turns: The turns, as `ask_facts` takes them.
-        timeline: The timeline that asks; None: everything is visible.
-        before: Only facts from before this turn.
+    A line is {"subject", "attributes"}; at most 240 tokens. Only facts count that the timeline sees (None: all) and
+    that are from before the turn `before`.
     """
+    slots = await known_slots(store, namespace, turns, ["the user"], timeline=timeline, before=before)
+    return "\n".join(attribute_lines(slots))
+
+
+async def known_slots(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    turns: Sequence[JSON],
+    subjects: Sequence[str],
+    *,
+    keys: Sequence[str] = (),
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> list[Slot]:
+    """Return the slots of the first of these subjects, of all that turns name, and of the facts with these keys."""
     text = "\n".join(str(turn[part]) for turn in turns for part in ("player", "reply"))
-    slots = await find_slots(store, namespace, text, subjects=["the user"], timeline=timeline, before=before)
-    named = subjects_in(f"{text}\nuser", (slot.subject for slot in slots))
-    return "\n".join(attribute_lines(slot for slot in slots if slot.subject in named))
+    slots = await find_slots(store, namespace, text, subjects=subjects, keys=keys, timeline=timeline, before=before)
+    named = subjects_in(f"{text}\n{subjects[0] if subjects else ''}", (slot.subject for slot in slots))
+    return [slot for slot in slots if slot.key in keys or slot.subject in named]
 
 
 def attribute_lines(slots: Iterable[Slot]) -> list[str]:
@@ -294,9 +286,3 @@ def messages_of(state: TurnState, first: int, last: int) -> JSON:
     messages = [message for turn in turns for message in turn if message.id]
     said = next((message.id for message in messages if isinstance(message, HumanMessage)), "")
     return {"messages": [message.id for message in messages], "said": said}
-
-
-def _failure_notice(state: TurnState, error: Exception) -> JSON:
-    _log.warning("Facts of turn %d were not noted: %s", state.turn, error)
-    text = f"What this turn taught was not noted; the next turn will catch up. {error}"
-    return notice(state.turn, "learn", text)

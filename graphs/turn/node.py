@@ -32,16 +32,13 @@ ANSWERS = {SPEAKS: "answers"}
 class Node(Runnable[Any, Any], Generic[ContextT]):
     """Run `function(state, runtime)` whether the graph is called with `ainvoke` or with `invoke`.
 
-    LangGraph lets an async function run only in async calls. The runtime's context is completed on the way: None means
-    the defaults, a parent graph's context of another class is read by its attributes. Its user is named
+    LangGraph lets an async function run only in async calls. The runtime's context is completed by `context` on the
+    way: None means the defaults, a parent graph's context of another class is read by its attributes. Its user is named
     (`questbook.graphs.turn.scope`), or the node is refused with a SettingsError. On the thread of another user or
     campaign it is refused with an InputError: who resumes a run has passed no edge that would have refused it.
 
-    Args:
-        function: The step.
-        context: Completes the runtime's context.
-        upkeep: Whether the step comes after the reply (`questbook.graphs.turn.upkeep`). Its writes are not stopped.
-            The custom stream says so when it begins: {"begins": its name, "upkeep": true}.
+    The writes of `upkeep`, a step after the reply (`questbook.graphs.turn.upkeep`), are not stopped. The custom stream
+    says when a step begins: {"begins": its name}, with "upkeep": true.
     """
 
     def __init__(

@@ -15,12 +15,12 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn import exchanges
 from questbook.graphs.turn.channels import Last, Own
 from questbook.graphs.turn.exchanges import transcript_through
-from questbook.graphs.turn.notes import IN_SHORT, Notes, ask_of_oldest, take_notes
+from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, ask_of_oldest, take_notes
 from questbook.graphs.turn.prompt import Section, opening_sections, page_sections, prompt_about_turns
 from questbook.graphs.turn.shared_pages import publish_pages
 from questbook.graphs.turn.spec import Spec
 from questbook.graphs.turn.state import TurnState, patches
-from questbook.graphs.turn.turn import notice, public_turns
+from questbook.graphs.turn.turn import failure_notice, notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.notebooks import Notebook
 from questbook.types import JSON
@@ -45,19 +45,16 @@ _log = logging.getLogger(__name__)
 
 
 class PageState(TurnState):
-    """State of a conversation with pages: `state_of` adds a channel for each.
-
-    Attributes:
-        noted: Last turn that each page takes account of, by channel.
-        agreed: Pages of scope "user" as thread and store last agreed on them (`questbook.graphs.turn.shared_pages`).
-    """
+    """State of a conversation with pages: `state_of` adds a channel for each."""
 
     SPEC: ClassVar[Spec]
     """What the agent remembers."""
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted")
 
     noted: Annotated[dict[str, int], Last] = Field(default_factory=dict)
+    """Last turn that each page takes account of, by channel."""
     agreed: Annotated[JSON, Last] = Field(default_factory=dict)
+    """Pages of scope "user" as thread and store last agreed on them (`questbook.graphs.turn.shared_pages`)."""
 
     @property
     def may_leave(self) -> int:
@@ -130,15 +127,14 @@ async def update_pages(state: PageState, runtime: Runtime[SettingsT]) -> JSON:
     except GaveWay:
         return {}
     except QuestbookError as error:
-        _log.warning("Turn %d was not noted: %s", state.turn, error)
-        text = f"The pages ({', '.join(due)}) were not updated; the next turn will catch up. {error}"
-        return {"notices": [notice(state.turn, "update_pages", text)]}
+        text = f"The pages ({', '.join(due)}) were not updated; {CATCH_UP}."
+        return {"notices": [failure_notice(state.turn, "update_pages", text, error)]}
     refused = [name for name in channels if state.PAGES[name].__name__ in notes.refused]
     remarks = [*([IN_SHORT] if short else []), *notes.remarks]
     if notes.problems:
         _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
         outcome = (
-            f"Not all was noted; the next turn will catch up ({', '.join(refused)})."
+            f"Not all was noted; {CATCH_UP} ({', '.join(refused)})."
             if refused
             else "A call that is no page's was not done; no later turn will come back to it."
         )

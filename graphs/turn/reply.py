@@ -10,10 +10,10 @@ from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.disclosure import guard_notices, guard_of
+from questbook.graphs.turn.context_window import ask_fitted
 from questbook.graphs.turn.prompt import Prompt
+from questbook.graphs.turn.reply_guard import guard_notices, guard_of
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.window import ask_fitted
 from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks import Notebook, NotebookError, PatchError, apply_fitting
 from questbook.types import JSON
@@ -37,13 +37,9 @@ class Call(NamedTuple):
 
 
 class PageEdit(NamedTuple, Generic[PageT]):
-    """What one call made of a page.
+    """What one call made of a page: the page with what fits, the answer to the model, values that code corrected.
 
-    Attributes:
-        page: The page after it, with the parts of the call that fit.
-        result: The answer to the model.
-        notes: Values that code corrected.
-        problem: Why parts of the call were refused, without anything secret, for people to see; "" if none was.
+    `problem` says why parts were refused, without anything secret, for people to see; "" if none was.
     """
 
     page: PageT
@@ -53,30 +49,17 @@ class PageEdit(NamedTuple, Generic[PageT]):
 
 
 class PageEdits(NamedTuple, Generic[PageT]):
-    """What a model's calls made of pages.
+    """What a model's calls made of pages."""
 
-    Attributes:
-        pages: The pages, in the order given, with all that fits.
-        results: One tool message for each call, for the model.
-        notes: Values that code corrected.
-        problems: Why calls or parts of them were refused, without anything secret, for people to see.
-        refused: Names of the tools whose calls were refused, also in part.
-    """
-
-    pages: list[PageT]
-    results: list[ToolMessage]
-    notes: list[str]
-    problems: list[str]
-    refused: set[str]
+    pages: list[PageT]  # the pages, in the order given, with all that fits
+    results: list[ToolMessage]  # one tool message for each call, for the model
+    notes: list[str]  # values that code corrected
+    problems: list[str]  # why calls or parts of them were refused, without anything secret, for people to see
+    refused: set[str]  # names of the tools whose calls were refused, also in part
 
 
 class Reply(NamedTuple):
-    """A reply, or calls of tools.
-
-    Attributes:
-        update: The channels to write: the message, what a person should know of it, and the model's window.
-        silent: Calls of the silent tools, which are in no message.
-    """
+    """The channels to write, and the calls of the silent tools, which are in no message."""
 
     update: JSON
     silent: list[Call]
@@ -94,15 +77,8 @@ async def reply(
 ) -> Reply:
     """Ask the model; a report of the prompt goes out on the stream first.
 
-    Args:
-        state: The thread's state.
-        runtime: The run's.
-        prompt: What the model is given.
-        node: Name of the node that replies.
-        tools: What the model may call.
-        most_rounds: Times that it may call tools in one turn; calls beyond are dropped.
-        silent: Names of tools that need no answer: their calls are taken out of the reply and never streamed. The
-            model is asked once more only if it says nothing beside them.
+    Calls of tools beyond `most_rounds` in one turn are dropped. `silent` tools need no answer: their calls are taken
+    out of the reply and never streamed, and the model is asked once more only if it says nothing beside them.
 
     Raises:
         ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
@@ -181,13 +157,10 @@ def answer(call: Call, text: str, *, ok: bool = True) -> ToolMessage:
 
 
 def after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:
-    """Return the messages to add after a round of tools.
+    """Return the messages to add after a round of tools; no results if a tool hands over to another agent at once.
 
-    Args:
-        message: What the model said and called.
-        results: The results of the calls; none if a tool hands over to another agent at once.
-        again: Whether the model is asked again. If not, what was said to the person comes last: the turn ends with it.
-        spent: Whether the model may call no more tools in this turn; the last result then says so.
+    If the model is not asked `again`, what was said to the person comes last: the turn ends with it. If its calls are
+    `spent` for this turn, the last result says so.
     """
     if not again:
         silent = message.model_copy(update={"content": ""})
@@ -201,10 +174,8 @@ def after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, 
 def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[PageT]:
     """Apply what fits of a call of a page's tool; the answer says of all the rest why it does not fit, and what would.
 
-    Args:
-        page: The page after the calls before this one.
-        call: The call.
-        stored: The page in the state; None: `page`. Its reducer gets one patch of all calls, so that has to fit, too.
+    `page` is as earlier calls left it; `stored` is the one in state (None: the same): its reducer gets one patch of all
+    calls, so that has to fit, too.
     """
     if call.problem:
         return PageEdit(page, answer(call, call.problem, ok=False), [], _UNREADABLE)
@@ -234,11 +205,7 @@ def edit_pages(
 ) -> PageEdits[PageT]:
     """Apply what fits of a message's calls of the pages' tools, in order; what does not is refused with the reason.
 
-    Args:
-        pages: The pages whose tools were offered.
-        message: The model's answer.
-        other_tools: Names of other tools that were offered; the caller reads their calls, which are answered here.
-        stored: The pages in the state, if earlier calls have changed some of them; None: `pages`.
+    Calls of `other_tools` are answered here, and the caller reads them. `stored`: as for `edit_page`.
     """
     edits: PageEdits[PageT] = PageEdits(list(pages), [], [], [], set())
     tools = [type(page).__name__ for page in pages]

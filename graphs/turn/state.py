@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self, cast
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import UntrackedValue
 from langgraph.graph.message import add_messages
-from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, model_validator
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.models.answer import storable_message
@@ -47,9 +47,7 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
 def keep_last(most: int, fields: Mapping[str, type] | None = None) -> Checked:
     """Make a channel for a list of JSON objects that grows: it appends, and keeps the last `most`.
 
-    Args:
-        most: Objects.
-        fields: What each object must have, by type.
+    `fields` says what each object must have, by type.
     """
 
     def reduce(current: list[JSON], new: Any) -> list[JSON]:
@@ -104,26 +102,22 @@ class TurnInput(BaseModel):
     messages: Annotated[list[AnyMessage], Checked(list, reduce_messages, list)] = Field(default_factory=list)
 
 
-class TurnState(BaseModel):
-    """State of one thread of a conversation in turns. Channels hold JSON; nodes receive typed notebooks.
+class Schema(BaseModel):
+    """The schema of a state. The text below a field is its description; class constants are no channels."""
 
-    Attributes:
-        messages: The last turns, word for word.
-        summary: The turns that left `messages`, in short.
-        timeline: Branches that this checkpoint descends from: [branch, last visible turn], oldest first.
-        recalled: Memories for this turn, None before that; never checkpointed.
-        notices: The last 10 things that a person should know of: {"turn", "node", "text"}, some with a "detail" for
-            developers.
-        summarised_through: Last turn that `summary` covers, as far as this thread knows.
-        remembered_through: Last turn that is in the store.
-        turn: Number of the current turn, from 1; 0 before the first.
-        opened_by: Id of the player's message that opened the current turn.
-        campaign: User and campaign that the thread belongs to, written once; empty before its first turn.
-        machine: Name of the machine that the thread belongs to; empty before its first turn.
-        line: Name of the line of play, as a person names it with `/branch`; it goes with the checkpoint.
-        window: Tokens of conversation, and of memories, that fit in the model's window, if a prompt was too long for
-            it: {"model", "tokens"}.
-    """
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Hide class constants from LangGraph, which makes a channel of all that a class annotates."""
+        super().__pydantic_init_subclass__(**kwargs)
+        cls.__annotations__ = {
+            name: kind for name, kind in cls.__annotations__.items() if name not in cls.__class_vars__
+        }
+
+
+class TurnState(Schema):
+    """State of one thread of a conversation in turns. Channels hold JSON; nodes receive typed notebooks."""
 
     PAGES: ClassVar[dict[str, type[Notebook]]] = {}
     """Channels that hold pages."""
@@ -137,18 +131,31 @@ class TurnState(BaseModel):
     """The buffer policy of an application that has one of its own; None: the one that the settings name."""
 
     messages: Annotated[list[AnyMessage], Checked(list, reduce_messages, list)] = Field(default_factory=list)
+    """The last turns, word for word."""
     summary: Annotated[str, Last] = ""
+    """The turns that left `messages`, in short."""
     timeline: Annotated[list[tuple[str, int]], Last] = Field(default_factory=list)
+    """Branches that this checkpoint descends from: [branch, last visible turn], oldest first."""
     recalled: Annotated[list[JSON] | None, UntrackedValue] = None
+    """Memories for this turn (`questbook.graphs.turn.memories.Memory`), None before that; never checkpointed."""
     notices: Annotated[list[JSON], keep_notices()] = Field(default_factory=list)
+    """The last 10 things that a person should know of: {"turn", "node", "text"}, some with "detail" for developers."""
     summarised_through: Annotated[int, Last] = 0
+    """Last turn that `summary` covers, as far as this thread knows."""
     remembered_through: Annotated[int, Last] = 0
+    """Last turn that is in the store."""
     turn: Annotated[int, Last] = 0
+    """Number of the current turn, from 1; 0 before the first."""
     opened_by: Annotated[str, Last] = ""
+    """Id of the player's message that opened the current turn."""
     campaign: Annotated[list[str], Owner] = Field(default_factory=list)
+    """User and campaign that the thread belongs to, written once; empty before its first turn."""
     machine: str = ""
+    """Name of the machine that the thread belongs to; empty before its first turn."""
     line: Annotated[str, Last(str, "main")] = "main"
+    """Name of the line of play, as a person names it with `/branch`; it goes with the checkpoint."""
     window: Annotated[JSON, Last] = Field(default_factory=dict)
+    """What fits in a model, once a prompt was too long: {"model", "tokens"}, of conversation, and of memories."""
 
     _refusals = PrivateAttr(default_factory=list[Refusal])
 
@@ -163,6 +170,16 @@ class TurnState(BaseModel):
     def refusals(self) -> list[Refusal]:
         """What was written to the thread since its last checkpoint and did not fit."""
         return list(self._refusals)
+
+    @property
+    def current_turn(self) -> list[AnyMessage]:
+        """The messages of the current turn: the person's, and what came after it."""
+        return split_turns(self.messages, self.turn)[-1].messages if self.messages else []
+
+    @property
+    def words(self) -> str:
+        """What the person says in the current turn."""
+        return turn_text(self.current_turn).player
 
     @property
     def has_past(self) -> bool:
@@ -204,15 +221,12 @@ class TurnState(BaseModel):
 
 
 class ReflectingState(TurnState):
-    """State of a conversation whose facts are reflected on.
-
-    Attributes:
-        unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
-        reflection_told: Id of the last reflection in the background whose notices this thread has shown; "": none.
-    """
+    """State of a conversation whose facts are reflected on."""
 
     unreflected: Annotated[int, Last] = 0
+    """Importance of the facts that were written since the last reflection, as far as this thread knows."""
     reflection_told: Annotated[str, Last] = ""
+    """Id of the last reflection in the background whose notices this thread has shown; "": none."""
 
     @property
     def learned_through(self) -> int:

@@ -9,7 +9,7 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
-from questbook.graphs.turn.own_tools import run_tools
+from questbook.graphs.turn.app_tools import run_tools
 from questbook.graphs.turn.reply import MOST_CALLS, Call, after_tools, answer, calls_of, tool_rounds
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
@@ -23,13 +23,20 @@ class TurnTools:
         names: Names of its tools, as an answer lists them.
         noting: Those that note something: in a private turn they are refused.
         own: Tools of the application beside them.
+        silent: Those that need no answer (`questbook.graphs.turn.reply`), as an answer lists them.
         is_over: Whether a call has ended the turn, so that the model is not asked again.
     """
 
     def __init__(
-        self, names: Sequence[str], *, noting: Collection[str] = (), own: Sequence[BaseTool] = (), too_many: str = ""
+        self,
+        names: Sequence[str],
+        *,
+        noting: Collection[str] = (),
+        own: Sequence[BaseTool] = (),
+        too_many: str = "",
+        silent: Sequence[str] = (),
     ) -> None:
-        self.names, self.noting, self.own, self.is_over = names, noting, own, False
+        self.names, self.noting, self.own, self.silent, self.is_over = names, noting, own, silent, False
         self.too_many = too_many or "this one was not done."
 
     async def run(self, call: Call) -> ToolMessage:
@@ -90,7 +97,7 @@ async def answer_calls(state: TurnState, tools: TurnTools, calls: Sequence[Call]
             own_calls[number] = call
             continue
         else:
-            refusal = f"There is no tool {call.name!r:.60}; there are {', '.join([*tools.names, *own])}."
+            refusal = f"There is no tool {call.name!r:.60}; there are {', '.join([*tools.names, *tools.silent, *own])}."
         answered[number] = answer(call, refusal, ok=False)
     results, commands = await run_tools(tools.own, list(own_calls.values()))
     answered |= {number: results[call.id] for number, call in own_calls.items() if call.id in results}

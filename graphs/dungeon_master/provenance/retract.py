@@ -17,7 +17,7 @@ from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.dungeon_master import prompts
-from questbook.graphs.dungeon_master.forgetting.provenance import facts_of, patched_values, visible_records
+from questbook.graphs.dungeon_master.provenance.why import facts_of, patched_values, visible_records
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.checkpoints import is_at
 from questbook.graphs.history.history import History
@@ -41,27 +41,16 @@ _MOST_CALLS = 8  # of the model, for one summary; of older turns it gets the fir
 
 
 class Retraction(NamedTuple):
-    """What was undone.
+    """What was undone."""
 
-    Attributes:
-        turn: The turn.
-        player: The player's words in it.
-        noted_with: Other turns whose notes were made in the same patch, and were undone with it.
-        fields: Paths of the page that were put back.
-        kept: Paths that it had set and that later turns or a person have changed since; they are kept.
-        messages: How many messages left the buffer.
-        facts: How many facts of the story and of the player were removed.
-        summarised: Whether the summary was written again.
-    """
-
-    turn: int
-    player: str
-    noted_with: list[int]
-    fields: list[str]
-    kept: list[str]
-    messages: int
-    facts: int
-    summarised: bool
+    turn: int  # the turn
+    player: str  # the player's words in it
+    noted_with: list[int]  # other turns whose notes were made in the same patch, and were undone with it
+    fields: list[str]  # paths of the page that were put back
+    kept: list[str]  # paths that it had set and that later turns or a person have changed since; they are kept
+    messages: int  # how many messages left the buffer
+    facts: int  # how many facts of the story and of the player were removed
+    summarised: bool  # whether the summary was written again
 
 
 async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn: int) -> Retraction:
@@ -122,12 +111,7 @@ def put_back(
 ) -> JSON:  # fmt: skip
     """Return the merge patch that undoes a patch, except where something was written over it.
 
-    Args:
-        patch: The patch to undo.
-        before: The page before it.
-        after: The page after it.
-        now: The page now.
-        later: Patches that later turns made.
+    The page was `before` and `after` the patch, and is `now`; `later` are the patches of later turns.
     """
     back: JSON = {}
     for key, value in patch.items():
