@@ -1,4 +1,4 @@
-"""How the pages of an agent are written: once, with every turn, every n turns, on demand; and the application's tools."""
+"""How the pages of an agent are written (once, every turn, every n turns, on demand), and the application's tools."""
 
 from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, note, of_scope
 from langchain_core.messages import ToolMessage
