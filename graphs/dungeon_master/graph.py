@@ -65,6 +65,7 @@ def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machi
     builder.add_node("reflect", upkeep(reflect))
     builder.add_node("condense", upkeep(condense(prompts.CONDENSE, noted_facts)))
 
+    # Without a choice, `route_to` is in the place of a plain edge: an edit that does not fit must be refused there.
     builder.add_conditional_edges(START, Edge(route_mode), ["build_character", "recall"])
     builder.add_conditional_edges("build_character", Edge(route_after_interview), ["recall", END])
     builder.add_conditional_edges("recall", route_to("run_quest"), ["run_quest"])
