@@ -128,18 +128,6 @@ async def test_a_page_that_is_full_leaves_it_among_the_facts(game):
     assert [item.value["kind"] for item in game.store.search(FACTS, limit=20)] == ["secret"]
 
 
-async def test_it_goes_back_with_the_turn(game):
-    await game.begin()
-    before = game.app.get_state(game.config).config
-    game.model.queue("quest", say("Maren smiles.", keep()))
-    await game.play("I talk to Maren.")
-    assert game.values["quest"]["secrets"]
-    game.config = before
-    assert not game.values["quest"]["secrets"]
-    await game.play("I leave the inn.")
-    assert TRAITOR not in str(game.model.asked("quest")[-1])
-
-
 async def test_retract_takes_it_off_the_page(game):
     await game.begin()
     gold = game.values["quest"]["gold"]

@@ -47,12 +47,6 @@ def test_shrinking_a_list_leaves_no_vector_of_what_was_in_it(tmp_path):
         assert store.search(("a",), query="the sword is hidden in the well")[0].score < 0.8
 
 
-def test_the_nearest_comes_first(store):
-    for key, text in [("far", "buy milk"), ("exact", "the dragon sleeps"), ("near", "a dragon slept")]:
-        store.put(("a",), key, {"text": text})
-    assert [i.key for i in store.search(("a",), query="the dragon sleeps")] == ["exact", "near", "far"]
-
-
 def test_pages_far_down_are_not_empty(store):
     for n in range(50):
         store.put(("a",), str(n), {"text": f"memory number {n}"})
@@ -120,16 +114,6 @@ def test_another_dimension_is_told_when_opening(tmp_path):
         FaissStore.open(tmp_path / "s.db", {"embed": Silent(), "dims": 3})
 
 
-def test_readers_and_writers_do_not_lock_each_other_out(tmp_path):
-    one, two = FaissStore.open(tmp_path / "s.db"), FaissStore.open(tmp_path / "s.db")
-    for n in range(30):
-        one.put(("a",), f"one{n}", {"text": "x"})
-        two.put(("a",), f"two{n}", {"text": "x"})
-        assert len(one.search(("a",), query="x", limit=100)) == len(two.search(("a",), limit=100)) == 2 * (n + 1)
-    one.close()
-    two.close()
-
-
 def test_ltm_the_second_writers_row_is_not_lost(tmp_path):
     one, two = FaissStore.open(tmp_path / "s.db"), FaissStore.open(tmp_path / "s.db")
     one.search(("a",), query="load both before either writes")
@@ -175,13 +159,6 @@ def test_ltm_no_name_leaves_its_place(tmp_path, name):
     assert {entry.name.split("-")[0] for entry in home.iterdir()} <= {"s.db", "s.db.shards"}
 
 
-def test_ltm_an_empty_name_changes_nothing_for_the_others(store):
-    store.put(campaign_namespace("", ""), "k", {"text": "nobody's"})
-    store.put(campaign_namespace("ada", ""), "k", {"text": "ada's"})
-    assert [i.value["text"] for i in store.search(campaign_namespace("", ""), query="x")] == ["nobody's"]
-    assert [i.value["text"] for i in store.search(campaign_namespace("ada", ""), query="x")] == ["ada's"]
-
-
 def test_ltm_a_row_and_its_vector_come_together_or_not_at_all(store, monkeypatch):
     from questbook.memory.store import faiss_store
 
@@ -201,9 +178,3 @@ def test_ltm_a_row_and_its_vector_come_together_or_not_at_all(store, monkeypatch
     assert store.search(("a",), query="memory") == []
     assert store.search(("a",)) == []
     assert store.list_namespaces() == []
-
-
-def test_repeating_a_put_is_putting_once(store):
-    for _ in range(3):
-        store.put(("a",), "derived-id", {"text": "the king is dead"})
-    assert len(store.search(("a",), query="king")) == 1

@@ -28,12 +28,11 @@ from questbook.graphs.agent.spec import AgentSpec, Mode
 from questbook.graphs.agent.state import AgentInput, AgentState, FactAgentState
 from questbook.graphs.agent.tools import use_tools
 from questbook.graphs.reflect.trigger import learn, reflect
-from questbook.graphs.turn.app_tools import tools_from
 from questbook.graphs.turn.buffer import condense
-from questbook.graphs.turn.machine import Machine
-from questbook.graphs.turn.node import ANSWERS, ASKS, Node
+from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
 from questbook.graphs.turn.pages import remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
+from questbook.graphs.turn.tool_calls import tools_from
 from questbook.graphs.turn.turn import route_to
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.notebooks import DeclarationError, Notebook, Scope

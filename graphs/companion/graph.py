@@ -23,8 +23,7 @@ from questbook.graphs.companion.tools import use_tools
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.facts import learn
-from questbook.graphs.turn.machine import Machine
-from questbook.graphs.turn.node import ANSWERS, Node
+from questbook.graphs.turn.node import ANSWERS, Machine, Node
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.turn import route_to
 from questbook.memory.recall.query import Reranker

@@ -18,8 +18,7 @@ from questbook.graphs.reflect.context import ReflectContext
 from questbook.graphs.reflect.nodes import conclude, gather, question, retrieve, write
 from questbook.graphs.reflect.notes import note
 from questbook.graphs.reflect.state import ReflectInput, ReflectState
-from questbook.graphs.turn.machine import Machine
-from questbook.graphs.turn.node import Node
+from questbook.graphs.turn.node import Machine, Node
 
 _node = partial(Node[ReflectContext], context=ReflectContext.of)
 

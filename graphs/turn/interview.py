@@ -69,21 +69,11 @@ async def interview(
     private: bool,
     done: Done[PageT] | None = None,
 ) -> InterviewTurn[PageT]:
-    """Talk with the person, and note what they said.
+    """Talk with the person, and note on the page what they said.
 
     The model is asked again, at most twice, when it noted something without a word to the person or when some of a note
-    did not fit; what it said to the person, and what fits, is kept in any case. Nothing is noted of a private turn.
-
-    Args:
-        state: The thread's state.
-        page: The page to fill.
-        runtime: The run's.
-        make_prompt: Makes the prompt, given the page and what was said in this turn so far.
-        node: Name of the node that interviews.
-        turn: Number of the turn.
-        question: What is asked if the model asks nothing, with {missing} for the first missing field.
-        private: Whether the person asked that this turn not be remembered.
-        done: Lets the model decide that the page is done; None: only full pages are.
+    did not fit; what it said to the person, and what fits, is kept in any case. Nothing is noted of a private turn. If
+    the model asks nothing, `question` is asked, with {missing} for the first missing field.
 
     Raises:
         ModelError: The model failed or said nothing. The person's message is kept; the turn can be run again.

@@ -1,4 +1,4 @@
-"""Node: an async function as a step of a graph, for async and sync callers; and which nodes speak to the person."""
+"""What a graph of ours is built of: `Machine`, the graph; `Node` and `Edge`, for async and sync callers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
 from langgraph.config import get_config
+from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime, get_runtime
+from pydantic import BaseModel
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import campaign_of, check_owner, with_user
@@ -19,6 +21,7 @@ from questbook.memory.sync import run_sync, with_async_methods
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
+StateT = TypeVar("StateT", bound=BaseModel)
 ContextT = TypeVar("ContextT", bound=Settings)
 
 SPEAKS = "speaks"
@@ -88,6 +91,15 @@ class Edge(Runnable[Any, str]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002
         """Choose the next node."""
         return self.invoke(input, config, **kwargs)
+
+
+class Machine(StateGraph[StateT, ContextT, Any, StateT]):
+    """A graph whose state says the machine's name: `MACHINE`, without the part before a colon."""
+
+    def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
+        """Compile as any graph; unless another name is given, it has the machine's."""
+        schema: Any = self.state_schema
+        return super().compile(*args, name=name or schema.MACHINE.rpartition(":")[2], **options)
 
 
 def context_or_none() -> Any:

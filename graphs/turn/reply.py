@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import ModelError
@@ -14,7 +14,6 @@ from questbook.graphs.turn.context_window import ask_fitted
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply_guard import guard_notices, guard_of
 from questbook.graphs.turn.state import TurnState
-from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks import Notebook, NotebookError, PatchError, apply_fitting
 from questbook.types import JSON
 
@@ -147,28 +146,12 @@ def has_calls(state: TurnState) -> bool:
 
 def tool_rounds(state: TurnState) -> int:
     """Count how often the model has called tools in this turn."""
-    _, turn = split_turns(state.messages, state.turn)[-1]
-    return sum(1 for message in turn if isinstance(message, AIMessage) and calls_of(message))
+    return sum(1 for message in state.current_turn if isinstance(message, AIMessage) and calls_of(message))
 
 
 def answer(call: Call, text: str, *, ok: bool = True) -> ToolMessage:
     """Make the result of a call."""
     return ToolMessage(text, tool_call_id=call.id, name=call.name, status="success" if ok else "error")
-
-
-def after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:
-    """Return the messages to add after a round of tools; no results if a tool hands over to another agent at once.
-
-    If the model is not asked `again`, what was said to the person comes last: the turn ends with it. If its calls are
-    `spent` for this turn, the last result says so.
-    """
-    if not again:
-        silent = message.model_copy(update={"content": ""})
-        return [silent, *results, AIMessage(message.text, id=f"{message.id}-said")]
-    if spent and results:
-        text = f"{results[-1].text}\nNo more tools in this turn: answer now."
-        return [*results[:-1], results[-1].model_copy(update={"content": text})]
-    return [*results]
 
 
 def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[PageT]:
@@ -184,11 +167,8 @@ def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[
         if stored is not None and stored is not page:
             stored.apply(edited.patch_from(stored))
     except NotebookError as error:
-        edited, notes, problems = (
-            page,
-            [],
-            [*problems, *(error.problems if isinstance(error, PatchError) else [str(error)])],
-        )
+        edited, notes = page, []
+        problems = [*problems, *(error.problems if isinstance(error, PatchError) else [str(error)])]
     if not problems:
         return PageEdit(edited, answer(call, " ".join(["Noted.", *notes])), notes)
     kept = "What fits is noted; send only the rest again." if edited is not page else f"{name} was left as it is."

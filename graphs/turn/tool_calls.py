@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from langchain_core.messages import AnyMessage, ToolMessage
-from langchain_core.tools import BaseTool
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, convert_to_messages
+from langchain_core.tools import BaseTool, tool
 from langgraph.types import Command
 
-from questbook.graphs.turn.app_tools import run_tools
-from questbook.graphs.turn.reply import MOST_CALLS, Call, after_tools, answer, calls_of, tool_rounds
+from questbook.graphs.turn.reply import MOST_CALLS, Call, answer, calls_of, tool_rounds
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
 from questbook.types import JSON
@@ -99,7 +99,7 @@ async def answer_calls(state: TurnState, tools: TurnTools, calls: Sequence[Call]
         else:
             refusal = f"There is no tool {call.name!r:.60}; there are {', '.join([*tools.names, *tools.silent, *own])}."
         answered[number] = answer(call, refusal, ok=False)
-    results, commands = await run_tools(tools.own, list(own_calls.values()))
+    results, commands = await _run_tools(tools.own, list(own_calls.values()))
     answered |= {number: results[call.id] for number, call in own_calls.items() if call.id in results}
     return Answers([answered[number] for number in sorted(answered)], commands)
 
@@ -116,4 +116,58 @@ async def run_round(state: TurnState, tools: TurnTools, most_rounds: int) -> Rou
     spent = tool_rounds(state) >= most_rounds
     wanted = any(result.status == "error" for result in results) or any(map(tools.asks_again, calls))
     again = not message.text.strip() or (wanted and not spent and not tools.is_over)
-    return Round(after_tools(message, results, again=again, spent=spent and not tools.is_over), results, commands)
+    return Round(_after_tools(message, results, again=again, spent=spent and not tools.is_over), results, commands)
+
+
+def _after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:
+    """Return the messages to add after a round of tools; no results if a tool hands over to another agent at once.
+
+    If the model is not asked `again`, what was said to the person comes last: the turn ends with it. If its calls are
+    `spent` for this turn, the last result says so.
+    """
+    if not again:
+        silent = message.model_copy(update={"content": ""})
+        return [silent, *results, AIMessage(message.text, id=f"{message.id}-said")]
+    if spent and results:
+        text = f"{results[-1].text}\nNo more tools in this turn: answer now."
+        return [*results[:-1], results[-1].model_copy(update={"content": text})]
+    return [*results]
+
+
+def tools_from(tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
+    """Make tools of functions with a docstring; LangChain's tools stay as they are."""
+    return [each if isinstance(each, BaseTool) else tool(each) for each in tools]
+
+
+def schemas_of(tools: Sequence[BaseTool]) -> list[JSON]:
+    """Return tools in the OpenAI function format."""
+    if not tools:
+        return []
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+
+    return [convert_to_openai_tool(each) for each in tools]
+
+
+async def _run_tools(
+    tools: Sequence[BaseTool], calls: Sequence[Call]
+) -> tuple[dict[str, ToolMessage], list[Command[Any]]]:
+    """Call an application's own tools; return their answers by call, and what else they command."""
+    if not calls:
+        return {}, []
+    from langgraph.prebuilt import ToolNode  # which a game without such tools need not wait for
+
+    node = ToolNode(list(tools), handle_tool_errors=True)
+    tool_calls = [{"type": "tool_call", "name": call.name, "args": call.args, "id": call.id} for call in calls]
+    output: Any = await node.ainvoke(tool_calls)
+    answers, commands = dict[str, ToolMessage](), list[Command[Any]]()
+    for part in output if isinstance(output, list) else [output]:
+        command = part if isinstance(part, Command) else None
+        update = part if command is None else command.update
+        if isinstance(update, dict) and (command is None or command.graph is None):
+            messages = convert_to_messages(update.get("messages", []))
+            answers |= {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+            others = [message for message in messages if not isinstance(message, ToolMessage)]
+            update = {**update, "messages": others}  # the answer goes with those of the other calls
+        if command is not None:
+            commands.append(replace(command, update=update))
+    return answers, commands
