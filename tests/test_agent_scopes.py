@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from questbook import Count, DeclarationError, FaissStore, History, Notebook, build_agent, every_turn, on_demand
+from questbook import Count, DeclarationError, FaissStore, Notebook, build_agent, every_turn
 from questbook.graphs.turn import shared_log
 from questbook.memory.timeline.namespaces import campaign_namespace
 
@@ -136,36 +136,6 @@ async def test_a_fresh_chat_has_no_old_ticket_but_knows_the_customer(store):
     assert "lasers" not in bobs.desk.prompts("reply")[-1]
 
 
-async def test_what_a_learns_later_is_seen_by_b_and_c_and_its_rewind_takes_it_back_for_them(store):
-    saver = InMemorySaver()
-    a, b = Chat(saver, store, "ann", "a"), Chat(saver, store, "ann", "b")
-    await b.say("Good morning.")
-    await a.say("Hello.")
-    await a.say("I shout the word zebracake.", update=learn(7))
-    c = Chat(saver, store, "ann", "c")
-    for chat in (b, c):
-        await chat.say("Which word did I shout?")
-        assert "zebracake" in chat.desk.prompts("reply")[-1]
-        assert chat.profile["home"] == "h7"
-    a.rewind(1)
-    await a.say("I whisper.")
-    for chat in (b, c, Chat(saver, store, "ann", "d")):
-        await chat.say("Tell me the word that I shout.")
-        assert "zebracake" not in chat.desk.prompts("reply")[-1].split("<message>")[0].replace("Which word", "")
-        assert chat.profile["home"] == ""
-
-
-async def test_undo_takes_it_back_for_the_others_at_once(store):
-    saver = InMemorySaver()
-    a, b = Chat(saver, store, "ann", "a"), Chat(saver, store, "ann", "b")
-    await a.learn(1)
-    await a.learn(2)
-    await History(a.desk.app, a.desk.config, a.desk.builder.context_schema.of()).undo()
-    await b.say("Hello.")
-    assert b.profile["home"] == "h1"
-    assert b.profile["visits"] == 1
-
-
 async def test_a_persons_edit_in_one_thread_reaches_the_others_with_its_next_turn(store):
     saver = InMemorySaver()
     a, b = Chat(saver, store, "ann", "a"), Chat(saver, store, "ann", "b")
@@ -262,19 +232,3 @@ def test_a_scope_that_there_is_not_is_refused():
         build_agent([Wrong])
     with pytest.raises(DeclarationError, match="SCOPE 'user'"):
         build_agent([ProfileNotebook], shared=[ProfileNotebook])
-
-
-async def test_pages_written_on_demand_are_shared_too(store):
-    class DietNotebook(Notebook):
-        """What they eat."""
-
-        UPDATE = on_demand
-        SCOPE = "user"
-
-        eats: str = ""
-
-    saver = InMemorySaver()
-    a, b = Chat(saver, store, "ann", "a", DietNotebook), Chat(saver, store, "ann", "b", DietNotebook)
-    await a.say("I eat no fish.", reply=say("Noted.", call("DietNotebook", eats="no fish")))
-    await b.say("Hello.")
-    assert b.desk.values["diet"]["eats"] == "no fish"

@@ -5,10 +5,8 @@ import asyncio
 import pytest
 from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, of_scope
 from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, RetryPolicy, interrupt
 from scripted import call, say
-from strict import STRICT, check_plain
 
 from questbook.graphs.agent import Mode
 from questbook.graphs.events import STREAM_MODES, NodeEnd, ReplyPiece, read_stream
@@ -164,11 +162,3 @@ async def test_a_tool_that_waits_for_a_person_goes_on_with_their_answer_and_writ
     assert await desk.say(Command(resume=True)) == "Done."
     assert [m.text for m in desk.values["messages"] if m.type == "tool"] == ["Noted.", "refunded"]
     assert desk.values["callback"]["calls"] == 1
-
-
-async def test_state_holds_json_from_the_first_turn_and_survives_strict_msgpack():
-    desk = Desk(TicketNotebook, CallbackNotebook, MoodNotebook, saver=InMemorySaver(serde=STRICT))
-    await desk.say("It leaks", update=note(problem="leaks"))
-    saved = desk.saver.get(desk.config)["channel_values"]
-    assert {"ticket", "callback", "mood", "noted", "messages"} <= set(saved)
-    check_plain(saved)

@@ -7,11 +7,13 @@ import pytest
 from companion_thread import ARCHIVE, EXCHANGES, Companion
 from faulty_stores import Broken
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted import call, say, words_of
+from langgraph.store.memory import InMemoryStore
+from scripted import call, say, sections_of, words_of
 
 from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
 from questbook.graphs.history.history import History
+from questbook.memory.embeddings.embedders import HashEmbeddings
 
 
 async def test_the_archive_is_written_with_the_turn_and_found_in_the_same_one(companion):
@@ -203,3 +205,38 @@ async def test_without_a_store_it_talks_and_says_what_it_cannot(model):
     values = await app.ainvoke({"messages": [("user", "hi")]}, config, context={"model": "scripted"})
     assert "There is no store here" in values["messages"][-2].text
     assert [entry["node"] for entry in values["notices"]] == ["remember"]
+
+
+SAID = ["My cat Miso sleeps on the keyboard.", "I bake sourdough bread.", "The tram to work was late again."]
+
+
+async def told(model, **settings):
+    store = InMemoryStore(index={"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]})
+    talk = Companion(model, store=store, buffer="turns", buffer_turns=0, **settings)
+    model._stock["companion"] = say("Ah.")
+    for words in SAID:
+        await talk.say(words)
+    return talk
+
+
+def recalled(talk):
+    prompt = sections_of(talk.model.asked("companion")[-1])
+    return [words for words in SAID if words in prompt]
+
+
+@pytest.mark.parametrize("settings", [{"max_cosine_distance": 2.0}, {"weights": {"scoring": "generative_agents"}}])
+async def test_settings_that_say_otherwise_hold(model, settings):
+    talk = await told(model, **settings)
+    await talk.say("Zurich, 1987?")
+    assert recalled(talk) == SAID
+
+
+async def test_a_withheld_turn_is_neither_recalled_nor_listed(model):
+    talk = await told(model)
+    await talk.say("Don't remember this: I forgot my keys.")
+    await talk.say("What have you forgotten today?")
+    assert "[forgotten]" not in sections_of(model.asked("companion")[-1])
+    today = call("conversation_search_date", start_date="today", end_date="today")
+    await talk.say("List it.", say("", today), say("There."))
+    assert "of 4" in talk.results[-1].text
+    assert "[forgotten]" not in talk.results[-1].text

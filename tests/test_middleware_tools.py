@@ -279,37 +279,6 @@ async def test_a_page_of_the_user_is_shared_by_all_threads_and_goes_back_with_th
     assert 'name: "Ann"\nhome: "Oslo"' in kitchen.model.system, "back on its own line"
 
 
-async def test_a_page_of_the_user_merges_what_threads_note_at_the_same_time(make_store):
-    class Person(Profile):
-        """Who the person is."""
-
-        SCOPE = "user"
-        likes: dict[str, str] = {}
-
-    store, saver, threads = make_store(), InMemorySaver(), ("kitchen", "hall", "yard")
-    talks = [
-        Talk(store, saver=saver, thread={"configurable": {"thread_id": name}}, notebooks=[Person]) for name in threads
-    ]
-    notes = [
-        {"name": "Ann", "likes": {"tea": "green"}},
-        {"home": "Oslo", "likes": {"cake": "any"}},
-        {"likes": {"tea": "mint"}},
-    ]
-    await asyncio.gather(
-        *(
-            talk.say("Note.", None, say("", call("Person", **note)), "Noted.")
-            for talk, note in zip(talks, notes, strict=True)
-        )
-    )
-    for talk in talks:
-        await talk.say("Who am I?")
-        assert 'name: "Ann"\nhome: "Oslo"' in talk.model.system
-        assert '"cake": "any"' in talk.model.system
-        assert ('"tea": "green"' in talk.model.system) != ('"tea": "mint"' in talk.model.system), "one value of a field"
-    first, *others = (talk.values["person"] for talk in talks)
-    assert others == [first, first], "all agree"
-
-
 @pytest.mark.parametrize("sync", [False, True])
 async def test_a_page_of_the_campaign_goes_on_where_the_last_turn_of_any_thread_ended(sync):
     class Quest(Profile):

@@ -7,7 +7,6 @@ memories` shows.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.buffer import summarizer_of
 from questbook.graphs.turn.prompt import Prompt, Section, escape
-from questbook.graphs.turn.turn import notice, public_turns
+from questbook.graphs.turn.turn import failure_notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.archive.results import find_timezone
 from questbook.memory.errors import LtmConfigError
@@ -41,7 +40,6 @@ from questbook.types import JSON
 SECTION = "character_memories"
 """Name of the section of the prompt that holds them."""
 _MEMORY_TOKENS = 120  # of a memory that a model makes
-_log = logging.getLogger(__name__)
 _EVERY = "ltm_config"  # in a directory, the file for characters that have none of their own
 
 
@@ -218,9 +216,8 @@ async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext
             except GaveWay:
                 return made
             except (TimeoutError, QuestbookError) as error:
-                _log.warning("Turn %d: no memory was made of a long message: %s", turn["turn"], error)
-                text = f"A long message is remembered whole, because no shorter memory could be made of it. {error}"
-                made.notices.append(notice(state.turn, "remember", text))
+                text = "A long message is remembered whole, because no shorter memory could be made of it."
+                made.notices.append(failure_notice(state.turn, "remember", text, error))
                 continue
             made.texts[turn["turn"], number] = "" if text.strip(" .\n").casefold() == "nothing" else text
     return made

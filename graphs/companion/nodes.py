@@ -34,7 +34,6 @@ from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.turn import open_turn
 from questbook.memory.archive.archival_memory import entry_writes
 from questbook.memory.archive.results import find_timezone
-from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.facts.ended import EndedFact, find_ended, outdated_sections
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.remember import PAUSE
@@ -146,8 +145,7 @@ async def memories_for(state: CompanionState, runtime: Runtime[CompanionContext]
     context = runtime.context
     shown = conversation(state, context)
     if (ltm := await ltm_of(context, runtime.server_info)) is not None:
-        message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
-        return await character_memories(state, runtime, ltm, message, [message.text for message in shown])
+        return await character_memories(state, runtime, ltm, state.words, [message.text for message in shown])
     now = datetime.now(find_timezone(context.timezone))
     options = replace(Recall.of(context), rerank=context.OWN.rerank)
     facts = context.campaign_namespace(FACTS) if context.notes_facts else None

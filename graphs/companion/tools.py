@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -19,7 +18,7 @@ from questbook.graphs.turn.memories import open_memory
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.reply import Call, answer
 from questbook.graphs.turn.tool_calls import TurnTools, run_round
-from questbook.graphs.turn.turn import is_private, notice
+from questbook.graphs.turn.turn import failure_notice, is_private
 from questbook.memory.archive.archival_memory import ArchiveQuery, new_entry, search_archive, waiting_entries
 from questbook.memory.archive.conversation import ROLES, ConversationQuery, search_conversation
 from questbook.memory.archive.results import Days, Page, find_timezone, fit_excerpts, read_days
@@ -32,8 +31,6 @@ from questbook.types import JSON
 
 HEARTBEAT = "request_heartbeat"
 """Argument by which the model asks for another go."""
-
-_log = logging.getLogger(__name__)
 
 _VOICES = {"user": "player", "assistant": "reply"}
 
@@ -136,8 +133,8 @@ class CompanionTools(TurnTools):
         except (EditError, BadQueryError) as error:
             return answer(call, str(error), ok=False)
         except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
-            _log.warning("%s failed in turn %d: %s", call.name, self.state.turn, error, exc_info=True)
-            self.notices.append(notice(self.state.turn, "use_tools", f"{call.name} could not be done. {error}"))
+            text = f"{call.name} could not be done."
+            self.notices.append(failure_notice(self.state.turn, "use_tools", text, error))
             return answer(call, f"{call.name} failed, and nothing was changed: {error!s:.1000}", ok=False)
 
     def asks_again(self, call: Call) -> bool:

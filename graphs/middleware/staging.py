@@ -7,7 +7,6 @@ Records are never changed: an update is a new record and a judgement that the ol
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +19,7 @@ from questbook.graphs.reflect.context import NotingContext
 from questbook.graphs.turn.exchanges import origin_of
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import notice
+from questbook.graphs.turn.turn import failure_notice
 from questbook.memory.facts.marks import turn_position, write_judgements
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.timeline.records import Stamp
@@ -32,7 +31,6 @@ ENDINGS = ("delete", "end")
 """Actions after which a memory holds no more, with none in its place; "delete" is what other libraries call it."""
 
 _AFTER_FACTS = 900  # a judgement's place in its turn
-_log = logging.getLogger(__name__)
 
 
 class Staged(NamedTuple):
@@ -72,9 +70,8 @@ async def write_staged(state: Any, runtime: Runtime[NotingContext]) -> JSON:
     try:
         await _write(state, state.staged, runtime, runtime.store)
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
-        _log.warning("Turn %d: what tools changed in memory was not written: %s", state.turn, error, exc_info=True)
-        text = f"What was to be kept of this turn was not written to memory; the next turn will write it. {error}"
-        return {"notices": [notice(state.turn, "manage_memory", text)]}
+        text = "What was to be kept of this turn was not written to memory; the next turn will write it."
+        return {"notices": [failure_notice(state.turn, "manage_memory", text, error)]}
     return {"staged": Overwrite([])}
 
 

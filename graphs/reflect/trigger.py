@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
 from langgraph.config import get_config
@@ -24,7 +24,7 @@ from questbook.graphs.turn import facts
 from questbook.graphs.turn.facts import FactState
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.state import ReflectingState
-from questbook.graphs.turn.turn import notice
+from questbook.graphs.turn.turn import failure_notice, notice
 from questbook.graphs.turn.upkeep import GaveWay
 from questbook.memory.facts.reflection import find_backlog
 from questbook.types import JSON
@@ -41,6 +41,10 @@ ContextT = TypeVar("ContextT", bound=MachineContext)
 NotingT = TypeVar("NotingT", bound=NotingContext)
 
 
+class _NoServerError(Exception):
+    """There is no background here."""
+
+
 def reflection_due(state: ReflectingState, context: MachineContext) -> bool:
     """Whether facts of enough importance were noted since the last reflection."""
     return context.reflection != "off" and state.unreflected >= context.reflection_importance
@@ -55,14 +59,10 @@ async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
     notices: list[JSON] = []
     start = _start(state, runtime, through=state.learned_through)
     if runtime.context.reflection == "background":
-        try:
-            if runtime.server_info is not None:
-                return await _in_background(start, state, runtime)
-            reason = "this is no LangGraph Server"
-        except Exception as error:  # noqa: BLE001 (a server's client has errors of many kinds; here it works as well)
-            reason = f"the server did not take the run. {error}"
-        _log.warning("Turn %d: no reflection in the background, because %s", state.turn, reason)
-        text = f"The reflection was made at the end of the turn, not in the background, because {reason}"
+        background = await _background(_begin_run(start, state, runtime))
+        if isinstance(background, dict):
+            return background
+        text = f"The reflection was made at the end of the turn, not in the background, because {background}"
         notices.append(notice(state.turn, "reflect", text))
     try:
         # LangGraph would pass on the turn's "sync", and then wait for a checkpoint that this graph does not make.
@@ -72,9 +72,8 @@ async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
     except GaveWay:
         return {"notices": notices}
     except Exception as error:  # noqa: BLE001 (the turn is played, even if the reflection fails)
-        _log.warning("Turn %d was not reflected on: %s", state.turn, error, exc_info=True)
-        text = f"The reflection was not finished; nothing is lost, and it will be taken up again. {error}"
-        result = {"failed": text, "notices": [notice(state.turn, "reflect", text)]}
+        text = "The reflection was not finished; nothing is lost, and it will be taken up again."
+        result = {"failed": text, "notices": [failure_notice(state.turn, "reflect", text, error)]}
     left = int(result.get("pending", 0))
     if result.get("failed"):
         most = runtime.context.reflection_importance
@@ -94,25 +93,37 @@ async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSO
     A node in the place of `learn`; elsewhere than on a server it is `learn`, and a notice says so. What a run has noted
     is in the store, so that no turn is noted twice: the channel `facts_through` follows with the next turn.
     """
-    context = runtime.context
-    if runtime.store is None or state.remembered_through < state.turn:
+    context, store = runtime.context, runtime.store
+    if store is None or state.remembered_through < state.turn:
         return await facts.learn(state, runtime)
-    notices: list[JSON] = []
     noted = state.facts_through
-    try:
+
+    async def begin() -> JSON:
+        nonlocal noted
         due = range(max(noted + 1, state.turn - _MOST), state.turn + 1)
-        noted = max(noted, await noted_through(runtime.store, namespaces_of(context).noted, state.timeline, due))
-        reason = "this is no LangGraph Server"
-        if runtime.server_info is not None:
-            start = _start(state, runtime, note_from=noted + 1, notes_only=context.reflection == "off")
-            return {"facts_through": noted, **await _in_background(start, state, runtime)}
+        noted = max(noted, await noted_through(store, namespaces_of(context).noted, state.timeline, due))
+        start = _start(state, runtime, note_from=noted + 1, notes_only=context.reflection == "off")
+        return {"facts_through": noted, **await _begin_run(start, state, runtime)}
+
+    background = await _background(begin())
+    if isinstance(background, dict):
+        return background
+    text = f"What was said was noted at the end of the turn, not in the background, because {background}"
+    update = await facts.learn(state.model_copy(update={"facts_through": noted}), runtime)
+    notices = [notice(state.turn, "learn", text), *update.get("notices", [])]
+    return {"facts_through": noted, **update, "notices": notices}
+
+
+async def _background(begin: Awaitable[JSON]) -> JSON | str:
+    """Begin a run in the background; return the channels to write, or why there is none."""
+    try:
+        return await begin
+    except _NoServerError as error:
+        reason = str(error)
     except Exception as error:  # noqa: BLE001 (a server's client has errors of many kinds; here it works as well)
         reason = f"the server did not take the run. {error}"
-    _log.warning("Turn %d: facts are not noted in the background, because %s", state.turn, reason)
-    text = f"What was said was noted at the end of the turn, not in the background, because {reason}"
-    notices = [notice(state.turn, "learn", text)]
-    update = await facts.learn(state.model_copy(update={"facts_through": noted}), runtime)
-    return {"facts_through": noted, **update, "notices": [*notices, *update.get("notices", [])]}
+    _log.warning("Nothing is done in the background, because %s", reason)
+    return reason
 
 
 def _start(state: ReflectingState, runtime: Runtime[Any], **given: Any) -> JSON:
@@ -123,7 +134,7 @@ def _start(state: ReflectingState, runtime: Runtime[Any], **given: Any) -> JSON:
     return fields | {"timeline": state.timeline, "turn": state.turn, "thread": thread, "of_user": of_user} | given
 
 
-async def _in_background(start: JSON, state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
+async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
     """Start a run of `reflect` on a thread of its own, unless one waits or runs, or nothing is due any more.
 
     A run that notes facts is started in any case, behind one that waits: it knows of a turn that the other does not.
@@ -131,6 +142,8 @@ async def _in_background(start: JSON, state: ReflectingState, runtime: Runtime[C
     The notices of the last run, above all that it failed, are in its thread, where nobody looks. They are shown here,
     once: by the first turn after the run's end that may start the next one.
     """
+    if runtime.server_info is None:
+        raise _NoServerError("this is no LangGraph Server")
     namespaces = namespaces_of(runtime.context)
     thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{start['thread'] or namespaces.facts}"))
     async with get_client() as client:
