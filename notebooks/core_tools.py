@@ -26,17 +26,11 @@ _NUMBERED = re.compile(r"^[ \t]*(?:line )?\d+[:|→][ \t]?", re.MULTILINE)
 
 
 class CoreEdit(NamedTuple):
-    """The result of a tool call.
+    """The result of a tool call."""
 
-    Attributes:
-        page: The page after it.
-        text: The tool's result, for the model.
-        label: The section that was edited.
-    """
-
-    page: CoreNotebook
-    text: str
-    label: str
+    page: CoreNotebook  # the page after it
+    text: str  # the tool's result, for the model
+    label: str  # the section that was edited
 
 
 class _Args(BaseModel):

@@ -44,7 +44,7 @@ from questbook.graphs.middleware.channels import MemoryState
 
 # Agents made of notebooks
 from questbook.graphs.agent.graph import build_agent
-from questbook.graphs.agent.description import Mode
+from questbook.graphs.agent.spec import Mode
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.agent.team import TeamState, as_node
 
@@ -52,8 +52,8 @@ from questbook.graphs.agent.team import TeamState, as_node
 from questbook.graphs.history.history import History
 from questbook.graphs.history.sync_history import SyncHistory
 from questbook.graphs.forgetting.forget import forget
-from questbook.graphs.dungeon_master.forgetting.provenance import why
-from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.provenance.why import why
+from questbook.graphs.dungeon_master.provenance.retract import retract
 from questbook.graphs.pruning.prune import prune
 
 # Errors: the bases, and those that an app catches

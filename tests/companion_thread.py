@@ -9,7 +9,7 @@ from langgraph.store.memory import InMemoryStore
 from scripted import call, sections_of
 
 from questbook import CoreNotebook
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
 from questbook.graphs.history.history import History
 
@@ -39,7 +39,7 @@ class Companion:
 
     @property
     def context(self):
-        return Context.of(self.settings)
+        return CompanionContext.of(self.settings)
 
     @property
     def history(self):

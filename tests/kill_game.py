@@ -110,7 +110,7 @@ def _points(reaper: Reaper) -> None:
 
     questbook.graphs.dungeon_master.graph.build_graph = build_graph
     inside = {
-        "run_quest": ("questbook.graphs.turn.window", "ask"),
+        "run_quest": ("questbook.graphs.turn.context_window", "ask"),
         "update_state": ("questbook.graphs.turn.notes", "ask"),
         "remember": ("questbook.memory.timeline.remember", "claim_to_keep"),
         "condense": ("questbook.graphs.turn.buffer", "ask"),

@@ -6,12 +6,14 @@ from desk import KNOWN, AgentModel, CallbackNotebook, CustomerNotebook, Desk, Ti
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from scripted import call, say
+from scripted import call, say, words_of
 
 from questbook import CharacterNotebook, PatchError, StateNotebook
-from questbook.graphs.agent import Mode, build_agent
+from questbook.graphs.agent import Mode, Recall, build_agent
 from questbook.graphs.dungeon_master import prompts as dungeon
-from questbook.graphs.errors import InputError, ModelError
+from questbook.graphs.errors import ModelError
+from questbook.memory.buffer.policies import LastTurns, RunningSummary
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 
 async def test_pages_stand_where_they_are_declared_to():
@@ -99,15 +101,6 @@ async def test_only_what_is_said_to_the_person_is_streamed():
     assert {"section", "tokens", "text"} <= set(told[-1]["prompt"][0]), "what the model saw can be shown"
 
 
-def test_callers_without_an_event_loop_are_served():
-    desk = Desk(TicketNotebook, CallbackNotebook)
-    desk.model.queue("reply", say("Monday.", call("CallbackNotebook", day="Monday")))
-    desk.model.queue("update", note(problem="leaks"))
-    out = desk.app.invoke({"messages": [("user", "hi")]}, desk.config)
-    assert out["messages"][-1].text == "Monday."
-    assert (out["ticket"]["problem"], out["callback"]["day"]) == ("leaks", "Monday")
-
-
 async def test_it_runs_without_store_and_checkpointer_and_without_any_notebook():
     app = build_agent([], model=AgentModel(), instructions="Be brief.").compile()
     out = await app.ainvoke({"messages": [("user", "hi")]})
@@ -138,13 +131,6 @@ async def test_the_model_may_be_named_when_the_agent_is_built_or_when_it_runs(mo
     assert out["messages"][-1].text == "Another."
 
 
-async def test_input_that_cannot_be_answered_is_refused_before_anything_is_kept():
-    desk = Desk(TicketNotebook)
-    with pytest.raises(InputError, match="blank"):
-        await desk.say("  ")
-    assert desk.model.calls == []
-
-
 async def test_without_a_model_the_offline_assistant_interviews_and_says_what_it_is():
     desk = Desk(CustomerNotebook, TicketNotebook, model="offline")
     assert await desk.say("Hello, it leaks") == "Please tell me your name."
@@ -166,3 +152,43 @@ async def test_the_offline_assistant_tells_what_was_wrong_with_an_answer():
     assert desk.values["messages"][-2].text == "very old", "the call that failed is not in the conversation"
     assert desk.values["messages"][-1].text == "Thank you."
     assert "age: got 'very old'" in desk.values["notices"][-1]["detail"]
+
+
+async def test_the_buffer_policy_decides_what_stands_in_the_prompt():
+    desk = Desk(buffer=LastTurns(1))
+    for words in ("one", "two", "three"):
+        await desk.say(words)
+    assert words_of(desk.model.asked("reply")[-1]) == ["two", "three"]
+    desk = Desk(buffer=RunningSummary(1), recall=Recall(tokens=0))
+    for words in ("one apple", "two pears", "three plums"):
+        await desk.say(words)
+    assert "one apple" in desk.prompts("reply")[-1].split("<summary>\n")[1]
+
+
+@pytest.mark.parametrize("name", ["default", "companion"])
+async def test_an_agent_called_as_a_game_or_an_assistant_is_another_one(name):
+    desk = Desk(TicketNotebook, name=name)
+    await desk.say("It leaks")
+    assert await desk.store.asearch(campaign_namespace("adventurer", name)) == []
+    assert len(await desk.store.asearch(campaign_namespace("adventurer", f"agent:{name}", "exchanges"))) == 1
+
+
+async def test_of_a_turn_that_is_not_to_be_remembered_nothing_is_noted_anywhere():
+    desk = Desk(CustomerNotebook, TicketNotebook, CallbackNotebook, buffer=RunningSummary(0))
+    secret = "My name is Zelda, but don't remember this."
+    known = say("I will not.", call("CustomerNotebook", name="Zelda", product="X1"))
+    await desk.say(secret, fill=known)
+    assert desk.values["customer"]["name"] == ""
+    await desk.say("Ann, X100", fill=KNOWN)
+    assert "Zelda" not in desk.model.asked("update")[-1][-1].text
+    wrong = say("", call("CallbackNotebook", day="Zelda's day"))
+    await desk.say(secret, reply=[wrong, say("As you like.")])
+    assert desk.values["callback"]["day"] == ""
+    assert len(desk.model.asked("update")) == 1, "there is nothing to be noted"
+    assert desk.values["noted"] == {"ticket": 3}
+    await desk.say("And now?")
+    rule = "What the person asked you not to remember you never note, in no later turn either."
+    assert all(rule in prompt for job in ("fill", "reply") for prompt in desk.prompts(job))
+    assert "Zelda" not in desk.values["summary"]
+    stored = await desk.store.asearch(campaign_namespace("adventurer", "agent:agent", "exchanges"))
+    assert "Zelda" not in str([item.value for item in stored])

@@ -48,6 +48,7 @@ class Loud(Notebook):
         ),
         ({"buffer": LastTurns}, "buffer: got <class"),
         ({"shared": [Loud]}, "shared: Loud is none of the notebooks"),
+        ({"middleware": [object()]}, "take langchain.agents.create_agent, with this memory as one of them"),
     ],
 )
 def test_a_description_that_makes_no_sense_is_refused_when_it_is_built(description, said):

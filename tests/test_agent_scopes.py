@@ -10,8 +10,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
-from questbook import Count, FaissStore, History, Notebook, build_agent, every_turn, on_demand
-from questbook.graphs.turn import shared_pages
+from questbook import Count, FaissStore, Notebook, build_agent, every_turn
+from questbook.graphs.turn import shared_log
 from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.notebooks.errors import DeclarationError
 
@@ -89,8 +89,8 @@ def store(request, tmp_path):
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 async def test_a_shared_page_is_what_the_oracle_says_under_random_rewinds(store, seed, snapshots, monkeypatch):
     if snapshots:
-        monkeypatch.setattr(shared_pages, "_SETTLED", 0.0)
-        monkeypatch.setattr(shared_pages, "_UNSUMMED", 2)
+        monkeypatch.setattr(shared_log, "OLD", 0.0)
+        monkeypatch.setattr(shared_log, "MOST", 1)
     chance, saver = random.Random(seed), InMemorySaver()
     names = [("ann", "a1"), ("ann", "a2"), ("ann", "a3"), ("bob", "b1")]
     chats = {name: Chat(saver, store, user, name) for user, name in names}
@@ -135,36 +135,6 @@ async def test_a_fresh_chat_has_no_old_ticket_but_knows_the_customer(store):
     await bobs.say("Do you know my printer?")
     assert "printer on fire" not in bobs.desk.prompts("reply")[-1].lower()
     assert "lasers" not in bobs.desk.prompts("reply")[-1]
-
-
-async def test_what_a_learns_later_is_seen_by_b_and_c_and_its_rewind_takes_it_back_for_them(store):
-    saver = InMemorySaver()
-    a, b = Chat(saver, store, "ann", "a"), Chat(saver, store, "ann", "b")
-    await b.say("Good morning.")
-    await a.say("Hello.")
-    await a.say("I shout the word zebracake.", update=learn(7))
-    c = Chat(saver, store, "ann", "c")
-    for chat in (b, c):
-        await chat.say("Which word did I shout?")
-        assert "zebracake" in chat.desk.prompts("reply")[-1]
-        assert chat.profile["home"] == "h7"
-    a.rewind(1)
-    await a.say("I whisper.")
-    for chat in (b, c, Chat(saver, store, "ann", "d")):
-        await chat.say("Tell me the word that I shout.")
-        assert "zebracake" not in chat.desk.prompts("reply")[-1].split("<message>")[0].replace("Which word", "")
-        assert chat.profile["home"] == ""
-
-
-async def test_undo_takes_it_back_for_the_others_at_once(store):
-    saver = InMemorySaver()
-    a, b = Chat(saver, store, "ann", "a"), Chat(saver, store, "ann", "b")
-    await a.learn(1)
-    await a.learn(2)
-    await History(a.desk.app, a.desk.config, a.desk.builder.context_schema.of()).undo()
-    await b.say("Hello.")
-    assert b.profile["home"] == "h1"
-    assert b.profile["visits"] == 1
 
 
 async def test_a_persons_edit_in_one_thread_reaches_the_others_with_its_next_turn(store):
@@ -263,19 +233,3 @@ def test_a_scope_that_there_is_not_is_refused():
         build_agent([Wrong])
     with pytest.raises(DeclarationError, match="SCOPE 'user'"):
         build_agent([ProfileNotebook], shared=[ProfileNotebook])
-
-
-async def test_pages_written_on_demand_are_shared_too(store):
-    class DietNotebook(Notebook):
-        """What they eat."""
-
-        UPDATE = on_demand
-        SCOPE = "user"
-
-        eats: str = ""
-
-    saver = InMemorySaver()
-    a, b = Chat(saver, store, "ann", "a", DietNotebook), Chat(saver, store, "ann", "b", DietNotebook)
-    await a.say("I eat no fish.", reply=say("Noted.", call("DietNotebook", eats="no fish")))
-    await b.say("Hello.")
-    assert b.desk.values["diet"]["eats"] == "no fish"

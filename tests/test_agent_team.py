@@ -1,17 +1,20 @@
-"""Two agents in one parent graph: handing over, and what no team can be made of."""
+"""Agents in one parent graph: handing over, a page that they share, and forks and kills of the parent."""
 
+import asyncio
 from typing import Annotated
 
 import pytest
-from desk import AgentModel, CallbackNotebook, TicketNotebook
+from desk import AgentModel, CallbackNotebook, CustomerNotebook, TicketNotebook
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import Command
+from langgraph.types import Command, Send
 from scripted import call, say, sections_of, words_of
+from strict import STRICT, check_plain
 from team import OVER, DeskState, Team, VisitsNotebook, VisitsState
 
-from questbook.graphs.agent import as_node, build_agent
+from questbook.graphs.agent import TeamState, as_node, build_agent
 from questbook.graphs.errors import InputError
 from questbook.graphs.turn.state import patches
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -50,7 +53,7 @@ async def test_what_is_no_colleague_cannot_be_handed_over_to(whom):
     wrong = say("", call("hand_over", to=whom))
     assert await team.say("Sue them", sales=[wrong, say("I cannot.")]) == "I cannot."
     results = [m for m in team.models["sales"].asked("reply")[-1] if m.type == "tool"]
-    assert "hand_over to billing" in results[0].text
+    assert "there are billing" in results[0].text
 
 
 async def test_a_tool_may_hand_over_as_langgraph_swarm_does_and_ends_the_agent_at_once():
@@ -130,3 +133,142 @@ async def test_two_agents_of_one_name_never_share_a_conversation_silently(name):
         await builder.compile().ainvoke({"messages": [HumanMessage("go")]})
     with pytest.raises(DeclarationError, match="is the node"):
         builder.compile().invoke({"messages": [HumanMessage("go")]})
+
+
+async def test_a_shared_page_that_one_agent_has_filled_is_not_asked_for_by_the_other():
+    class AskedState(TeamState):
+        customer: Annotated[CustomerNotebook, patches(CustomerNotebook, bounded=False)]
+
+    builder, models = StateGraph(AskedState), {"sales": AgentModel(), "billing": AgentModel()}
+    for name, others in (("sales", {"billing": "invoices"}), ("billing", {})):
+        page = CustomerNotebook
+        agent = build_agent([page], name=name, model=models[name], shared=[page], handoffs=others)
+        builder.add_node(name, as_node(agent.compile()), destinations=("billing", END))
+    builder.add_edge(START, "sales")
+    app, config = builder.compile(checkpointer=InMemorySaver()), {"configurable": {"thread_id": "t"}}
+    asked = await app.ainvoke({"messages": [HumanMessage("hello")]}, config)
+    assert asked["messages"][-1].text == "Who are you?"
+    models["sales"].queue("fill", say("", call("CustomerNotebook", name="Ann", product="X100")))
+    models["sales"].queue("reply", OVER)
+    models["billing"].queue("reply", say("Hello Ann."))
+    told = await app.ainvoke({"messages": [HumanMessage("Ann, X100. My invoice?")]}, config)
+    assert told["messages"][-1].text == "Hello Ann."
+    assert models["billing"].asked("fill") == []
+
+
+def one_more(messages):
+    """Note a call and its caller, as totals of the page in view, as models are told to."""
+    counted = [line for line in messages[0].text.splitlines() if line.startswith("calls: ")]
+    total = int(counted[0].removeprefix("calls: ")) + 1
+    return say("Noted.", call("VisitsNotebook", calls=total, callers={messages[-1].text: "called"}))
+
+
+def parallel(names, runs):
+    builder = StateGraph(VisitsState)
+    models = {name: AgentModel() for name in names}
+    for name in names:
+        models[name].queue("reply", *[one_more] * runs)
+        agent = build_agent([VisitsNotebook], name=name, model=models[name], shared=[VisitsNotebook])
+        builder.add_node(name, as_node(agent.compile()))
+
+    def fan_out(state):
+        given = {"visits": state["visits"], "seats": {}}
+        return [
+            Send(name, given | {"messages": [HumanMessage(f"{name} {run}", id=f"{name}-{run}")]})
+            for name in names
+            for run in range(runs)
+        ]
+
+    builder.add_conditional_edges(START, fan_out, names)
+    return builder.compile(checkpointer=InMemorySaver())
+
+
+@pytest.mark.slow
+async def test_200_parallel_increments_of_two_agents_are_200():
+    app = parallel(["sales", "billing"], 100)
+    config = {"configurable": {"thread_id": "t"}}
+    values = await app.ainvoke({"messages": [HumanMessage("go")]}, config)
+    assert values["visits"]["calls"] == 200
+    assert len(values["visits"]["callers"]) == 200
+    assert app.get_state(config).values["visits"] == values["visits"]
+
+
+async def test_parallel_writers_may_pass_the_limit_together_and_the_page_can_still_be_shortened():
+    class ShortNotebook(VisitsNotebook):
+        CHANNEL = "visits"
+        LIMIT = 60
+
+    class ShortState(TeamState):
+        visits: Annotated[ShortNotebook, patches(ShortNotebook, bounded=False)]
+
+    builder = StateGraph(ShortState)
+    model = AgentModel()
+    agent = build_agent([ShortNotebook], name="sales", model=model, shared=[ShortNotebook])
+    builder.add_node("sales", as_node(agent.compile()))
+    page = {"visits": {}, "seats": {}}
+    builder.add_conditional_edges(
+        START, lambda state: [Send("sales", page | {"messages": [HumanMessage(w, id=w)]}) for w in "ab"], ["sales"]
+    )
+    app = builder.compile()
+    model.queue("reply", *[lambda m: say("ok", call("ShortNotebook", callers={m[-1].text: "x" * 30}))] * 2)
+    values = await app.ainvoke({"messages": [HumanMessage("go")]})
+    assert sorted(values["visits"]["callers"]) == ["a", "b"]
+    assert len(ShortNotebook.load(values["visits"]).render()) > 60
+
+
+async def test_a_shared_page_is_still_checked(caplog):
+    """No edge of this parent reads the state, so LangGraph shows the channel nothing before it saves."""
+    app = parallel(["sales"], 1)
+    config = {"configurable": {"thread_id": "t"}}
+    await app.ainvoke({"messages": [HumanMessage("go")]}, config)
+    before = app.get_state(config).values
+    app.update_state(config, {"visits": {"calls": "many"}, "seats": 3}, as_node="sales")
+    assert app.get_state(config).values == before
+    assert "calls: got 'many'" in caplog.text
+
+
+async def test_the_parents_fork_takes_pages_and_every_agents_conversation_back():
+    team = Team()
+    await team.say("one", sales=[say("One.", call("CallbackNotebook", day="Monday", calls=1))])
+    first = team.app.get_state(team.config).config
+    await team.say("the xylophone", sales=[OVER], billing=[say("X.", call("CallbackNotebook", day="Friday", calls=5))])
+    await team.say("two", config=first)
+    prompt = "\n".join(m.text for m in team.models["sales"].asked("reply")[-1])
+    assert "xylophone" not in prompt
+    assert "One." in prompt
+    assert (team.values["callback"]["day"], team.values["callback"]["calls"]) == ("Monday", 1)
+    assert "billing" not in team.values["seats"]
+    await team.say("and you?", sales=[OVER], billing=[say("Hm.")])
+    assert "xylophone" not in "\n".join(m.text for m in team.models["billing"].asked("reply")[-1])
+
+
+async def test_a_parent_that_is_killed_goes_on_in_the_agent_and_counts_once(tmp_path):
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
+        team = Team(saver)
+
+        def killed(_):
+            running.cancel()
+            return say("never heard")
+
+        both = [say("", call("CallbackNotebook", calls=1)), killed]
+        running = asyncio.ensure_future(team.say("Call me", sales=both))
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert await team.say(None, sales=[say("I will.")]) == "I will."
+        values = (await team.app.aget_state(team.config)).values
+        assert values["callback"]["calls"] == 1
+        assert len(team.models["sales"].asked("reply")) == 3, "what was done before the kill was not done again"
+
+
+async def test_state_holds_json_and_messages_and_survives_strict_msgpack():
+    team = Team(InMemorySaver(serde=STRICT))
+    await team.say("My invoice?", sales=[OVER], billing=[say("Paid.", call("CallbackNotebook", day="Monday"))])
+    await team.say("And mine?")
+    saved = team.app.checkpointer.get(team.config)["channel_values"]
+    seats = saved.pop("seats")
+    assert {"messages", "callback"} <= set(saved)
+    check_plain(saved)
+    for seat in seats.values():
+        check_plain(seat)
+    assert [m.text for m in seats["billing"]["messages"] if m.type == "human"] == ["My invoice?"]
+    assert seats["sales"]["turn"] == 2

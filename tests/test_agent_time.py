@@ -5,15 +5,10 @@ import asyncio
 import pytest
 from desk import KNOWN, CallbackNotebook, CustomerNotebook, Desk, MoodNotebook, TicketNotebook, of_scope
 from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command, RetryPolicy, interrupt
 from scripted import call, say
-from strict import STRICT, check_plain
 
-from questbook import FaissStore
 from questbook.graphs.agent import Mode
-from questbook.graphs.errors import ModelError
 from questbook.graphs.events import STREAM_MODES, NodeEnd, ReplyPiece, read_stream
 from questbook.graphs.history.history import History
 from questbook.memory.timeline.namespaces import campaign_namespace
@@ -143,15 +138,6 @@ async def test_a_run_that_is_killed_after_an_on_demand_call_writes_it_once():
     assert desk.values["callback"]["calls"] == 1
 
 
-async def test_a_reply_that_fails_keeps_the_message_and_can_be_taken_up():
-    desk = Desk(TicketNotebook)
-    with pytest.raises(ModelError):
-        await desk.say("It leaks", reply=RuntimeError("overloaded"))
-    assert desk.values["messages"][-1].text == "It leaks"
-    assert await desk.say(None, reply=say("Where?"), update=note(problem="leaks")) == "Where?"
-    assert (desk.values["turn"], desk.values["ticket"]["problem"]) == (1, "leaks")
-
-
 async def test_langgraphs_retry_policy_retries_a_reply_within_the_turn():
     desk = Desk(TicketNotebook)
     policy = RetryPolicy(max_attempts=3, initial_interval=0.001, jitter=False)
@@ -176,28 +162,3 @@ async def test_a_tool_that_waits_for_a_person_goes_on_with_their_answer_and_writ
     assert await desk.say(Command(resume=True)) == "Done."
     assert [m.text for m in desk.values["messages"] if m.type == "tool"] == ["Noted.", "refunded"]
     assert desk.values["callback"]["calls"] == 1
-
-
-async def test_everything_is_there_again_from_the_files_of_a_finished_process(tmp_path):
-    store = FaissStore.open(tmp_path / "memory.db")
-    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
-        desk = Desk(TicketNotebook, CallbackNotebook, saver=saver, store=store)
-        desk.model.queue("reply", say("Monday.", call("CallbackNotebook", day="Monday")))
-        desk.model.queue("update", note(problem="leaks"))
-        await desk.app.ainvoke({"messages": [HumanMessage("It leaks")]}, desk.config)
-    store.close()
-    store = FaissStore.open(tmp_path / "memory.db")
-    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
-        again = Desk(TicketNotebook, CallbackNotebook, saver=saver, store=store)
-        again.config = desk.config
-        values = await again.app.ainvoke({"messages": [HumanMessage("And now?")]}, again.config)
-    store.close()
-    assert (values["ticket"]["problem"], values["callback"]["day"], values["turn"]) == ("leaks", "Monday", 2)
-
-
-async def test_state_holds_json_from_the_first_turn_and_survives_strict_msgpack():
-    desk = Desk(TicketNotebook, CallbackNotebook, MoodNotebook, saver=InMemorySaver(serde=STRICT))
-    await desk.say("It leaks", update=note(problem="leaks"))
-    saved = desk.saver.get(desk.config)["channel_values"]
-    assert {"ticket", "callback", "mood", "noted", "messages"} <= set(saved)
-    check_plain(saved)

@@ -46,11 +46,11 @@ GRAPHS = {
     "embedded": {"turn", "history", "models", "events"} | LOOSE,
     "forgetting": {"turn", "history", "embedded"} | LOOSE,
     "pruning": {"turn"} | LOOSE,
-    "dungeon_master.forgetting": {"dungeon_master", "forgetting", "embedded", "turn", "history", "models"} | LOOSE,
+    "dungeon_master.provenance": {"dungeon_master", "forgetting", "embedded", "turn", "history", "models"} | LOOSE,
     "dungeon_master": {"turn", "models", "reflect", "history"} | LOOSE,
     "companion": {"turn", "models", "reflect", "history"} | LOOSE,
     "agent": {"turn", "models", "reflect", "history"} | LOOSE,
-    "middleware": {"agent", "turn", "reflect"} | LOOSE,
+    "middleware": {"turn", "reflect"} | LOOSE,
 }
 DOORS = ("terminal", "web", "server")
 ROOMS = (
@@ -99,8 +99,8 @@ def room_of(module):
     parts = module.split(".")
     if parts[0] != "questbook":
         return ""
-    if parts[2:4] == ["dungeon_master", "forgetting"]:
-        return "graphs.dungeon_master.forgetting"  # a room of its own, which the machine does not know
+    if parts[2:4] == ["dungeon_master", "provenance"]:
+        return "graphs.dungeon_master.provenance"  # a room of its own, which the machine does not know
     return ".".join(parts[1:2] if parts[1:2] in (["notebooks"], ["types"]) else parts[1:3])
 
 

@@ -10,7 +10,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.store.memory import InMemoryStore
 from scripted import say, sections_of
 
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.ltm import ltm_of
 from questbook.graphs.errors import ModelError, SettingsError
 from questbook.memory.embeddings.embedders import HashEmbeddings
@@ -190,14 +190,14 @@ async def test_a_server_reads_no_file_but_that_of_its_own_environment(model, tmp
 
 async def test_settings_in_the_context_are_checked_when_it_is_made():
     with pytest.raises(SettingsError, match=r"ltm_config.*ltm_writes.min_message_length is -1"):
-        Context.of({"ltm_config": {"ltm_writes": {"min_message_length": -1}}})
-    assert await ltm_of(Context.of()) is None
-    assert (await ltm_of(Context.of({"ltm_config": {}}))).ltm_writes.min_message_length == 100
+        CompanionContext.of({"ltm_config": {"ltm_writes": {"min_message_length": -1}}})
+    assert await ltm_of(CompanionContext.of()) is None
+    assert (await ltm_of(CompanionContext.of({"ltm_config": {}}))).ltm_writes.min_message_length == 100
 
 
 async def test_a_directory_has_a_file_for_each_character(tmp_path, monkeypatch):
     def of(name, **given):
-        return ltm_of(Context.of({"campaign": name, "ltm_config": str(tmp_path), **given}))
+        return ltm_of(CompanionContext.of({"campaign": name, "ltm_config": str(tmp_path), **given}))
 
     (tmp_path / "Ada Lovelace.json").write_text('{"ltm_reads": {"num_memories_to_fetch": 7}}')
     with pytest.raises(LtmConfigError, match=r"no settings for '\.\./evil': neither '\.\./evil\.json' nor"):
@@ -206,9 +206,9 @@ async def test_a_directory_has_a_file_for_each_character(tmp_path, monkeypatch):
     assert (await of("ada_lovelace")).ltm_reads.num_memories_to_fetch == 7
     assert (await of("../evil")).ltm_reads.num_memories_to_fetch == 3
     monkeypatch.setenv("QUESTBOOK_LTM_CONFIG", str(tmp_path))
-    assert (await ltm_of(Context.of({"campaign": "Ada  lovelace"}))).ltm_reads.num_memories_to_fetch == 7
+    assert (await ltm_of(CompanionContext.of({"campaign": "Ada  lovelace"}))).ltm_reads.num_memories_to_fetch == 7
     monkeypatch.setenv("QUESTBOOK_LTM_CONFIG", json.dumps({"ltm_reads": {"num_memories_to_fetch": 4}}))
-    assert (await ltm_of(Context.of())).ltm_reads.num_memories_to_fetch == 4
+    assert (await ltm_of(CompanionContext.of())).ltm_reads.num_memories_to_fetch == 4
     with pytest.raises(LtmConfigError, match="cannot be read"):
         await of("x", ltm_config=str(tmp_path / "nothing.json"))
 

@@ -1,6 +1,5 @@
 """What the companion finds again: its archive, what was said, and what is recalled before a reply."""
 
-import json
 import re
 from functools import partial
 
@@ -8,11 +7,13 @@ import pytest
 from companion_thread import ARCHIVE, EXCHANGES, Companion
 from faulty_stores import Broken
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 from scripted import call, say, sections_of, words_of
 
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
 from questbook.graphs.history.history import History
+from questbook.memory.embeddings.embedders import HashEmbeddings
 
 
 async def test_the_archive_is_written_with_the_turn_and_found_in_the_same_one(companion):
@@ -33,7 +34,7 @@ async def test_the_archive_is_written_with_the_turn_and_found_in_the_same_one(co
 async def test_what_an_abandoned_future_archived_is_not_found(companion):
     await companion.say("hello")
     await companion.say("note", say("Kept.", call("archival_memory_insert", content="A secret plan")))
-    history = History(companion.app, companion.config, Context.of(companion.settings))
+    history = History(companion.app, companion.config, CompanionContext.of(companion.settings))
     await history.undo()
     await companion.say("find", say("", call("archival_memory_search", query="secret plan")), say("Nothing."))
     assert "0 of 0" in companion.results[-1].text
@@ -170,20 +171,6 @@ async def test_a_search_understands_today_and_says_how_to_write_a_day(companion)
     assert companion.results[-1].text.startswith("end: got '31.3.'")
 
 
-async def test_memories_of_turns_beyond_the_prompt_are_recalled_before_the_reply(companion):
-    companion.settings |= {"buffer": "summary", "summary_offset": 0, "summarizer": "extractive"}
-    await companion.say("My sister Lia plays the cello")
-    await companion.say("It is windy")
-    await companion.say("What does my sister play?")
-    system = sections_of(companion.model.asked("companion")[-1])
-    # The instructions and the summary speak of memories and of the cello, too: the section alone counts.
-    section = re.search(r"^<memories>\n(.*?)\n</memories>$", system, re.MULTILINE | re.DOTALL)
-    memories = [json.loads(line) for line in section[1].splitlines()]
-    assert ("My sister Lia plays the cello", 1) in [(memory["user"], memory["turn"]) for memory in memories]
-    assert words_of(companion.model.asked("companion")[-1]) == ["What does my sister play?"]
-    assert "cello" in companion.values["summary"]
-
-
 async def test_recall_goes_by_the_weights_and_notes_what_was_used_where_they_ask_for_it(model):
     ada = Companion(model, buffer="turns", buffer_turns=1, weights={"scoring": "generative_agents"})
     for words in ("my cat is called Oda", "the weather is fine", "I bake bread"):
@@ -218,3 +205,38 @@ async def test_without_a_store_it_talks_and_says_what_it_cannot(model):
     values = await app.ainvoke({"messages": [("user", "hi")]}, config, context={"model": "scripted"})
     assert "There is no store here" in values["messages"][-2].text
     assert [entry["node"] for entry in values["notices"]] == ["remember"]
+
+
+SAID = ["My cat Miso sleeps on the keyboard.", "I bake sourdough bread.", "The tram to work was late again."]
+
+
+async def told(model, **settings):
+    store = InMemoryStore(index={"dims": 512, "embed": HashEmbeddings(), "fields": ["text"]})
+    talk = Companion(model, store=store, buffer="turns", buffer_turns=0, **settings)
+    model._stock["companion"] = say("Ah.")
+    for words in SAID:
+        await talk.say(words)
+    return talk
+
+
+def recalled(talk):
+    prompt = sections_of(talk.model.asked("companion")[-1])
+    return [words for words in SAID if words in prompt]
+
+
+@pytest.mark.parametrize("settings", [{"max_cosine_distance": 2.0}, {"weights": {"scoring": "generative_agents"}}])
+async def test_settings_that_say_otherwise_hold(model, settings):
+    talk = await told(model, **settings)
+    await talk.say("Zurich, 1987?")
+    assert recalled(talk) == SAID
+
+
+async def test_a_withheld_turn_is_neither_recalled_nor_listed(model):
+    talk = await told(model)
+    await talk.say("Don't remember this: I forgot my keys.")
+    await talk.say("What have you forgotten today?")
+    assert "[forgotten]" not in sections_of(model.asked("companion")[-1])
+    today = call("conversation_search_date", start_date="today", end_date="today")
+    await talk.say("List it.", say("", today), say("There."))
+    assert "of 4" in talk.results[-1].text
+    assert "[forgotten]" not in talk.results[-1].text

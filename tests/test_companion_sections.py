@@ -9,10 +9,10 @@ from langgraph.store.memory import InMemoryStore
 from scripted import call, say
 
 from questbook import CoreNotebook
-from questbook.graphs.companion import shared_sections
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.shared_sections import edit_shared, fetch_shared
 from questbook.graphs.errors import SettingsError
+from questbook.graphs.turn import shared_log
 from questbook.graphs.turn.reply import Call
 from questbook.memory.timeline.namespaces import player_namespace
 
@@ -23,10 +23,10 @@ async def test_sections_are_configured_and_a_wrong_one_is_named(model):
     assert companion.core.labels == ["rules", "client"]
     assert "read-only" in companion.results[0].text
     with pytest.raises(SettingsError, match=r"core \(QUESTBOOK_CORE\)"):
-        Context.of({"core": {"a: b": {}}})
+        CompanionContext.of({"core": {"a: b": {}}})
     with pytest.raises(SettingsError, match="IANA"):
-        Context.of({"timezone": "Mars/Base"})
-    assert Context.of({"campaign": "work"}).campaign == "companion:work"
+        CompanionContext.of({"timezone": "Mars/Base"})
+    assert CompanionContext.of({"campaign": "work"}).campaign == "companion:work"
 
 
 async def test_a_person_edits_core_memory_by_patch_and_a_bad_edit_changes_nothing(companion):
@@ -72,12 +72,12 @@ async def test_an_edit_of_a_shared_section_is_checked_against_what_others_wrote(
 
 
 async def test_the_log_of_a_shared_section_stays_short_and_its_value_is_that_of_all_edits(monkeypatch):
-    monkeypatch.setattr(shared_sections, "_MOST", 8)
+    monkeypatch.setattr(shared_log, "MOST", 8)
     store, place = InMemoryStore(), player_namespace("ann", "shared", "house")
     page = CoreNotebook.of({"house": {"value": "Rules:", "shared": "house", "limit": 5000}})
     lengths, expected = [], "Rules:"
     for number in range(30):
-        monkeypatch.setattr(shared_sections, "_SETTLED", 0 if number % 3 else 3600 * 10**9)
+        monkeypatch.setattr(shared_log, "OLD", 0.0 if number % 3 else 3600.0)
         edit = Call(str(number), "core_memory_append", {"label": "house", "content": f"rule {number}"})
         page, _ = await edit_shared(page, "house", edit, store, "ann", str(number))
         expected += f"\nrule {number}"

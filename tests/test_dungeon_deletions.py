@@ -1,13 +1,9 @@
-"""What the note-taker deletes on its own is a notice, and `/why` says who deleted it, when, and after which message."""
+"""What the note-taker deletes on its own is a notice, unless the story did it."""
 
 import pytest
-from page_play import turn
 
 from questbook import StateNotebook
-from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.deletions import deletion_notice
-from questbook.graphs.dungeon_master.forgetting.provenance import why
-from questbook.graphs.terminal.forget import why_rows
 
 PAGE = (
     StateNotebook()
@@ -84,34 +80,6 @@ def test_a_secret_is_no_notice_and_many_entries_are_counted():
     assert notice(secrets={"mayor": None}) == ""
     everything = notice(**dict.fromkeys(("quests", "people", "facts", "inventory", "secrets")))
     assert "1 more" in everything
-
-
-async def test_why_says_who_deleted_an_entry_when_and_after_which_message(game):
-    await game.begin()
-    await turn(game, "I search the mill", facts={"the ledger": "lies under the mill"})
-    assert game.values["notices"] == []
-    await turn(game, "I walk on", facts={"the ledger": None})
-    [told] = game.values["notices"]
-    assert "the fact “the ledger”" in told["text"]
-    assert told["turn"] == 3
-    context = Context.of(game.settings)
-    gone, noted = await why(game.app, game.config, context, "facts.the ledger")
-    assert (gone.value, gone.turn, gone.player, gone.holds) == (None, 3, "I walk on", True)
-    assert (noted.value, noted.turn) == ("lies under the mill", 2)
-
-    class Loaded:
-        config = game.config
-
-        def __init__(self):
-            self.context = context
-
-        async def load(self):
-            return game.app
-
-    rows = await why_rows(Loaded(), "facts.the ledger")
-    assert rows[0][0] == "3"
-    assert rows[0][1].startswith("20"), "when"
-    assert rows[0][2:] == ("facts.the ledger: deleted by the notes of this turn", "I walk on")
 
 
 def test_on_a_page_that_is_nearly_full_the_model_was_asked_to_make_room():

@@ -1,16 +1,18 @@
-"""Facts and the story's past: forks, retracted turns, forgotten words, and why a fact is held."""
+"""Facts follow the checkpoint: forks, going back, forgetting; an abandoned turn is neither told nor believed."""
 
 import json
 
 import pytest
 from fact_play import CONTEXT, PLAYER, facts, known, play, stored
 from forgetting_of import forgetting_of
+from langchain_core.messages import HumanMessage
 from noted_facts import home
-from scripted import call, say
+from scripted import call, say, sections_of
 
 from questbook import FaissStore
-from questbook.graphs.dungeon_master.forgetting.provenance import FACT, why
-from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.provenance.why import FACT, why
 from questbook.graphs.errors import ForgettingError, HistoryError
 from questbook.graphs.history.history import History
 
@@ -29,19 +31,6 @@ async def test_what_is_known_of_the_player_does_not_rewind(game):
     game.model.queue("update", facts(wish | {"text": "The player wants no spiders!"}))
     await game.app.ainvoke(None, config, context=context, durability="sync")
     assert len(await stored(game, PLAYER)) == 1
-
-
-async def test_a_fork_sees_the_fact_that_held_and_no_other(game):
-    await game.begin()
-    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
-    await play(game, "I ask again.", home("the inn"), reply="Goran lives at the inn.")
-    assert await known(game) == ["Goran lives at the inn."]
-    history = History(game.app, game.config, CONTEXT)
-    await history.undo()
-    assert await known(game) == ["Goran lives at the mill."]
-    await play(game, "I do something else.", home("the bay"), reply="Goran lives at the bay.")
-    assert await known(game) == ["Goran lives at the bay."]
-    assert len(await stored(game)) == 3
 
 
 async def test_two_attempts_that_differ_in_their_facts_alone_are_two_futures(game):
@@ -108,3 +97,34 @@ async def test_why_never_tells_a_secret(game):
         with pytest.raises(HistoryError) as refused:
             await why(game.app, game.config, CONTEXT, what)
         assert "is the thief" not in str(refused.value)
+
+
+MILL = {"text": "Goran lives in the mill.", "kind": "trait", "subject": "Goran", "attribute": "home", "value": "mill"}
+CRYPT = MILL | {"text": "Goran lives in the crypt now.", "value": "crypt"}
+WELL = {"text": "Queen Isolde poisoned the well.", "kind": "secret", "importance": 5}
+
+
+async def go_back(game, way, base):
+    if way == "undo":
+        await History(game.app, game.config, Context.of(None, model="scripted")).undo(1)
+        return game.config
+    return base.config
+
+
+@pytest.mark.parametrize("way", ["undo", "old config"])
+@pytest.mark.parametrize("buffered", [0, 6])
+async def test_the_prompt_after_going_back_knows_nothing_of_the_abandoned_turn(new_game, way, buffered):
+    game = new_game(buffer="turns", buffer_turns=buffered)
+    await game.begin()
+    await play(game, "I ask of Goran.", MILL, reply="Goran lives in the mill.")
+    base = game.app.get_state(game.config)
+    await play(game, "I kill the king.", WELL, CRYPT, reply="Goran moves into the crypt.")
+    config = await go_back(game, way, base)
+    for words in ("Where does Goran live, in the mill?", "And who poisoned the well?"):
+        game.model.queue("quest", say("Nothing happens."))
+        await game.app.ainvoke({"messages": [HumanMessage(words)]}, config, context=game.settings)
+        prompt = sections_of(game.model.asked("quest")[-1])
+        assert "Isolde" not in prompt
+        assert "crypt" not in prompt
+        assert buffered or "mill" not in words or "lives in the mill" in prompt
+        config = game.config

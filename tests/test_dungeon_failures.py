@@ -1,13 +1,11 @@
 """A game whose store or model fails: what was said is kept, and the turn is taken up again."""
 
 import pytest
-from conftest import EXCHANGES, MIRA
-from faulty_stores import Blind, Broken
+from conftest import EXCHANGES
+from faulty_stores import Broken
 from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.memory import InMemorySaver
-from scripted import call, say, sections_of
+from scripted import say, sections_of
 
-from questbook.graphs.dungeon_master.graph import build_graph
 from questbook.graphs.errors import ModelError, PastUnknownError
 
 
@@ -29,39 +27,12 @@ async def test_nothing_leaves_the_buffer_before_it_is_remembered(new_game):
     assert sum(isinstance(m, HumanMessage) for m in game.values["messages"]) < 6
 
 
-async def test_a_store_that_cannot_be_searched_costs_the_memories_not_the_reply(new_game):
-    game = new_game(buffer_tokens=300)
-    game.keep_in(Blind())
-    await game.begin()
-    for number in range(8):
-        game.model.queue("quest", say(f"Mile {number}. " + "The road goes on. " * 12))
-        await game.play(f"I walk mile {number}")
-    game.store.error = OSError("index is gone")
-    await game.play("I rest")
-    assert game.reply.startswith("The wind turns")
-    assert "index is gone" in game.values["notices"][-1]["text"]
-
-
 async def test_a_new_thread_does_not_begin_anew_because_the_store_is_down(game):
     game.keep_in(Broken())
     game.store.error = OSError("no connection")
     with pytest.raises(PastUnknownError, match="no connection"):
         await game.play("hello")
     assert game.values["messages"][-1].text == "hello"
-
-
-async def test_a_failed_reply_keeps_the_message_and_is_taken_up_again(game):
-    await game.begin()
-    game.model.queue("quest", ConnectionError("cut"))
-    with pytest.raises(ModelError):
-        await game.play("I open the chest")
-    assert game.next == ("run_quest",)
-    assert game.values["messages"][-1].text == "I open the chest"
-    game.model.queue("quest", say("It is full of herons."))
-    await game.play(None)
-    assert game.reply == "It is full of herons."
-    assert game.values["turn"] == 2
-    assert len(await game.store.asearch(EXCHANGES)) == 2
 
 
 async def test_what_was_recalled_is_found_again_when_a_turn_is_resumed(new_game):
@@ -75,25 +46,3 @@ async def test_what_was_recalled_is_found_again_when_a_turn_is_resumed(new_game)
         await game.play("What did heron 1 sing?")
     await game.play(None)
     assert "\n<memories>\n" in sections_of(game.model.asked("quest")[-1])
-
-
-async def test_a_turn_left_open_is_joined_by_the_next_message(game):
-    await game.begin()
-    game.model.queue("quest", ConnectionError("cut"))
-    with pytest.raises(ModelError):
-        await game.play("I open the chest")
-    await game.play("I open it slowly")
-    assert game.reply.startswith("The wind turns")
-    records = {item.value["turn"]: item.value["player"] for item in await game.store.asearch(EXCHANGES)}
-    assert set(records) == {1, 2}
-    assert records[2] == "I open the chest\nI open it slowly"
-    assert game.values["turn"] == 2
-
-
-async def test_without_a_store_the_game_goes_on_and_says_so(model):
-    app = build_graph().compile(checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "x"}}
-    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
-    out = await app.ainvoke({"messages": [HumanMessage("hi")]}, config, context={"model": "scripted"})
-    assert out["messages"][-1].text.startswith("The wind")
-    assert "No store" in out["notices"][0]["text"]

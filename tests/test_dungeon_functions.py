@@ -10,15 +10,13 @@ from langgraph.store.memory import InMemoryStore
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.edges import route_reflected, route_upkeep
-from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts, write_waiting_facts
-from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets
+from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts
 from questbook.graphs.dungeon_master.nodes.update_state import update_state
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflection_due
 from questbook.graphs.turn.memories import Reader, memory_line, memory_of
-from questbook.graphs.turn.recall import within_budget
 from questbook.memory.recall.query import Recalled
-from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
+from questbook.memory.timeline.namespaces import campaign_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.notebooks import StateNotebook
 
@@ -119,50 +117,6 @@ def test_a_fact_that_repeats_a_memory_names_it(memory, echoes):
         assert entry["echoes"] == "k"
 
 
-async def test_waiting_facts_are_written_with_their_stamp_and_their_importance_counts():
-    store, origin = InMemoryStore(), {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
-    state = spoken_state(facts=[waiting(2), waiting(2, "Goran owes Oda gold.", importance=4) | {"ordinal": 1}])
-    update = await write_waiting_facts(state.model_copy(update={"unreflected": 5}), runtime(store), [("a", 2)], origin)
-    assert update == {"facts": [], "unreflected": 5 + 3 + 4}
-    values = [item.value for item in await store.asearch(FACTS, limit=9)]
-    assert {(v["branch"], v["turn"], v["thread"], v["checkpoint"], v["said_at"]) for v in values} == {
-        ("a", 2, "t", "c", origin["said_at"])
-    }
-    assert {tuple(v["messages"]) for v in values} == {("m",)}
-    assert {tuple(v["turns"]) for v in values} == {(2, 2)}
-    again = await write_waiting_facts(state, runtime(store), [("a", 2)], origin)
-    assert again["unreflected"] == 7, "written twice is written once, and counts the same"
-    assert len(await store.asearch(FACTS, limit=9)) == 2
-
-
-async def test_facts_of_the_story_and_of_the_player_are_written_where_they_belong():
-    store = InMemoryStore()
-    state = spoken_state(facts=[waiting(2), waiting(2, "The player likes riddles.", of_player=True)])
-    origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
-    update = await write_waiting_facts(state, runtime(store), [("a", 2)], origin)
-    assert update == {"facts": [], "unreflected": 3}, "what is known of the player is not reflected on"
-    [story] = await store.asearch(FACTS)
-    [player] = await store.asearch(player_namespace("adventurer", "facts"))
-    assert (story.value["text"], player.value["text"]) == ("The stone is grey.", "The player likes riddles.")
-    assert (player.value["turn"], player.value["campaign"], player.value["cites"]) == (2, "default", [])
-    assert player.value["at"].startswith("2026") or float(player.value["at"]) > 0
-    assert "branch" not in player.value, "it does not rewind"
-
-
-async def test_a_fact_that_only_another_future_knows_is_new():
-    store = InMemoryStore()
-    elsewhere = spoken_state(facts=[waiting(2)])
-    assert (await write_waiting_facts(elsewhere, runtime(store), [("b", 2)], {}))["unreflected"] == 3
-    assert (await write_waiting_facts(spoken_state(facts=[waiting(2)]), runtime(store), [("a", 2)], {}))["facts"] == []
-    assert sorted(item.value["branch"] for item in await store.asearch(FACTS, limit=9)) == ["a", "b"]
-
-
-async def test_without_a_store_or_facts_nothing_is_written():
-    assert await write_waiting_facts(spoken_state(facts=[waiting(2)]), runtime(), [("a", 2)], {}) == {}
-    assert await write_waiting_facts(spoken_state(), runtime(InMemoryStore()), [("a", 2)], {}) == {}
-    assert await known_attributes(spoken_state(), runtime(), spoken_state().transcript(1, 2), []) == ""
-
-
 async def test_known_attributes_cost_no_more_than_their_tokens_and_name_each_once():
     store = InMemoryStore()
     names = [f"attribute number {n}" for n in range(60)]
@@ -221,37 +175,10 @@ def test_what_the_character_does_not_know_is_a_secret():
     assert memory_of(known, reader("Oda"))["kind"] == "trait"
 
 
-def test_an_age_counts_sessions():
-    ages = {memory_of(record(text="x", session=session, turn=1), reader("")).get("age") for session in (2, 4)}
-    assert len(ages) == 2
-
-
 def test_a_memory_is_one_line_under_the_name_of_its_kind():
     line = memory_line({"kind": "secret", "text": "Goran lied.", "turn": 3, "claimed_by": None, "key": "k"})
     assert line == '{"turn": 3, "secret": "Goran lied."}'
     assert memory_line({"turn": 3, "age": "today", "player": "I ask.", "reply": "No."}).count('"') == 14
-
-
-async def test_secrets_in_the_buffer_come_from_its_turns_alone_the_latest_first_to_fit():
-    store = InMemoryStore()
-    for turn in range(1, 6):
-        for kind in ("secret", "event"):
-            value = {"kind": kind, "text": f"{kind} of turn {turn}"} | Stamp("a", turn).to_json()
-            await store.aput(FACTS, f"{turn}{kind}", value)
-    away = {"kind": "secret", "text": "elsewhere"} | Stamp("b", 4).to_json()
-    await store.aput(FACTS, "other", away)
-
-    def cost(found):
-        return len(found.text)
-
-    async def fitting(since, budget):
-        records = await buffered_secrets(store, FACTS, [("a", 4)], since)
-        return [found.value["turn"] for found in within_budget(records, budget, cost)]
-
-    assert await fitting(2, 1000) == [2, 3, 4]
-    assert await fitting(2, len("secret of turn 4")) == [4]
-    assert await fitting(2, 0) == []
-    assert await fitting(5, 1000) == []
 
 
 # Edges, and notes that are not due.

@@ -67,14 +67,6 @@ async def test_who_has_entered_does_not_enter_again(game):
     assert game.values["quest"]["condition"] == before["condition"] | {"max_hp": 40}
 
 
-async def test_a_page_completed_by_hand_keeps_what_was_written(game):
-    await game.play("hello")
-    await game.app.aupdate_state(game.config, {"character": MIRA | {"hit_points": 12, "kit": {"lute": 1}}})
-    await game.play("I step into the light")
-    assert game.values["quest"]["condition"] == {"hp": 12, "max_hp": 12, "conditions": {}}
-    assert game.values["quest"]["inventory"] == {"lute": 1}
-
-
 async def test_a_character_as_long_as_the_page_allows_can_enter(game):
     page = {**MIRA, "kit": {}}
     while len(CharacterNotebook.load(page).render()) < CharacterNotebook.LIMIT - 40:

@@ -1,14 +1,24 @@
-"""Turns that the store could not take in time are written later as what they were: notes, place and day."""
+"""What the store could not take in time, turns and facts, is written later as what it was, on its own timeline."""
 
 import pytest
+from fact_play import CONTEXT, PLAYER, facts, known, notices, play, stored
 from faulty_stores import Refusing
+from langchain_core.messages import HumanMessage
+from langgraph.runtime import Runtime
+from langgraph.store.base import PutOp
+from langgraph.store.memory import InMemoryStore
+from noted_facts import home
 from page_play import turn
 
 from questbook import HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.provenance import visible_records, why
-from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.facts import write_waiting_facts
+from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.provenance.why import visible_records, why
+from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.history.history import History
+from questbook.memory.facts.validity import keep_valid
+from questbook.memory.timeline.namespaces import campaign_namespace
 
 EMBED = HashEmbeddings()
 
@@ -86,3 +96,136 @@ async def test_a_checkpoint_of_the_first_release_goes_on(game):
     assert set(game.values["noted"]) == {"3"}
     game.args = (game.app, game.config, Context.of(game.settings))
     assert [one["noted"]["patch"].get("gold") for one in (await records(game)).values()][-1] == 699
+
+
+@pytest.fixture
+async def refused(game):
+    """A game whose store refuses facts, and has refused one."""
+    game.keep_in(Refusing())
+    await game.begin()
+    game.store.refused = "fact"
+    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+    return game
+
+
+@pytest.mark.slow
+async def test_five_hundred_facts_at_once_are_all_written_some_each_turn(game):
+    await game.begin()
+    many = [{"text": f"The stone number {n} is {'red' if n % 2 else 'grey'}."} for n in range(500)]
+    told = " ".join(fact["text"] for fact in many)
+    await play(game, "I read the stones.", *many, reply=told)
+    assert len(game.values["facts"]) == 500 - 64
+    assert "436 more follow" in notices(game)
+    for _ in range(7):
+        await play(game, "I go on.")
+    assert game.values["facts"] == []
+    assert {value["turn"] for value in (await stored(game)).values()} == {2}
+    assert len(await stored(game)) == 500
+
+
+async def test_facts_that_cannot_be_written_stay_in_state_until_they_are(refused):
+    assert await stored(refused) == {}
+    assert [entry["fact"]["text"] for entry in refused.checkpointed["facts"]] == ["Goran lives at the mill."]
+    assert "1 facts were not written" in notices(refused)
+    assert refused.values["remembered_through"] == 2, "the turn itself is remembered"
+    refused.store.refused = ""
+    await play(refused, "I wait.")
+    assert refused.values["facts"] == []
+    [value] = (await stored(refused)).values()
+    assert value["turn"] == 2
+
+
+async def test_a_new_thread_writes_what_the_last_one_could_not(refused):
+    refused.store.refused = ""
+    other = {"configurable": {"thread_id": "another"}}
+    await refused.app.ainvoke({"messages": [HumanMessage("I go on.")]}, other, context=refused.settings)
+    assert [value["turn"] for value in (await stored(refused)).values()] == [2]
+
+
+async def test_sessions_of_one_turn_hand_on_no_fact_that_is_written(game):
+    await game.begin()
+    for session in range(3):
+        geese = {"text": f"The player likes {session} geese.", "about": "player", "kind": "preference"}
+        game.model.queue("update", facts({"text": f"The stone number {session} is grey."}, geese))
+        thread = {"configurable": {"thread_id": f"session {session}"}}
+        said = HumanMessage(f"I go on. ((I like {session} geese.))")
+        await game.app.ainvoke({"messages": [said]}, thread, context=game.settings)
+        head = await game.store.aget(campaign_namespace("adventurer", "default", "head"), "head")
+        assert head.value["facts"] == []
+        assert len(await stored(game)) == len(await stored(game, PLAYER)) == session + 1
+
+
+async def test_a_new_thread_writes_no_fact_of_a_turn_that_was_retracted(refused):
+    await retract(refused.app, refused.config, CONTEXT, 2)
+    refused.store.refused = ""
+    other = {"configurable": {"thread_id": "another"}}
+    await refused.app.ainvoke({"messages": [HumanMessage("I go on.")]}, other, context=refused.settings)
+    assert await stored(refused) == {}
+
+
+@pytest.mark.parametrize("first", ["written", "refused"])
+async def test_a_turn_that_is_noted_anew_while_it_cannot_be_written_is_another_future(game, first):
+    game.keep_in(Refusing())
+    await game.begin()
+    game.store.refused = "exchange" if first == "refused" else ""
+    await play(game, "I ask.", home("the mill"), reply="He shrugs.")
+    one = game.app.get_state(game.config).config
+    reply = next(state.config for state in game.app.get_state_history(game.config) if state.next == ("update_state",))
+    game.store.refused = "exchange"
+    game.model.queue("update", facts(home("the crypt")))
+    await game.app.ainvoke(None, reply, context=game.settings, durability="sync")
+    other = game.app.get_state(game.config).config
+    game.store.refused = ""
+    for future, where in ((one, "the mill"), (other, "the crypt")):
+        await game.app.ainvoke({"messages": [HumanMessage("I wait.")]}, future, context=game.settings)
+        assert await known(game) == [f"Goran lives at {where}."]
+
+
+async def test_without_a_store_facts_do_not_pile_up(game):
+    game.keep_in(None)
+    await game.begin()
+    await play(game, "I ask.", home("the mill"), reply="Goran lives at the mill.")
+    assert game.values["facts"] == []
+
+
+async def test_what_the_player_told_in_turns_99_and_100_and_could_not_be_written_stands_in_that_order():
+    store = InMemoryStore()
+    told = [
+        {"turns": [turn, turn], "ordinal": 0, "echoes": "", "said": f"m{turn}", "messages": []}
+        | {
+            "fact": {
+                "text": f"The player lives in {town}.",
+                "subject": "the player",
+                "attribute": "home",
+                "value": town,
+                "of_player": True,
+            }
+        }
+        for turn, town in ((99, "Paris"), (100, "Rome"))
+    ]
+    origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
+    state, runtime = DungeonState(turn=100, facts=told), Runtime(context=CONTEXT, store=store)
+    assert (await write_waiting_facts(state, runtime, [("a", 100)], origin))["facts"] == []
+    found = await store.asearch(PLAYER, limit=9)
+    assert len(found) == 2
+    assert [item.value["value"] for item in await keep_valid(store, found)] == ["Rome"]
+
+
+async def test_what_was_written_before_the_store_failed_counts_towards_a_reflection():
+    class PlayerRefused(InMemoryStore):
+        async def abatch(self, ops):
+            ops = list(ops)
+            if any(isinstance(op, PutOp) and op.namespace == PLAYER for op in ops):
+                raise ConnectionError("the line went dead")
+            return await super().abatch(ops)
+
+    entry = {"turns": [2, 2], "ordinal": 0, "echoes": "", "said": "m2", "messages": []}
+    facts = [
+        entry | {"fact": {"text": "Goran lives at the mill.", "importance": 6}},
+        entry | {"ordinal": 1, "fact": {"text": "The player likes geese.", "importance": 3, "of_player": True}},
+    ]
+    origin = {"thread": "t", "checkpoint": "c", "said_at": "2026-11-21T10:00:00+00:00"}
+    state = DungeonState(turn=2, facts=facts, unreflected=10)
+    update = await write_waiting_facts(state, Runtime(context=CONTEXT, store=PlayerRefused()), [("a", 2)], origin)
+    assert update["unreflected"] == 16
+    assert update["facts"] == facts[1:]

@@ -10,12 +10,11 @@ from scripted import call
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.edges import route_tools
-from questbook.graphs.dungeon_master.nodes.recall import buffered_secrets, memories_for, player_wishes
 from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
+from questbook.graphs.dungeon_master.recall_plan import buffered_secrets, memories_for, player_wishes
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.memories import memory_lines, memory_tokens
 from questbook.graphs.turn.recall import within_budget
-from questbook.graphs.turn.reply import MOST_CALLS
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
 from questbook.notebooks import StateNotebook
@@ -76,15 +75,6 @@ async def test_only_what_this_timeline_wrote_before_the_buffer_is_recalled(store
     assert await keys(late, store) == [], "the store could not take turn 7: what is there is another future's"
     first = asking("What did Goran forge?", turn=1, remembered_through=0)
     assert await keys(first, store) == []
-
-
-async def test_lore_and_what_is_known_of_the_player_come_first_whatever_the_turn(store):
-    await know(store, "story", "Goran forged a sword.")
-    await know(store, "lore", "Goran is a name of smiths.", namespace=LORE, kind="lore")
-    await know(store, "player", "Likes Goran.", namespace=player_namespace("adventurer", "facts"), kind="preference")
-    found = await keys(asking("What of Goran?"), store)
-    assert (set(found[:2]), found[2:]) == ({"lore", "player"}, ["story"])
-    assert set(await keys(asking("What of Goran?", turn=1), store)) == {"lore", "player"}
 
 
 async def test_the_scene_helps_where_the_words_say_little(store):
@@ -152,7 +142,7 @@ async def test_each_call_is_answered_in_order_with_a_roll_or_what_was_wrong():
     assert [message.tool_call_id for message in update["messages"]] == [made["id"] for made in calls]
     assert [message.status for message in update["messages"]] == ["success", "error", "error", "success"]
     wrong = [message.text for message in update["messages"][1:3]]
-    assert "There is no tool 'fly'; there are roll_dice and keep_secret" in wrong[0]
+    assert "There is no tool 'fly'; there are roll_dice, keep_secret" in wrong[0]
     assert wrong[1].startswith("roll_dice: dc: got 100;")
     first, second = update["rolls"]
     assert {name: first[name] for name in ("turn", "dc", "advantage", "reason")} == {
@@ -161,12 +151,6 @@ async def test_each_call_is_answered_in_order_with_a_roll_or_what_was_wrong():
     assert first["text"].startswith("1d20 with advantage = (")
     assert (second["reason"], second["dc"]) == ("", 1)
     assert "turn" not in update["messages"][0].text, "the model sees the roll, not the bookkeeping"
-
-
-async def test_calls_past_the_most_are_refused_and_not_rolled():
-    update = await roll_dice(rolling(*[d20() for _ in range(MOST_CALLS + 2)]), runtime())
-    assert len(update["rolls"]) == MOST_CALLS
-    assert [message.status for message in update["messages"]] == ["success"] * MOST_CALLS + ["error"] * 2
 
 
 async def test_seeded_dice_go_on_where_the_turns_last_answer_was():

@@ -1,4 +1,4 @@
-"""What the dungeon master recalls into its prompt, and what of it a player is shown."""
+"""What the dungeon master recalls into its prompt, what leaves the buffer, and what of it a player is shown."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -93,18 +93,6 @@ async def test_what_a_person_wrote_by_hand_is_in_the_prompt_at_once_where_it_fit
     assert [memory["why"] for memory in shown] == ["fits, and nobody has said it in the conversation"]
 
 
-async def test_the_published_scoring_notes_what_was_used(new_game):
-    game = await walked(new_game, weights={"scoring": "generative_agents"})
-    accesses = await game.store.asearch(("adventurer", "default", "accesses"), limit=99)
-    used = max(accesses, key=lambda item: item.value["turn"])
-    assert used.value["accessed"]
-    lines, shown = await asked(game, "Which mile did I walk?")
-    again = await game.store.asearch(("adventurer", "default", "accesses"), limit=99)
-    assert max(item.value["turn"] for item in again) == used.value["turn"] + 1
-    assert {memory["key"] for memory in shown} <= set(max(again, key=lambda i: i.value["turn"]).value["accessed"])
-    assert lines
-
-
 async def test_the_published_scoring_reads_what_was_used(new_game):
     game = await walked(new_game, weights={"scoring": "generative_agents"})
     timeline = [tuple(segment) for segment in game.values["timeline"]]
@@ -147,18 +135,6 @@ async def test_what_the_buffer_policy_shows_is_left_out_and_the_rest_is_recalled
     assert not {last - 1, last} & turns, "the two turns before this one stand in the prompt word for word"
 
 
-async def test_by_default_no_accesses_are_noted(new_game):
-    game = await walked(new_game)
-    assert await game.store.asearch(("adventurer", "default", "accesses"), limit=9) == []
-
-
-def test_weights_are_a_setting_as_object_and_as_json_in_the_environment(monkeypatch):
-    assert Context.of({"weights": {"time": 0}}).weights.time == 0
-    monkeypatch.setenv("QUESTBOOK_WEIGHTS", '{"scoring": "generative_agents"}')
-    assert Context.of({}).weights.scoring == "generative_agents"
-    assert Context.of(Context.of({}).model_dump()).weights.scoring == "generative_agents"
-
-
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
@@ -173,22 +149,6 @@ def test_a_wrong_weight_is_named(wrong, named):
         Context.of({"weights": wrong})
 
 
-async def test_secrets_of_turns_that_stand_in_the_prompt_stand_there_too_and_no_player_is_shown_them(new_game):
-    game = new_game()
-    await game.begin()
-    for number in range(3):
-        await game.play(f"I walk mile {number}")
-    branch, facts = game.values["timeline"][0][0], ("adventurer", "default", "facts")
-    for turn in (2, 3):
-        secret = {"kind": "secret", "text": f"Oda hid key {turn}.", "subject": "Oda"}
-        await game.store.aput(facts, f"s{turn}", secret | Stamp(branch, turn).to_json())
-    await game.store.aput(facts, "t", {"kind": "trait", "text": "Oda has a key."} | Stamp(branch, 3).to_json())
-    await game.store.aput(facts, "x", {"kind": "secret", "text": "Oda died."} | Stamp("elsewhere", 3).to_json())
-    lines, shown = await asked(game, "What of Oda?")
-    assert [line["secret"] for line in lines] == ["Oda hid key 2.", "Oda hid key 3."], "the trait was told there"
-    assert shown == []
-
-
 async def test_secrets_of_the_buffer_leave_room_for_what_is_recalled(new_game):
     game = await walked(new_game, recall_tokens=400)
     branch, facts = game.values["timeline"][0][0], ("adventurer", "default", "facts")
@@ -200,3 +160,50 @@ async def test_secrets_of_the_buffer_leave_room_for_what_is_recalled(new_game):
     assert 0 < len(secrets) <= 6
     assert "number 29" in secrets[-1], "the latest come first"
     assert any("player" in line for line in lines)
+
+
+async def test_recall_finds_what_left_the_buffer_and_leaves_out_what_still_stands_in_it(new_game):
+    game = new_game(buffer_tokens=400)
+    await game.begin()
+    game.model.queue("quest", say("Goran whispers: the password is swordfish."))
+    await game.play("I ask Goran for the password")
+    await game.walk(12)
+    first_kept = game.values["turn"] - sum(isinstance(m, HumanMessage) for m in game.values["messages"]) + 1
+    assert first_kept > 3
+    await game.play("What was the password that Goran whispered?")
+    prompt = sections_of(game.model.asked("quest")[-1])
+    memories = prompt.split("\n<memories>\n")[1]
+    assert "swordfish" in memories
+    recalled = [json.loads(line) for line in memories.split("</memories>")[0].strip().splitlines()]
+    assert all(memory["turn"] < first_kept for memory in recalled)
+    assert [memory["turn"] for memory in recalled] == sorted(memory["turn"] for memory in recalled)
+    assert {"turn", "age", "player", "reply"} <= set(recalled[0])
+    assert "recalled" not in game.values, "what was recalled is for its turn only"
+
+
+async def test_campaigns_and_users_do_not_see_each_other(new_game, model):
+    first = new_game(buffer_tokens=200, user="a.b@c.d", campaign="../x")
+    await first.begin()
+    for number in range(6):
+        model.queue("quest", say("The heron sings of swordfish. " * 12))
+        await first.play(f"step {number}")
+    other = new_game(buffer_tokens=200, user="a.b@c.d", campaign="")
+    other.keep_in(first.store)
+    await other.begin()
+    for number in range(6):
+        model.queue("quest", say("Nothing but sand here. " * 12))
+        await other.play(f"step {number}")
+    await other.play("heron swordfish sand")
+    assert "swordfish" not in sections_of(model.asked("quest")[-1]).split("\n<memories>\n")[1]
+
+
+async def test_turns_are_folded_into_the_summary_when_the_buffer_is_full(new_game):
+    game = new_game(buffer_tokens=400)
+    await game.begin()
+    await game.walk(10)
+    asked = game.model.asked("condense")
+    assert asked
+    assert '"player": "I walk mile 0"' in "".join(messages[-1].text for messages in asked)
+    assert game.values["summary"] == "They walked on."
+    assert isinstance(game.values["messages"][0], HumanMessage)
+    assert "They walked on." in sections_of(game.model.asked("quest")[-1])

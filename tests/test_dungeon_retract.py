@@ -6,8 +6,8 @@ from scripted import call, say
 
 from questbook import StateNotebook
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.provenance import why
-from questbook.graphs.dungeon_master.forgetting.retract import put_back, retract
+from questbook.graphs.dungeon_master.provenance.retract import put_back, retract
+from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.history import History
 from questbook.memory.recall.query import Query
@@ -155,19 +155,6 @@ async def test_a_summary_that_tells_of_it_is_made_anew(long_game):
     assert "I walk, 6" not in prompts
     context = Context.of(long_game.settings)
     assert long_game.store.get((context.user, context.campaign, "head"), "head").value["summary"] == "They walked."
-
-
-async def test_without_the_model_sentences_make_the_summary(long_game):
-    await long_game.begin()
-    for number in range(2, 7):
-        await turn(long_game, f"{'I am rich' if number == 3 else 'I walk'}, {number}. {LONG}")
-    long_game.model.script["condense"].clear()
-    long_game.model.queue("condense", *[ConnectionError("cut")] * 9)
-    done = await retract(long_game.app, long_game.config, Context.of(long_game.settings), 3)
-    assert done.summarised
-    assert "I walk, 2" in long_game.values["summary"] or "I walk, 4" in long_game.values["summary"]
-    assert "rich" not in long_game.values["summary"]
-    assert "not by the model" in long_game.values["notices"][-1]["text"]
 
 
 async def test_other_branches_keep_their_pages_and_lose_the_memory(story):

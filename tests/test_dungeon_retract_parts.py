@@ -8,8 +8,8 @@ from letters import Letters
 from scripted import say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.provenance import why
-from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.errors import HistoryError
 from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
 from questbook.memory.timeline.records import Stamp
@@ -194,10 +194,7 @@ async def test_a_field_was_set_where_its_part_or_the_whole_was_and_holds_while_t
         return [(cause.turn, cause.field, cause.value, cause.holds) for cause in await causes(game, what)]
 
     assert await summary("gold") == [(12, "gold", 5, True), (11, "gold", 3, False)]
-    assert await summary("People.Bo.role") == [
-        (13, "people.Bo", None, False),
-        (11, "people.Bo.role", "smith", True),
-    ]
+    assert await summary("People.Bo.role") == [(13, "people.Bo", None, False), (11, "people.Bo.role", "smith", True)]
     assert await summary("people.al") == [(12, "people.Al", None, True)]
     assert [row[:2] for row in await summary("people")] == [
         (13, "people.Bo"), (12, "people.Al"), (11, "people.Bo.role")]  # fmt: skip

@@ -8,13 +8,13 @@ from langchain_core.messages import AIMessage
 from scripted import ScriptedModel, call, malformed, say
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.dungeon_master.prompts import quest_prompt
+from questbook.graphs.dungeon_master.provenance.retract import retract
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.errors import ModelError
 from questbook.graphs.events import STREAM_MODES, ReplyPiece, read_stream
-from questbook.graphs.turn.disclosure import SecretCheck, guard_of, secret_phrases
 from questbook.graphs.turn.player_view import PlayerView, shown_memories
+from questbook.graphs.turn.reply_guard import SecretCheck, guard_of, secret_phrases
 from questbook.memory.timeline.namespaces import campaign_namespace
 
 FACTS = campaign_namespace("adventurer", "default", "facts")
@@ -126,18 +126,6 @@ async def test_a_page_that_is_full_leaves_it_among_the_facts(game):
     await game.play("I talk to Maren.")
     assert not game.values["quest"]["secrets"]
     assert [item.value["kind"] for item in game.store.search(FACTS, limit=20)] == ["secret"]
-
-
-async def test_it_goes_back_with_the_turn(game):
-    await game.begin()
-    before = game.app.get_state(game.config).config
-    game.model.queue("quest", say("Maren smiles.", keep()))
-    await game.play("I talk to Maren.")
-    assert game.values["quest"]["secrets"]
-    game.config = before
-    assert not game.values["quest"]["secrets"]
-    await game.play("I leave the inn.")
-    assert TRAITOR not in str(game.model.asked("quest")[-1])
 
 
 async def test_retract_takes_it_off_the_page(game):

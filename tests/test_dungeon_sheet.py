@@ -6,18 +6,13 @@ from questbook.graphs.dungeon_master.rules import sheet as rules
 from questbook.graphs.dungeon_master.rules.sheet import (
     ABILITIES,
     STANDARD_ARRAY,
-    ability_order,
     ancestry_of,
     class_of,
     fill_abilities,
     fill_sheet,
-    hit_die,
     hit_points,
-    kit,
     modifier,
-    proficiency,
-    speed,
-    starting_gold,
+    rules_of,
 )
 from questbook.notebooks import CharacterNotebook, StateNotebook
 
@@ -61,45 +56,20 @@ def test_modifier_refuses_impossible_scores(score):
         modifier(score)
 
 
-@pytest.mark.parametrize(
-    ("level", "bonus"), [(1, 2), (4, 2), (5, 3), (8, 3), (9, 4), (12, 4), (13, 5), (16, 5), (17, 6), (20, 6)]
-)
-def test_proficiency(level, bonus):
-    assert proficiency(level) == bonus
-
-
 @pytest.mark.parametrize("level", [0, 21])
 def test_levels_end_at_twenty(level):
     with pytest.raises(ValueError, match=f"Level {level} .* 1 to 20"):
-        proficiency(level)
-    with pytest.raises(ValueError, match=f"Level {level}"):
         hit_points("Rogue", level, 10)
 
 
 @pytest.mark.parametrize(("name", "die"), CLASSES.items())
 def test_every_class_is_whole(name, die):
     assert class_of(name) == class_of(f"a {name.upper()}s' child") == name
-    assert hit_die(name) == die
-    assert sorted(ability_order(name)) == sorted(ABILITIES)
-    assert 5 <= starting_gold(name) <= 20
-    assert len(kit(name)) >= 3
-    assert all(number > 0 for number in kit(name).values())
-
-
-@pytest.mark.parametrize(
-    ("name", "first", "second"),
-    [
-        ("Barbarian", "strength", "constitution"),
-        ("Cleric", "wisdom", "constitution"),
-        ("Monk", "dexterity", "wisdom"),
-        ("Paladin", "strength", "charisma"),
-        ("Rogue", "dexterity", "intelligence"),
-        ("Wizard", "intelligence", "constitution"),
-        ("baker", "dexterity", "constitution"),
-    ],
-)
-def test_ability_order_suits_the_class(name, first, second):
-    assert ability_order(name)[:2] == (first, second)
+    assert rules_of(name).hit_die == die
+    assert sorted(rules_of(name).abilities) == sorted(ABILITIES)
+    assert 5 <= rules_of(name).gold <= 20
+    assert len(rules_of(name).kit) >= 3
+    assert all(number > 0 for number in rules_of(name).kit.values())
 
 
 @pytest.mark.parametrize(
@@ -139,7 +109,7 @@ def test_no_word_names_two_classes():
     assert set(rules.CLASS_WORDS) == set(CLASSES)
     for name, listed in rules.CLASS_WORDS.items():
         assert {class_of(word) for word in listed.split(", ")} == {name}
-        assert kit(name) != kit("baker")
+        assert rules_of(name).kit != rules_of("baker").kit
 
 
 @pytest.mark.parametrize(
@@ -163,13 +133,6 @@ def test_no_word_names_two_classes():
 )
 def test_ancestry_of(text, expected):
     assert ancestry_of(text) == expected
-
-
-def test_speed():
-    assert {name for name in ANCESTRIES if speed(name) == 25} == {"Dwarf", "Halfling", "Gnome"}
-    assert {speed(name) for name in ANCESTRIES} == {25, 30}
-    assert speed("a hobbit burglar") == 25
-    assert speed("talking cat") == 30
 
 
 def scores(text):
@@ -219,7 +182,7 @@ def test_filling_keeps_what_was_chosen(chosen, class_name, ancestry):
             assert 8 <= score <= 17
     plain = fill_abilities(chosen, class_name)
     open_ones = [ability for ability in ABILITIES if chosen.get(ability) is None]
-    values = [plain[ability] for ability in ability_order(class_name) if ability in open_ones]
+    values = [plain[ability] for ability in rules_of(class_name).abilities if ability in open_ones]
     assert values == sorted(values, reverse=True)
     assert set(values) <= set(STANDARD_ARRAY)
 
@@ -247,13 +210,6 @@ def test_hit_points(class_name, level, constitution, expected):
     assert hit_points(class_name, level, constitution) == expected
 
 
-def test_a_kit_is_the_callers_own():
-    kit("Rogue")["dagger"] = 99
-    assert kit("Rogue")["dagger"] == 2
-    kit("baker").clear()
-    assert kit("baker") == {"dagger": 1, "torch": 3, "ration": 5}
-
-
 MIRA = {"name": "Mira", "ancestry": "halfling", "class": "rogue", "background": "docks", "goal": "find her sister"}
 
 
@@ -261,11 +217,11 @@ def test_who_enters_the_quest_is_unhurt_with_a_kit_and_a_little_gold_on_the_firs
     page = CharacterNotebook.load(MIRA)
     patches = fill_sheet(page, page, StateNotebook())
     assert patches["character"]["hit_points"] == 9
-    assert patches["character"]["kit"] == kit("Rogue")
+    assert patches["character"]["kit"] == rules_of("Rogue").kit
     assert patches["quest"] == {
         "condition": {"hp": 9, "max_hp": 9},
-        "inventory": kit("Rogue"),
-        "gold": starting_gold("Rogue"),
+        "inventory": rules_of("Rogue").kit,
+        "gold": rules_of("Rogue").gold,
         "clock": {"day": 1, "time": "morning"},
     }
 

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from tiny_minilm import WIDTH, checksums, write_tiny
 
 from questbook import EmbedderChangedError, FaissStore, HashEmbeddings, MiniLMEmbeddings
-from questbook.graphs.companion.context import Context as CompanionContext
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.databases import open_store
 from questbook.graphs.embedded.game import open_game

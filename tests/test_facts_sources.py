@@ -11,9 +11,9 @@ from scripted import call, say
 from stored_bytes import files_saying
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.provenance import why
-from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.history.history import History

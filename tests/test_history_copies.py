@@ -10,8 +10,8 @@ from scripted import say
 from threads import MIRA, beside, history, play_in_studio, run, told, two_threads
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.dungeon_master.graph import build_graph
+from questbook.graphs.dungeon_master.provenance.retract import retract
 from questbook.graphs.embedded.campaigns import list_campaigns
 from questbook.graphs.embedded.databases import open_checkpointer, open_store
 from questbook.graphs.embedded.game import open_game

@@ -8,11 +8,9 @@ from faulty_stores import Broken
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.tools import tool
-from langchain_core.messages import RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Overwrite
 from scripted import call, say
@@ -264,15 +262,6 @@ async def test_who_logged_in_to_a_server_is_who_runs_it():
     await talk.agent.ainvoke({"messages": [("user", "My lamp is red.")]}, logged_in("ann"))
     with pytest.raises(InputError, match="the run names 'bob'"):
         await talk.agent.ainvoke({"messages": [("user", "I am Bob.")]}, logged_in("bob"))
-
-
-async def test_an_emptied_thread_of_a_stranger_is_not_taken_over():
-    talk = Painter()
-    await talk.say("My lamp is red.")
-    talk.agent.update_state(talk.thread, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]})
-    with pytest.raises(InputError, match="belongs to 'ann'"):
-        await talk.ask(user="bob")
-    assert talk.painted == []
 
 
 async def test_who_resumed_or_was_refused_does_not_forget_the_owners_thread_and_the_owner_does(tmp_path):

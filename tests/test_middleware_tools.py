@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from answering import THREAD, Talk, visible, written
+from answering import THREAD, Talk, written
 from faulty_stores import Broken, Refusing
 from langchain_core.messages import AIMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -218,53 +218,6 @@ async def test_a_page_is_patched_after_replies_and_a_failure_is_made_up_for():
     assert '"Printer"' in talk.model.prompts[-2][0].text
 
 
-async def test_facts_are_noted_after_the_reply_and_the_later_one_holds_on_its_line():
-    talk = Talk(facts=FactNotes())
-
-    def home(town):
-        fact = {"text": f"The user lives in {town}.", "subject": "the user", "attribute": "home", "value": town}
-        return say("", call("Facts", facts=[fact]))
-
-    await talk.say("I live in Oslo.", None, "Nice.", home("Oslo"))
-    first = talk.state.config
-    await talk.say("I have moved to Bergen.", None, "Nice.", home("Bergen"))
-    assert len(talk.model.prompts) == 4, "one call more for each turn"
-    await talk.say("Where do I live?", None, "There.", "no change")
-    assert "Bergen" in talk.model.prompts[-2][0].text
-    assert "lives in Oslo" not in talk.model.prompts[-2][0].text
-    await talk.say("Where do I live?", first, "There.", "no change")
-    assert "lives in Oslo" in talk.model.prompts[-2][0].text
-    assert await visible(talk.store, talk.values["timeline"], "facts") == ["The user lives in Oslo."]
-
-
-async def test_facts_are_reflected_on_when_enough_matters():
-    talk = Talk(facts=FactNotes(reflection="inline", reflection_importance=5))
-    facts = [
-        {"text": "The user fears water.", "subject": "the user", "importance": 5},
-        {"text": "The user sails alone.", "subject": "the user", "importance": 5},
-    ]
-    conclusion = {"text": "The user seeks what they fear.", "cites": [1, 2]}
-    await talk.say(
-        "I fear water, and I sail alone.",
-        None,
-        "Oh.",
-        say("", call("Facts", facts=facts)),
-        say("", call("Questions", questions=["What drives the user?"])),
-        say("", call("Reflection", insights=[conclusion])),
-    )
-    assert "The user seeks what they fear." in await talk.sees("facts")
-    assert talk.values["unreflected"] == 0
-
-
-async def test_a_model_that_cannot_note_costs_no_reply():
-    talk = Talk(facts=FactNotes())
-    result = await talk.say("I live in Oslo.", None, "Nice.", ValueError("no answer"))
-    assert result["messages"][-1].text == "Nice."
-    assert "next turn will catch up" in talk.values["notices"][-1]["text"]
-    await talk.say("Hello.", None, "Hi.", "no change")
-    assert "I live in Oslo." in talk.model.prompts[-1][-1].text
-
-
 def test_notebooks_and_facts_that_make_no_sense_are_refused():
     class Form(Notebook):
         """A form."""
@@ -316,37 +269,6 @@ async def test_a_page_of_the_user_is_shared_by_all_threads_and_goes_back_with_th
     assert 'home: "Oslo"' in hall.model.system
     await kitchen.say("Who am I?", known)
     assert 'name: "Ann"\nhome: "Oslo"' in kitchen.model.system, "back on its own line"
-
-
-async def test_a_page_of_the_user_merges_what_threads_note_at_the_same_time(make_store):
-    class Person(Profile):
-        """Who the person is."""
-
-        SCOPE = "user"
-        likes: dict[str, str] = {}
-
-    store, saver, threads = make_store(), InMemorySaver(), ("kitchen", "hall", "yard")
-    talks = [
-        Talk(store, saver=saver, thread={"configurable": {"thread_id": name}}, notebooks=[Person]) for name in threads
-    ]
-    notes = [
-        {"name": "Ann", "likes": {"tea": "green"}},
-        {"home": "Oslo", "likes": {"cake": "any"}},
-        {"likes": {"tea": "mint"}},
-    ]
-    await asyncio.gather(
-        *(
-            talk.say("Note.", None, say("", call("Person", **note)), "Noted.")
-            for talk, note in zip(talks, notes, strict=True)
-        )
-    )
-    for talk in talks:
-        await talk.say("Who am I?")
-        assert 'name: "Ann"\nhome: "Oslo"' in talk.model.system
-        assert '"cake": "any"' in talk.model.system
-        assert ('"tea": "green"' in talk.model.system) != ('"tea": "mint"' in talk.model.system), "one value of a field"
-    first, *others = (talk.values["person"] for talk in talks)
-    assert others == [first, first], "all agree"
 
 
 @pytest.mark.parametrize("sync", [False, True])

@@ -6,7 +6,7 @@ What happened there stands in the name's comment; what happens here is what the 
 import asyncio
 
 import pytest
-from conftest import EXCHANGES, MIRA
+from conftest import MIRA
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from scripted import call, malformed, say, sections_of
 
@@ -199,19 +199,6 @@ async def test_a_blank_reply_is_asked_for_again_and_never_stored(game):
     assert game.reply == "At last."
 
 
-@pytest.mark.parametrize("failure", [RuntimeError("429 rate limit"), TimeoutError("no answer"), ConnectionError("cut")])
-async def test_an_update_that_raises_does_not_cost_the_reply(game, failure):  # there: turn lost though it was read
-    await game.begin()
-    game.model.queue("quest", say("The door opens."))
-    game.model.queue("update", failure)
-    await game.play("I knock")
-    assert game.reply == "The door opens."
-    assert game.next == ()
-    assert "not updated" in notices(game)[-1]
-    assert game.values["noted_through"] == 1
-    assert game.values["remembered_through"] == 2
-
-
 async def test_an_update_that_hangs_does_not_hold_up_the_game(new_game):
     game = new_game(update_timeout=0.2)
     await game.begin()
@@ -267,18 +254,6 @@ async def test_what_cannot_be_played_is_refused_and_changes_nothing(game, bad): 
     assert game.values["turn"] == 2
     assert [m.text for m in game.values["messages"]][-2:] == ["I go on", "On we go."]
     assert all(m not in game.values["messages"] for m in bad)
-
-
-async def test_two_runs_at_once_on_one_thread_lose_no_memory(game):  # there: no lock, the last writer wins
-    await game.begin()
-    await asyncio.gather(game.play("I go left"), game.play("I go right"))
-    records = [item.value for item in await game.store.asearch(EXCHANGES, limit=20)]
-    assert sorted(record["player"] for record in records) == sorted({record["player"] for record in records})
-    assert {"I go left", "I go right"} <= {record["player"] for record in records}
-    assert len({(record["branch"], record["turn"]) for record in records}) == 3, "neither wrote over the other"
-    await game.play("I go on")
-    prompt = game.model.asked("quest")[-1]
-    assert not ("I go left" in str(prompt) and "I go right" in str(prompt)), "the thread knows one of the two futures"
 
 
 async def test_braces_in_the_character_are_safe(game):

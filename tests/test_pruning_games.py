@@ -10,8 +10,8 @@ from threads import beside, history, run, told
 
 from questbook import prune
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.provenance import why
-from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.provenance.retract import retract
+from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.game import open_game

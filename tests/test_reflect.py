@@ -1,13 +1,12 @@
 """Reflection in the game: when it is due, what it writes, and what is seen of it on which timeline."""
 
 import pytest
-from conftest import MIRA
 from fact_play import CONTEXT, FACTS, known, notices, stored
 from reflecting import DEBT, FAIR, INSIGHT, MILL, REFLECTIONS, SETTLED, ask, conclude, insights, numbers, tell
 from scripted import call, say, sections_of
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.provenance.retract import retract
 from questbook.graphs.errors import InputError
 from questbook.graphs.history.history import History
 from questbook.graphs.reflect.graph import graph as reflection
@@ -73,18 +72,6 @@ async def test_at_the_threshold_two_calls_make_an_insight_that_cites_its_sources
     assert eager.values["unreflected"] == 0
     await tell(eager, "I wait.")
     assert len(eager.model.asked("question")) == 1, "what was reflected on is not reflected on again"
-
-
-async def test_an_insight_is_recalled_like_a_fact(new_game):
-    game = new_game(reflection_importance=6, buffer_tokens=200)
-    await game.begin()
-    game.model.queue("question", ask())
-    game.model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
-    await tell(game, "I ask.", DEBT)
-    for n in range(6):
-        await tell(game, f"I walk mile {n}.", reply="The road goes on past hedges and ditches. " * 8)
-    await tell(game, "Why does Goran avoid the river?")
-    assert INSIGHT in sections_of(game.model.asked("quest")[-1])
 
 
 async def test_a_question_about_a_turn_brings_what_was_concluded_from_it(new_game):
@@ -228,14 +215,3 @@ async def test_the_offline_storyteller_concludes_nothing_rather_than_guess(new_g
     assert await stored(game, REFLECTIONS)
     assert await insights(game) == {}
     assert "reflect" not in {entry["node"] for entry in game.values["notices"]}
-
-
-def test_it_works_for_sync_callers_too(eager, model):
-    model.queue("interview", say("", call("CharacterNotebook", **MIRA)))
-    model.queue("update", say("", call("Facts", facts=[DEBT, MILL])))
-    model.queue("quest", say(f"{DEBT['text']} {MILL['text']}"))
-    model.queue("question", ask())
-    model.queue("conclude", conclude((INSIGHT, [DEBT["text"]])))
-    eager.app.invoke({"messages": [("user", "I'm Mira.")]}, eager.config, context=eager.settings)
-    assert eager.values["unreflected"] == 0
-    assert [i.value["text"] for i in eager.store.search(FACTS, limit=99) if i.value["cites"]] == [INSIGHT]

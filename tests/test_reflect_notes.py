@@ -119,16 +119,6 @@ async def test_what_was_undone_before_it_was_noted_is_known_to_no_thread(backgro
     assert await talk.sees("facts") == []
 
 
-async def test_other_threads_of_the_user_know_what_was_noted(background):
-    talk = background.talk()
-    await talk.say("I live in Oslo.")
-    background.model.queue("facts", home("Oslo"))
-    await background.run(talk.store)
-    other = background.talk("2", talk.store)
-    await other.say("Where do I live?")
-    assert "The user lives in Oslo." in other.model.prompts[-1][0].text
-
-
 async def test_what_another_thread_noted_ends_where_a_later_turn_says_so(background):
     talk = background.talk()
     await talk.say("I live in Oslo.")

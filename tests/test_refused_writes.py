@@ -3,16 +3,19 @@
 import copy
 import logging
 import pickle
+import uuid
 from contextlib import suppress
 
 import orjson
 import pytest
 from desk import Desk, TicketNotebook
+from langchain_core.messages import RemoveMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command, Overwrite, StateUpdate
-from scripted import say
+from scripted import say, sections_of
 
+from questbook import PatchError
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.errors import InputError
@@ -184,3 +187,25 @@ async def test_input_of_the_wrong_type_is_refused_with_what_was_expected(game):
     assert {**game.checkpointed} == before
     await game.play("I go on")
     assert game.values["turn"] == 2
+
+
+async def test_a_page_may_be_edited_by_a_person_and_is_checked(game):
+    await game.begin()
+    await game.app.aupdate_state(game.config, {"quest": {"inventory": {"silver key": 1}}})
+    await game.play("I look in my bag")
+    assert "silver key" in sections_of(game.model.asked("quest")[-1])
+    with pytest.raises(PatchError, match=r"gold: got 'much'"):
+        await game.app.aupdate_state(game.config, {"quest": {"gold": "much"}})
+    assert game.values["quest"]["inventory"]["silver key"] == 1
+    await game.app.aupdate_state(game.config, {"character": {"goal": None}})
+    game.model.queue("interview", say("What do you want now?"))
+    await game.play("I have changed")
+    assert game.reply == "What do you want now?", "without a goal the interview goes on"
+
+
+async def test_removing_a_message_by_hand_works(game):
+    await game.begin()
+    last = game.values["messages"][-1]
+    await game.app.aupdate_state(game.config, {"messages": [RemoveMessage(last.id)]})
+    assert last.id not in [m.id for m in game.values["messages"]]
+    assert uuid.UUID(game.config["configurable"]["thread_id"])

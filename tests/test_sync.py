@@ -26,12 +26,12 @@ from questbook import (
     remember,
     remember_sync,
 )
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.graph import build_graph
 from questbook.memory.sync import claim_sync, run_sync
 
 PLACE, CLAIMS = ("ann", "exchanges"), ("ann", "claims")
-CONTEXT = Context(model="scripted", user="ann")
+CONTEXT = CompanionContext(model="scripted", user="ann")
 THREAD = {"configurable": {"thread_id": "1"}}
 
 

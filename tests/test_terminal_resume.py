@@ -5,7 +5,7 @@ from conftest import MIRA
 from fake_terminal import FakeTerminal
 from scripted import call, say
 
-from questbook.graphs.companion.context import Context as CompanionContext
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.terminal.chat import COMPANION

@@ -177,14 +177,6 @@ async def test_without_checkpoints_runs_that_name_a_thread_hide_nothing_of_each_
     assert "Tom" in home.model.remembered
 
 
-async def test_with_scope_thread_a_new_life_does_not_know_the_old_one():
-    home = Home(saver=InMemorySaver(), scope="thread")
-    await home.say("My lamp is red.")
-    await delete(home.agent.checkpointer)
-    assert await home.knows() == ""
-    assert await home.notices() == []
-
-
 async def test_an_agents_page_of_scope_user_keeps_what_a_deleted_thread_noted():
     [page] = of_scope("user", TicketNotebook)
     desk = Desk(page)

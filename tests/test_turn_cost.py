@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 from tables import Tables
 
 import questbook.graphs.models.chat_models
-from questbook import FaissStore, HashEmbeddings, Query, recall, remember
+from questbook import FaissStore, HashEmbeddings
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
@@ -27,7 +27,6 @@ from questbook.graphs.turn import state
 from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.node import Edge
 from questbook.memory.embeddings import embedders
-from questbook.memory.recall import coverage
 from questbook.memory.store.joint_reads import JointReads
 from questbook.memory.store.postings import Postings
 from questbook.memory.text.words import count_tokens
@@ -128,15 +127,6 @@ async def test_an_edge_runs_in_the_callers_thread():
     await graph.ainvoke({"thread": 0})
     graph.invoke({"thread": 0})
     assert threads == [threading.get_ident()] * 2
-
-
-async def test_recall_splits_its_candidates_into_words_once_even_if_the_question_is_misspelt(monkeypatch):
-    store, timeline = InMemoryStore(), []
-    for text in ("Goran keeps the mill.", "Greta tends the lighthouse.", "The bridge fell."):
-        timeline = await remember(store, ("n",), text, timeline=timeline)
-    split = Counter(monkeypatch, coverage, "TextWords")
-    found = await recall(store, ("n",), Query("What does Gretta tend?", timeline=timeline))
-    assert (found[0].text, split.calls) == ("Greta tends the lighthouse.", 1)
 
 
 def test_tokens_of_a_text_are_counted_as_langchain_counts_those_of_a_message():

@@ -1,8 +1,5 @@
 """Facts of a conversation: the model is asked once after the reply, and what it sends gets slots and a timeline."""
 
-import asyncio
-import time
-
 import pytest
 from companion_thread import Companion
 from langchain_core.messages import ToolMessage
@@ -12,7 +9,6 @@ from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn import notes
 from questbook.graphs.turn.facts import ask_facts
-from questbook.graphs.turn.upkeep import Upkeep, give_way_on
 from questbook.memory.facts.validity import keep_valid
 from questbook.memory.timeline.timeline import is_visible
 
@@ -90,7 +86,7 @@ def companion(monkeypatch):
     async def chat_model(settings):
         return scripted
 
-    for module in ("turn.notes", "turn.window", "turn.buffer", "reflect.nodes"):
+    for module in ("turn.notes", "turn.context_window", "turn.buffer", "reflect.nodes"):
         monkeypatch.setattr(f"questbook.graphs.{module}.chat_model", chat_model)
     return Companion(scripted)
 
@@ -123,39 +119,6 @@ async def test_the_companion_notes_facts_unasked_and_the_newest_of_a_slot_holds(
     assert (first["turns"], second["turns"], len(second["messages"])) == ([1, 1], [2, 2], 2)
 
 
-async def test_a_turn_that_could_not_be_noted_is_noted_with_the_next(companion):
-    companion.model.queue("facts", ModelError("The model is away."), taught(fact("The user paints.")))
-    await companion.say("I paint.")
-    [notice] = companion.values["notices"]
-    assert notice["node"] == "learn"
-    assert companion.values.get("facts_through", 0) == 0
-    assert "the next turn will catch up. The model is away." in notice["text"]
-    await companion.say("And?")
-    assert [turn in companion.model.asked("facts")[-1][-1].text for turn in ('"turn": 1', '"turn": 2')] == [True, True]
-    assert (await holding(companion), companion.values["facts_through"]) == (["The user paints."], 2)
-
-
-async def test_a_private_turn_is_never_shown_to_the_model_that_notes(companion):
-    await companion.say("Off the record: I hate my boss.")
-    assert companion.model.asked("facts") == []
-    assert companion.values["facts_through"] == 1
-    await companion.say("I like tea.")
-    assert "boss" not in companion.model.asked("facts")[0][-1].text
-
-
-async def test_going_back_takes_the_facts_back(companion):
-    companion.model.queue("facts", taught(fact("The user lives in Oslo.", attribute="home", value="Oslo")))
-    await companion.say("I live in Oslo.")
-    companion.model.queue("facts", taught(fact("The user lives in Bergen.", attribute="home", value="Bergen")))
-    await companion.say("I have moved to Bergen.")
-    assert await holding(companion) == ["The user lives in Bergen."]
-    await companion.history.undo()
-    assert await holding(companion) == ["The user lives in Oslo."]
-    companion.model.queue("facts", taught(fact("The user paints.")))
-    await companion.say("I paint.")
-    assert await holding(companion) == ["The user lives in Oslo.", "The user paints."]
-
-
 async def test_a_new_thread_does_not_note_the_last_turn_once_more(companion):
     companion.model.queue("facts", taught(fact("The user paints.")))
     await companion.say("I paint.")
@@ -163,17 +126,6 @@ async def test_a_new_thread_does_not_note_the_last_turn_once_more(companion):
     await again.say("Hello again.")
     assert '"turn": 1' not in companion.model.asked("facts")[-1][-1].text
     assert again.values["facts_through"] == 2
-
-
-async def test_facts_that_matter_are_reflected_on(companion):
-    companion.settings |= {"reflection_importance": 6}
-    companion.model.queue("facts", taught(fact("The user is allergic to nuts.", importance=9)))
-    companion.model.queue("question", say("", call("Questions", questions=["What may the user eat?"])))
-    insight = {"text": "Cakes are dangerous for the user.", "cites": [1]}
-    companion.model.queue("conclude", say("", call("Reflection", insights=[insight])))
-    await companion.say("I am allergic to nuts.")
-    assert "Cakes are dangerous for the user." in await holding(companion)
-    assert companion.values["unreflected"] == 0
 
 
 async def test_the_setting_facts_turns_it_off(companion):
@@ -194,39 +146,3 @@ async def test_what_it_knows_comes_back_and_only_what_holds(companion):
     assert "Oslo" not in memories, "neither the fact that ended nor a turn that the prompt holds word for word"
     await companion.say("Hm.")
     assert "bees" not in companion.memories
-
-
-async def test_facts_fill_a_quarter_of_the_budget_at_most_and_the_most_important_first(companion):
-    slots = [
-        fact(f"The user's shelf {n} is oak.", attribute=f"shelf {n}", value="oak", importance=n) for n in range(1, 9)
-    ]
-    companion.model.queue("facts", taught(*slots))
-    await companion.say("My shelves are all oak.", recall_tokens=200)
-    await companion.say("Hm.", recall_tokens=200)
-    assert [f"shelf {n} " in companion.memories for n in (8, 1)] == [True, False]
-
-
-async def test_noting_gives_way_to_the_next_message_which_notes_both(companion):
-    upkeep, asked = Upkeep(), asyncio.Event()
-
-    async def in_talk():
-        give_way_on(upkeep)
-        await companion.say("I paint.")
-
-    def hang(_messages):
-        companion.loop.call_soon_threadsafe(asked.set)
-        time.sleep(0.4)
-        return say("no change")
-
-    companion.loop = asyncio.get_running_loop()
-    companion.model.queue("facts", hang)
-    talk = asyncio.create_task(in_talk())
-    await asked.wait()
-    upkeep.next_message.set()
-    await asyncio.wait_for(talk, 30)
-    assert companion.values.get("facts_through", 0) == 0
-    assert companion.values["notices"] == [], "to give way is no failure"
-    companion.model.queue("facts", taught(fact("The user paints.")))
-    await companion.say("And I sing.")
-    assert "I paint." in companion.model.asked("facts")[-1][-1].text
-    assert companion.values["facts_through"] == 2

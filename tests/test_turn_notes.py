@@ -1,11 +1,300 @@
-"""Notes after the reply: what a page has applied, its reducer applies to the same page again."""
+"""Notes after the reply: every error at once with what fits, what is valid is kept, nothing is lost, in plain words."""
 
+import re
+from typing import ClassVar
+
+import pytest
+from conftest import MIRA
+from desk import Desk, TicketNotebook
+from fact_play import play, stored
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scripted import call, say
+from langchain_core.messages import HumanMessage, ToolMessage
+from scripted import call, malformed, say
 
-from questbook import NotebookError, StateNotebook, patches
+from questbook import CharacterNotebook, Notebook, NotebookError, StateNotebook, patches
 from questbook.graphs.turn.notes import oldest_within
+from questbook.notebooks import PartialChange, PatchError, apply_fitting
+
+PAGE = (
+    StateNotebook()
+    .apply({"condition": {"hp": 9, "max_hp": 11}, "people": {"Goran": {"alive": False, "fate": "eaten"}}, "gold": 3})
+    .page
+)
+
+
+def texts(game):
+    return [notice["text"] for notice in game.values["notices"]]
+
+
+def turns_asked(game):
+    """The turns that each noting call was given."""
+    asked = [next(m.text for m in messages if isinstance(m, HumanMessage)) for messages in game.model.asked("update")]
+    return [[n for n in range(1, 9) if f'"turn": {n},' in text] for text in asked]
+
+
+# A patch of which not all fits
+
+
+def test_what_the_prompt_shows_may_be_sent_back():
+    shown = {"condition": {"hp": 11, "max_hp": 11}, "fallen": {}, "version": 1}
+    assert apply_fitting(PAGE, shown) == (PAGE.apply({"condition": {"hp": 11}}).page, [], [])
+    assert PAGE.apply(shown, by_model=True).page.condition.hp == 11
+    assert shown["condition"] == {"hp": 11, "max_hp": 11}, "the caller's patch is not changed"
+
+
+def test_every_error_is_said_at_once_with_what_fits_and_the_rest_is_applied():
+    patch = {
+        "condition": {"hp": 10, "max_hp": 12},
+        "gold": "much",
+        "invntory": {"rope": 1},
+        "people": {"goran": {"alive": True}, "Oda": {"rol": "smith"}, "Ben": {"role": "cook", "age": 3}},
+        "quests": {"The Mill": {"status": "paused"}},
+        "scene": "A mill.",
+    }
+    page, _, problems = apply_fitting(PAGE, patch)
+    for begin, fits in [
+        ("condition.max_hp: code keeps", "leave it out"),
+        ("gold: got 'much'", "whole number"),
+        ("invntory: there is no such field", "did you mean inventory?"),
+        ("people.Oda.rol: there is no such field", "did you mean role?"),
+        ("people.Ben.age: there is no such field", "there are role, attitude, last_seen, alive, fate."),
+        ("quests.The Mill.status: got 'paused'", "'open', 'done' or 'failed'"),
+        ("people.Goran.alive: Goran is dead", "`fate`"),
+    ]:
+        assert [fits in problem for problem in problems if problem.startswith(begin)] == [True], begin
+    assert len(problems) == 7
+    assert (page.scene, page.condition.hp, page.gold, page.people["Ben"].role) == ("A mill.", 10, 3, "cook")
+    assert set(page.people) == {"Goran", "Ben"}, "of an entry of which nothing fits nothing is made"
+    assert not page.people["Goran"].alive
+
+
+def test_a_short_name_of_an_ability_is_told_its_long_one():
+    page, _, problems = apply_fitting(CharacterNotebook(), {"abilities": {"STR": 15, "wisdom": 12}, "name": "Mira"})
+    assert problems == ["abilities.STR: there is no such field; did you mean strength?"]
+    assert (page.abilities.wisdom, page.name) == (12, "Mira")
+    with pytest.raises(PatchError, match=r"abilities\.STR: .*did you mean strength\?"):
+        CharacterNotebook().apply({"abilities": {"STR": 15}})
+
+
+def test_what_has_no_room_is_refused_field_by_field():
+    page, _, problems = apply_fitting(PAGE, {"facts": {"mill": "x" * 7000}, "gold": 4, "scene": "A mill."})
+    assert (page.gold, page.scene, page.facts) == (4, "A mill.", {})
+    assert "characters of 6000" in problems[0]
+    assert problems[1] == "Not noted for that: facts."
+
+
+class Garden(Notebook):
+    """An application's page with a rule of its own."""
+
+    beds: dict[str, int] = {}
+    owner: str = ""
+
+    def enforce(self, before):
+        if wrong := [name for name, size in self.beds.items() if size > 9]:
+            raise PatchError("Garden", [f"beds.{name}: larger than the garden." for name in wrong])
+        return super().enforce(before)
+
+
+def test_an_applications_own_rule_is_heard_with_the_others():
+    page, _, problems = apply_fitting(Garden(), {"beds": {"North": 12, "South": 4, "x": "y"}, "owner": "Ann"})
+    assert (page.beds, page.owner) == ({"South": 4}, "Ann")
+    assert [problem.partition(":")[0] for problem in problems] == ["beds.x", "beds.North"]
+
+
+def test_a_thousand_errors_are_cut_and_none_is_applied():
+    patch = {"gold": 5} | {f"field{n}": n for n in range(1000)}
+    page, _, problems = apply_fitting(PAGE, patch)
+    assert page.gold == 5
+    assert len(problems) == 21
+    assert problems[-1] == "And 980 more of the kind."
+
+
+@pytest.mark.parametrize("patch", ["text", 3, None, [], {"x": {}}, {"": 1}])
+def test_what_is_no_patch_at_all_changes_nothing(patch):
+    page, notes, problems = apply_fitting(PAGE, patch)
+    assert (page, notes, len(problems)) == (PAGE, [], 1)
+    assert isinstance(apply_fitting(PAGE, {}), PartialChange)
+
+
+# Notes of a turn
+
+
+async def test_the_valid_parts_of_an_answer_are_kept_and_only_the_rest_is_asked_again(game):
+    await game.begin()
+    fact = {"text": "Goran keeps bees.", "subject": "Goran", "kind": "trait"}
+    wrong = say("", call("StateNotebook", gold=7, condition={"hp": "all", "max_hp": 9}), call("Facts", facts=[fact]))
+    game.model.queue("quest", say("Goran keeps bees."))
+    game.model.queue("update", wrong, say("", call("StateNotebook", condition={"hp": 5})))
+    await game.play("I look around.")
+    results = [m for m in game.model.asked("update")[-1] if isinstance(m, ToolMessage)]
+    assert results[0].text.startswith("What fits is noted; send only the rest again.")
+    assert "condition.hp: got 'all'" in results[0].text
+    assert results[1].text == "Noted."
+    quest = game.values["quest"]
+    assert (quest["gold"], quest["condition"]["hp"]) == (7, 5)
+    assert [value["text"] for value in (await stored(game)).values()] == ["Goran keeps bees."]
+    assert (texts(game), game.values["noted_through"]) == ([], 2)
+
+
+async def test_two_retries_then_the_turn_stays_due_and_what_was_valid_stays_noted(game):
+    await game.begin()
+    fact = {"text": "Goran keeps bees.", "subject": "Goran", "kind": "trait"}
+    wrong = call("StateNotebook", gold=7, clock={"day": "dusk"})
+    game.model.queue("quest", say("Goran keeps bees."), say("The bees hum."))
+    game.model.queue("update", say("", wrong, call("Facts", facts=[fact])), *[say("", wrong)] * 2)
+    await game.play("I look around.")
+    assert len(turns_asked(game)) == 1 + 3, "the first turn's, and three of this one"
+    assert (game.values["quest"]["gold"], game.values["noted_through"]) == (7, 1)
+    assert [value["text"] for value in (await stored(game)).values()] == ["Goran keeps bees."]
+    [notice] = game.values["notices"]
+    assert notice["text"] == "Not all of this turn was noted; the next turn will catch up."
+    assert "clock.day: got 'dusk'" in notice["detail"]
+    game.model.queue("update", say("", call("StateNotebook", clock={"day": 2}), call("Facts", facts=[fact])))
+    await game.play("I wait.")
+    assert turns_asked(game)[-1] == [2, 3]
+    assert (game.values["quest"]["clock"]["day"], game.values["noted_through"]) == (2, 3)
+    assert len(await stored(game)) == 1, "a fact that is handed over again is no second one"
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("the line is down"), TimeoutError()])
+async def test_a_model_that_fails_on_the_second_try_takes_nothing_back(game, failure):
+    await game.begin()
+    game.model.queue("update", say("", call("StateNotebook", gold=7, clock={"day": "dusk"})), failure)
+    await game.play("I look around.")
+    assert (game.values["quest"]["gold"], game.values["noted_through"]) == (7, 1)
+    assert "Not all of this turn was noted" in texts(game)[-1]
+
+
+async def test_notes_in_prose_are_asked_for_once_more_and_count(game):
+    await game.begin()
+    prose = say("The player has counted their gold, which comes to three pieces, " + "and the road goes on " * 9)
+    game.model.queue("update", prose, say("", call("StateNotebook", gold=3)))
+    await game.play("I count my gold.")
+    assert 'answer "no change"' in game.model.asked("update")[-1][-1].text
+    assert (game.values["quest"]["gold"], game.values["noted_through"], texts(game)) == (3, 2, [])
+
+
+@pytest.mark.parametrize("claim", ["Noted.", "I have noted all that happened."])
+async def test_a_claim_that_all_was_noted_notes_nothing_and_is_asked_about(game, claim):
+    await game.begin()
+    game.model.queue("update", say(claim), say("", call("StateNotebook", gold=3)))
+    await game.play("I count my gold.")
+    assert game.values["quest"]["gold"] == 3
+
+
+async def test_prose_twice_leaves_the_turn_to_the_next_noting_call(game):
+    await game.begin()
+    prose = say("The player has counted their gold, which comes to three pieces, " + "and the road goes on " * 9)
+    game.model.queue("update", prose, prose)
+    await game.play("I count my gold.")
+    assert (game.values["noted_through"], len(turns_asked(game))) == (1, 3)
+    assert texts(game) == ["The quest notes were not updated; the next turn will catch up."]
+    game.model.queue("update", say('```json\n{"gold": 3}\n```'))
+    await game.play("I wait.")
+    assert turns_asked(game)[-1] == [2, 3]
+    assert (game.values["quest"]["gold"], game.values["noted_through"]) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    "text", ["no change", "", "Nothing has changed: " + "they only talked of the road and of the weather. " * 9]
+)
+async def test_to_say_that_nothing_changed_is_an_answer(game, text):
+    await game.begin()
+    game.model.queue("update", *[say(text or "nothing")] * 2)
+    await game.play("I wait.")
+    assert (game.values["noted_through"], len(turns_asked(game)), texts(game)) == (2, 2, [])
+
+
+async def test_notes_in_a_fence_are_notes(game):
+    await game.begin()
+    answer = '```json\n{"StateNotebook": {"gold": 3}, "Facts": {"facts": [{"text": "The wind turns."}]}}\n```'
+    game.model.queue("update", say(f"Here is what changed:\n\n{answer}\n\nAnything else?"))
+    await game.play("I count my gold.")
+    assert (game.values["quest"]["gold"], texts(game)) == (3, [])
+    assert [value["text"] for value in (await stored(game)).values()] == ["The wind turns."]
+
+
+async def test_an_agents_pages_keep_what_fits_and_are_told_how_full_they_are():
+    desk = Desk(TicketNotebook)
+    wrong = say("", call("TicketNotebook", problem="leaks", colour="red"))
+    await desk.say("one", update=[wrong] * 3)
+    assert (desk.values["ticket"]["problem"], desk.values["noted"]) == ("leaks", {})
+    await desk.say("two", update=say("", call("TicketNotebook", status="done")))
+    used = len(TicketNotebook(problem="leaks").render())
+    assert f"page <ticket>, turns 1 to 2, {used} of 300 characters" in desk.prompts("update")[-1]
+    assert desk.values["noted"] == {"ticket": 2}
+
+
+async def test_the_note_taker_is_told_how_full_the_page_is(game):
+    await game.begin()
+    await game.play("I look around.")
+    page = StateNotebook.load(game.values["quest"])
+    [told] = [m.text for m in game.model.asked("update")[-1] if "<room>\n" in m.text]
+    assert f"<quest>: {len(page.render()):,} of 6,000 characters" in told
+
+
+async def test_a_complete_page_with_an_error_is_mended_before_the_quest_opens(game):
+    game.model.queue("interview", say("", call("CharacterNotebook", **MIRA, level=99)))
+    game.model.queue("interview", say("", call("CharacterNotebook", level=3)))
+    await game.play("I am Mira, and as strong as three")
+    assert (game.values["character"]["level"], texts(game)) == (3, [])
+    assert game.reply.startswith("The wind turns")
+
+
+def test_the_tool_says_how_long_a_field_may_be():
+    fields = CharacterNotebook.tool()["function"]["parameters"]["properties"]
+    assert [option.get("maxLength") for option in fields["background"]["anyOf"]] == [400, None]
+
+
+@pytest.mark.parametrize("words", ["", "And?"])
+async def test_a_complete_page_whose_error_is_never_mended_opens_the_quest_all_the_same(game, words):
+    game.model.queue("interview", *[say(words, call("CharacterNotebook", **MIRA, level=99)) for _ in range(3)])
+    await game.play("I am Mira, and as strong as three")
+    assert (game.values["character"]["level"], game.values["character"]["name"]) == (1, MIRA["name"])
+    assert game.reply.startswith("The wind turns")
+    assert "could be noted" in texts(game)[0]
+    *_, opening, _ = game.values["messages"]
+    assert (opening.type, opening.text) == ("tool", "The page is complete. Open the adventure now.")
+
+
+# Dice and other tools
+
+
+async def test_advantage_none_means_none_and_all_errors_of_a_roll_come_at_once(game):
+    await game.begin()
+    game.model.queue("quest", say("", call("roll_dice", expression="1d20", reason="x", advantage="none")), say("So."))
+    await game.play("I jump")
+    assert game.values["rolls"][-1]["expression"] == "1d20"
+    game.model.queue("quest", say("", call("roll_dice", expresion="1d20", dc=0, advantage="adv")), say("So."))
+    await game.play("I jump")
+    result = [m.text for m in game.values["messages"] if isinstance(m, ToolMessage)][-1]
+    for part in ("expression: it is missing", "did you mean expression?", "dc: got 0", "'advantage' or 'disadvantage'"):
+        assert part in result
+
+
+async def test_all_errors_of_a_companions_call_come_at_once(companion):
+    wrong = call("archival_memory_search", querry="x", page="one", match="some")
+    await companion.say("Do you know?", say("", wrong), say("No."))
+    result = [m.text for m in companion.values["messages"] if isinstance(m, ToolMessage)][-1]
+    for part in ("did you mean query?", "page: got 'one'", "'any' or 'all'"):
+        assert part in result
+
+
+class Small(Notebook):
+    """Three lines that do not all fit."""
+
+    LIMIT: ClassVar[int] = 100
+    a: str = ""
+    b: str = ""
+    c: str = ""
+
+
+def test_on_a_full_page_a_field_that_makes_room_goes_before_one_that_needs_it():
+    page, _, problems = apply_fitting(Small(a="x" * 60), {"b": "y" * 60, "a": "short", "c": "z" * 90})
+    assert (page.a, page.b, page.c) == ("short", "y" * 60, "")
+    assert problems[-1] == "Not noted for that: c."
+
 
 NAMES = st.sampled_from(["Goran", "goran", "the Goran", "Oda", "silver key", "Silver Keys", "torch", "torches"])
 COUNTS = st.one_of(st.none(), st.integers(-3, 9), st.builds(lambda n: {"$add": n}, st.integers(-3, 3)))
@@ -67,3 +356,55 @@ async def test_two_calls_that_fit_one_by_one_and_not_together_cost_no_turn(game)
     assert values["quest"]["people"]["Goran"]["fate"] == "called back by Oda", "what fits is noted"
     assert "Goran is dead" in values["notices"][-1]["detail"]
     assert values["messages"][-1].text
+
+
+JARGON = re.compile(
+    r"StateNotebook|CharacterNotebook|Notebook|\bFacts\b|Person|instance of|dictionary|none that there is|\btool\b|"
+    r"roll_dice|update_state|JSON|\bnode\b|channel|traceback|_\w+\(|questbook\.",
+    re.I,
+)
+BAD_PAGE = call("StateNotebook", people={"Goran": "the smith"}, gold="much", condition={"max_hp": 99})
+BAD_FACT = {"text": "", "kind": 7}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        say("", BAD_PAGE),
+        say("", call("NoSuchTool", gold=1)),
+        malformed("StateNotebook", '{"gold": '),
+        say("I would note that {gold: 7} and much more. " * 20),
+        say("", call("Facts", facts=[BAD_FACT, 7, {"text": "Oda sings.", "kind": "song", "importance": "very"}])),
+        say(""),
+    ],
+    ids=["page", "tool", "unreadable", "prose", "facts", "nothing"],
+)
+async def test_errors_of_the_notes_are_told_in_plain_words(game, answer):
+    await game.begin()
+    game.model.queue("update", *[answer] * 4)
+    await game.play("I look around.")
+    assert [text for text in texts(game) if JARGON.search(text)] == []
+
+
+async def test_of_what_was_mended_nothing_is_told(game):
+    await game.begin()
+    before = texts(game)
+    game.model.queue("update", say("", BAD_PAGE), say("", call("StateNotebook", gold=7)))
+    await game.play("I count my gold.")
+    await play(game, "I listen.", {"text": "Oda sings.", "kind": "song", "importance": "very", "mood": "sad"})
+    assert game.values["quest"]["gold"] == 7
+    assert texts(game) == before
+
+
+async def test_a_note_of_the_interview_that_was_mended_is_not_told_and_another_in_plain_words(new_game):
+    game = new_game()
+    wrong = call("CharacterNotebook", **MIRA | {"level": 99})
+    game.model.queue("interview", say("And?", wrong), say("", call("CharacterNotebook", **MIRA)))
+    await game.play("I am Mira.")
+    assert (game.values["character"]["name"], texts(game)) == (MIRA["name"], [])
+    other = new_game()
+    other.model.queue("interview", *[say("And?", wrong)] * 3)
+    await other.play("I am Mira.")
+    [told] = texts(other)
+    assert not JARGON.search(told)
+    assert "level" in other.values["notices"][0]["detail"]

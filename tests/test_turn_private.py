@@ -8,7 +8,7 @@ from scripted import call, say
 from stored_bytes import contents
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.forgetting.retract import retract
+from questbook.graphs.dungeon_master.provenance.retract import retract
 from questbook.graphs.errors import ModelError
 from questbook.graphs.history.history import History
 from questbook.graphs.turn.turn import FORGOTTEN
@@ -30,22 +30,6 @@ def noting_all(messages):
 
 def prompts(model, job):
     return ["\n".join(str(m.content) for m in messages) for messages in model.asked(job)]
-
-
-async def test_the_dungeon_master_is_not_asked_for_notes_on_it(game):
-    await game.begin()
-    before, asked = game.values["quest"], len(game.model.asked("update"))
-    fact = call("Facts", facts=[{"text": "The word is zwiebel.", "kind": "world", "importance": 9}])
-    game.model.queue("update", say("", call("StateNotebook", scene="A word: zwiebel"), fact))
-    await game.play(ASIDE)
-    assert len(game.model.asked("update")) == asked
-    assert (game.values["quest"], facts_of(game), game.values.get("facts")) == (before, [], None)
-    assert (game.values["noted_through"], game.values["remembered_through"]) == (2, 2)
-    game.model.script["update"].clear()
-    await game.play("I look around.")
-    assert "I look around." in prompts(game.model, "update")[-1]
-    assert "zwiebel" not in "".join(prompts(game.model, "update"))
-    assert "zwiebel" in prompts(game.model, "quest")[-1], "the talk at hand has it until it leaves the buffer"
 
 
 async def test_notes_that_catch_up_pass_it_over(game):
@@ -159,25 +143,6 @@ async def test_the_companions_searches_and_summary_do_not_find_it(model):
     searches = [call("conversation_search", query="word zwiebel"), call("archival_memory_search", query="word zwiebel")]
     await talk.say("What is my word?", say("", *searches), say("I do not know."))
     assert "zwiebel" not in "".join(result.text.replace('"word zwiebel"', "") for result in talk.results)
-    assert "zwiebel" not in str(talk.store._data)
-
-
-async def test_another_future_of_the_companions_turn_may_note_and_this_one_still_has_nothing(model):
-    talk = Companion(model)
-    await talk.say("Hello.")
-    await talk.say(ASIDE, say("I hear zwiebel."))
-    config, said = await talk.history.last_message()
-    assert said == ASIDE
-    keep = call("archival_memory_insert", content="The ferry leaves at nine.")
-    model.queue("companion", say("Kept.", keep))
-    again = {"messages": [HumanMessage("Keep when the ferry leaves: at nine.")]}
-    await talk.app.ainvoke(again, config, context=talk.settings, durability="sync")
-    assert [entry["text"] for entry in talk.records("archive")] == ["The ferry leaves at nine."]
-    second = {value["player"]: value["branch"] for value in talk.records("exchanges") if value["turn"] == 2}
-    assert set(second) == {FORGOTTEN, "Keep when the ferry leaves: at nine."}
-    await talk.history.go(second[FORGOTTEN])
-    await talk.say("Look.", say("", call("archival_memory_search", query="")), say("Nothing."))
-    assert "ferry" not in talk.results[-1].text
     assert "zwiebel" not in str(talk.store._data)
 
 

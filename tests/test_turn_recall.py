@@ -110,14 +110,6 @@ async def test_an_exchange_that_tells_more_comes_without_what_has_ended_and_says
     assert len(line["until"]) == len("2026-01-01")
 
 
-async def test_a_fact_of_a_later_branch_changes_nothing_on_an_earlier_one(assistant):
-    before = await moved(assistant)
-    await assistant.say("So it is.", at=before)
-    lines = await assistant.say("Where do I live?")
-    assert "Oslo" in str(lines)
-    assert "Bergen" not in str(lines)
-
-
 async def test_what_took_the_place_of_a_long_fact_is_shown_whole(machine):
     """The passages that fitted the question were those of the old fact, and cut the new one."""
     old = "Goran, whom all call the Heron, lives at the mill, " + "which is old and stands at the river " * 20

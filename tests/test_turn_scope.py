@@ -106,15 +106,6 @@ async def test_two_that_differ_and_what_is_no_name_are_refused(app, configurable
     assert await app.store.alist_namespaces() == []
 
 
-async def test_bob_cannot_run_on_anns_thread(app):
-    await app.ainvoke(HELLO, config(), context={"user": "ann"})
-    with pytest.raises(InputError, match="of 'ann', but the settings name"):
-        await app.ainvoke(HELLO, config(), context={"user": "bob"})
-    with pytest.raises(InputError, match="of 'bob'"):
-        await app.ainvoke(HELLO, config(user="bob"))
-    assert app.get_state(config()).values["turn"] == 1
-
-
 async def test_an_empty_identity_is_no_log_in(app):
     """The development server without a log-in has a user whose identity is empty."""
     nobody = LoggedIn(identity="")

@@ -1,10 +1,7 @@
 """Sessions: a new thread goes on from the campaign's head, and two threads never mix."""
 
-import asyncio
-
 import pytest
 from conftest import EXCHANGES, Game
-from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import GetOp
 from langgraph.store.memory import InMemoryStore
@@ -82,16 +79,6 @@ async def test_two_threads_on_one_campaign_part_and_never_mix(game):
     assert len(seen) == 4
 
 
-@pytest.mark.slow
-async def test_many_threads_at_once_never_share_a_turn(game):
-    await game.begin()
-    threads = [another_thread(game) for _ in range(16)]
-    await asyncio.gather(*(thread.play(f"I am number {n}") for n, thread in enumerate(threads)))
-    branches = {thread.values["timeline"][-1][0] for thread in threads}
-    assert len(branches) == 16
-    assert {thread.values["turn"] for thread in threads} == {2}
-
-
 async def test_the_first_message_run_again_does_not_take_over_its_own_future(game):
     await game.begin()
     game.model.queue("quest", say("The king dies."))
@@ -116,27 +103,10 @@ async def test_a_thread_that_went_on_from_the_head_does_so_again(game):
     assert len(later.values["timeline"]) == 2
 
 
-async def test_the_sessions_of_other_campaigns_are_none_of_ours(game):
-    await game.begin()
-    other = another_thread(game)
-    await other.play("hello", campaign="elsewhere")
-    assert other.values["turn"] == 1
-    assert other.reply == "And what else?"
-
-
 def test_a_recap_of_nothing_says_so():
     assert "nothing yet" in PlayerView().recap()
     page = StateNotebook().apply({"location": "the mill", "clock": {"time": "dusk"}}).page
     assert "You are at the mill (day 1, dusk)." in PlayerView.of({"summary": "They met.", "quest": page}).recap()
-
-
-async def test_asides_are_no_part_of_what_is_remembered(game):
-    await game.begin()
-    later = another_thread(game)
-    await later.play("I go on")
-    records = {item.value["turn"]: item.value for item in await game.store.asearch(EXCHANGES)}
-    assert "Previously" not in records[2]["reply"]
-    assert isinstance(later.values["messages"][0], HumanMessage)
 
 
 async def test_a_thread_stays_in_its_campaign(game):

@@ -266,14 +266,6 @@ async def test_memory_follows_the_checkpoint_where_notes_gave_way(model, hang):
     assert "It rains." not in asked, "an abandoned turn"
 
 
-async def test_who_reads_to_the_end_has_the_notes(model):
-    async with opened() as game:
-        await begin(model, game)
-        model.queue("update", lambda _: (time.sleep(0.3), say("", call("StateNotebook", gold=5)))[1])
-        await all_of(game.send("I wait."))
-        assert (await values_of(game))["quest"]["gold"] == 5
-
-
 async def test_notes_that_end_in_time_are_kept(model, monkeypatch):
     monkeypatch.setattr("questbook.graphs.turn.upkeep.PATIENCE", 20)
     async with opened() as game:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import httpx
 import openai
 import pytest
-from companion_thread import Companion
 from conftest import Game
 from desk import Desk, TicketNotebook
 from fake_openai import KEY, FakeOpenAI, status
@@ -18,8 +17,8 @@ from scripted import ScriptedModel, call, say
 from questbook.graphs.errors import FatalModelError, ModelError, PromptTooLongError
 from questbook.graphs.models.providers import explain
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn.context_window import shorten
 from questbook.graphs.turn.prompt import Prompt, Section
-from questbook.graphs.turn.window import shorten
 
 REQUEST = httpx.Request("POST", "http://127.0.0.1/v1")
 WORDINGS = [
@@ -184,17 +183,6 @@ async def test_the_interview_goes_on(game):
     assert game.values["turn"] == 10
 
 
-async def test_the_companion_goes_on(model):
-    companion = Companion(model)
-    for number in range(4):
-        await companion.say(f"Story {number}", say("I see. " + "Go on. " * 60))
-    refused = refuse_beyond(model, count_tokens_approximately(model.asked("companion")[-1]))
-    for number in range(6):
-        await companion.say(f"More {number}", say("I see. " + "Go on. " * 60))
-    assert companion.values["turn"] == 10
-    assert 0 < len(refused) <= 4
-
-
 async def test_an_agent_goes_on_and_notes_all():
     desk = Desk(TicketNotebook)
     for number in range(4):
@@ -220,13 +208,6 @@ async def test_a_profile_makes_the_prompt_fit_before_it_is_sent(game):
     assert game.values["summary"]
     assert not [n for n in game.values["notices"] if "too long" in n["text"]]
     assert len([m for m in game.model.asked("quest")[-1] if m.type == "ai"]) >= 1, "it is not emptied needlessly"
-
-
-async def test_a_wide_window_changes_nothing(game):
-    game.model.profile = {"max_input_tokens": 128_000}
-    await game.begin()
-    await walk(game, 3)
-    assert game.values.get("window", {}) == {}
 
 
 @pytest.mark.slow

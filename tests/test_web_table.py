@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from questbook.graphs.companion.context import Context, own_campaign
+from questbook.graphs.companion.context import CompanionContext, own_campaign
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
 from questbook.graphs.events import NodeStart, ReplyPiece
@@ -50,7 +50,7 @@ async def test_the_end_of_a_turn_s_notes_leaves_the_next_turn_on_the_page():
 async def test_the_assistant_s_reply_is_rewritten_too_and_remembered_so(tmp_path):
     home = Home(tmp_path)
     home.locks.mkdir()
-    context = Context(model="offline", user="ann", campaign=own_campaign("chat"), seed=1)
+    context = CompanionContext(model="offline", user="ann", campaign=own_campaign("chat"), seed=1)
     async with open_game(context, home, "companion") as game:
         async for _ in game.send("My cat is called Soot."):
             pass

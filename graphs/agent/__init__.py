@@ -4,9 +4,9 @@ Others may use the names in `__all__`: `build_agent`, with `Mode` for what it do
 back; `TeamState` and `as_node` for agents in a team. Read `graph.py` first.
 """
 
-from questbook.graphs.agent.description import Agent, Mode
 from questbook.graphs.agent.graph import build_agent
+from questbook.graphs.agent.spec import AgentSpec, Mode
 from questbook.graphs.agent.team import TeamState, as_node
 from questbook.graphs.turn.recall import Recall
 
-__all__ = ["Agent", "Mode", "Recall", "TeamState", "as_node", "build_agent"]
+__all__ = ["AgentSpec", "Mode", "Recall", "TeamState", "as_node", "build_agent"]

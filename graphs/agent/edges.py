@@ -8,21 +8,20 @@ from typing import Any, TypeVar, cast
 from langchain_core.messages import ToolMessage
 from langgraph.graph import END
 
-from questbook.graphs.agent.context import Context
-from questbook.graphs.agent.hooks import nodes_of
-from questbook.graphs.agent.nodes import due_pages
-from questbook.graphs.agent.state import AgentState
-from questbook.graphs.agent.tools import open_calls
-from questbook.graphs.reflect.trigger import Reflecting, reflection_due
+from questbook.graphs.agent.context import AgentContext
+from questbook.graphs.agent.state import AgentState, FactAgentState
+from questbook.graphs.reflect.trigger import reflection_due
 from questbook.graphs.turn.buffer import eviction
 from questbook.graphs.turn.node import context_or_none
+from questbook.graphs.turn.pages import due_pages
+from questbook.graphs.turn.reply import has_calls
 from questbook.graphs.turn.turn import check_start
 
 StateT = TypeVar("StateT", bound=AgentState)
 """The state of one agent. An edge must not name AgentState: LangGraph would read that, which has no pages."""
 
 
-def route_start(settings: type[Context]) -> Callable[[StateT], str]:
+def route_start(settings: type[AgentContext]) -> Callable[[StateT], str]:
     """Begin a turn with settings of this class, unless the input cannot be answered or names another's thread.
 
     What is refused here, before any node has run, leaves the state untouched.
@@ -37,21 +36,16 @@ def route_start(settings: type[Context]) -> Callable[[StateT], str]:
 
 def route_mode(state: StateT) -> str:
     """Go into the turn's mode: an interview, or an answer with what is recalled for it."""
-    return route_model(state) if state.AGENT.named(state.mode).fills else "recall"
+    return state.mode if state.SPEC.named(state.mode).fills else "recall"
 
 
 def route_filled(interview: str) -> Callable[[StateT], str]:
     """Wait for the person's next words, or go on in the same turn: an interview that is over has set the next mode."""
 
     def route(state: StateT) -> str:
-        return route_replied(state) if state.mode == interview else route_mode(state)
+        return END if state.mode == interview else route_mode(state)
 
     return route
-
-
-def route_model(state: StateT) -> str:
-    """Ask the model as the turn's mode says; first what middleware does before that."""
-    return next(iter(nodes_of(state.AGENT.middleware, "before_model")), state.mode)
 
 
 def route_reply(state: StateT) -> str:
@@ -59,59 +53,37 @@ def route_reply(state: StateT) -> str:
     return state.mode
 
 
-def route_answer(state: StateT) -> str:
-    """Look at the model's answer: first what middleware does after it."""
-    return next(iter(nodes_of(state.AGENT.middleware, "after_model")), "") or route_tools(state)
-
-
 def route_tools(state: StateT) -> str:
     """Run the tools that the model called; a reply without such a call ends the person's wait."""
-    return "use_tools" if state.AGENT.has_tools and open_calls(state)[1] else route_again(state)
+    return "use_tools" if has_calls(state) else route_answered(state)
 
 
 def route_again(state: StateT) -> str:
     """Ask the model again while results come last, unless the person is handed over."""
     again = isinstance(state.messages[-1], ToolMessage) and not state.handover
-    return route_model(state) if again else route_replied(state)
-
-
-def route_replied(state: StateT) -> str:
-    """End the person's wait: first what middleware does after the reply."""
-    return next(iter(nodes_of(state.AGENT.middleware, "after_agent")), "") or route_answered(state)
+    return state.mode if again else route_answered(state)
 
 
 def route_answered(state: StateT) -> str:
-    """Bring the pages up to date that are due after this turn; an interview that goes on is noted as it goes."""
-    if state.AGENT.named(state.mode).fills:
-        return END
+    """Bring the pages up to date that are due after this turn."""
     return "update_pages" if due_pages(state) else "remember"
-
-
-def route_hook(onward: Callable[[StateT], str]) -> Callable[[StateT], str]:
-    """Go on behind a node of a middleware, or where its hook jumps: to the model, the tools, or the turn's end."""
-
-    def route(state: StateT) -> str:
-        jumps: dict[str, Callable[[StateT], str]] = {"model": route_model, "tools": route_tools, "end": route_replied}
-        return jumps.get(getattr(state, "jump_to", None) or "", onward)(state)
-
-    return route
 
 
 def route_remembered(state: StateT) -> str:
     """Note facts, if the agent does; then, or else, look after the buffer."""
-    return "learn" if state.AGENT.facts else route_upkeep(state)
+    return "learn" if state.SPEC.facts else route_upkeep(state)
 
 
-def route_learned(settings: type[Context]) -> Callable[[StateT], str]:
+def route_learned(settings: type[AgentContext]) -> Callable[[StateT], str]:
     """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
 
     def route_learned(state: StateT) -> str:
         context: Any = settings.of(context_or_none())
-        return "reflect" if reflection_due(cast("Reflecting", state), context) else route_upkeep(state)
+        return "reflect" if reflection_due(cast("FactAgentState", state), context) else route_upkeep(state)
 
     return route_learned
 
 
 def route_upkeep(state: StateT) -> str:
     """Let turns leave the buffer when its policy says so."""
-    return "condense" if eviction(state, Context.of(context_or_none())) else END
+    return "condense" if eviction(state, AgentContext.of(context_or_none())) else END

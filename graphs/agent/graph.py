@@ -4,46 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 from langgraph.graph import END, START
 
-from questbook.graphs.agent import nodes, prompts
-from questbook.graphs.agent.context import Context, context_of
-from questbook.graphs.agent.description import Agent, Mode, listed
+from questbook.graphs.agent import nodes
+from questbook.graphs.agent.context import AgentContext, FactContext
 from questbook.graphs.agent.edges import (
     route_again,
-    route_answer,
     route_answered,
     route_filled,
-    route_hook,
     route_learned,
     route_mode,
-    route_model,
     route_remembered,
     route_reply,
     route_start,
     route_tools,
     route_upkeep,
 )
-from questbook.graphs.agent.hooks import HOOKS, Hook, hook_node, nodes_of
-from questbook.graphs.agent.state import AgentInput, AgentState, state_of
+from questbook.graphs.agent.spec import AgentSpec, Mode
+from questbook.graphs.agent.state import AgentInput, AgentState, FactAgentState
 from questbook.graphs.agent.tools import use_tools
-from questbook.graphs.reflect.trigger import reflect
+from questbook.graphs.reflect.trigger import learn, reflect
 from questbook.graphs.turn.buffer import condense
-from questbook.graphs.turn.machine import Machine
-from questbook.graphs.turn.node import ADDS, ANSWERS, ASKS, Node
-from questbook.graphs.turn.own_tools import tools_from
+from questbook.graphs.turn.node import ANSWERS, ASKS, Machine, Node
+from questbook.graphs.turn.pages import remember, state_of, update_pages
 from questbook.graphs.turn.recall import Recall
+from questbook.graphs.turn.tool_calls import tools_from
 from questbook.graphs.turn.turn import route_to
 from questbook.memory.buffer.policies import BufferPolicy
-from questbook.notebooks import Notebook, Scope
-
-if TYPE_CHECKING:
-    from langchain.agents.middleware import AgentMiddleware
+from questbook.notebooks import DeclarationError, Notebook, Scope
 
 
 def build_agent(
@@ -60,7 +52,7 @@ def build_agent(
     shared: Sequence[type[Notebook]] = (),
     scope: Scope = "user",
     facts: bool = False,
-    middleware: Sequence[AgentMiddleware[Any, Any]] = (),
+    middleware: Sequence[Any] = (),
 ) -> Machine[Any, Any]:
     """Return an agent that keeps these notebooks, uncompiled: compile it with a checkpointer and a store of your own.
 
@@ -77,101 +69,85 @@ def build_agent(
         tools: LangChain tools, or functions with a docstring, that the model may call in its replies.
         handoffs: Nodes of a parent graph to hand over to, each with when to do that; see `as_node`.
         shared: Those of the notebooks that other agents of a parent graph write, too.
-        scope: Whose what was said is, to be recalled: "user": all threads of a user recall it, a new one too; "thread":
-            each only its own; "campaign": a new thread goes on from where the last turn of any thread ended. Each
-            notebook says its own `SCOPE`.
-        facts: Whether facts are noted after each reply, by one more call of the model, and recalled: a later fact of a
-            slot ends the earlier one. The settings `reflection` and `reflection_importance` say when they are reflected
-            on.
-        middleware: LangChain's middleware, the first outermost: its hooks are around the replies and their tools, its
-            channels are in the agent's state, and go back with it.
+        scope: Who recalls what was said: "user": all threads of a user; "thread": each its own; "campaign": a new
+            thread goes on from where the last turn of any thread ended. Each notebook says its own `SCOPE`.
+        facts: Whether facts are noted after each reply, by one more call of the model, recalled, and reflected on as
+            the settings say.
+        middleware: Is refused: the error says how LangChain's middleware and this memory go together.
 
     Raises:
         DeclarationError: An argument makes no sense; the message says which, and what is allowed.
     """
-    agent = Agent(
+    if middleware:
+        raise DeclarationError(
+            "middleware: build_agent takes none. For LangChain's middleware take langchain.agents.create_agent, with "
+            "this memory as one of them: middleware=[TimelineMemoryMiddleware(notebooks=[…]), …]."
+        )
+    spec = AgentSpec(
         name=name,
         instructions=instructions,
-        notebooks=listed(notebooks),
+        notebooks=notebooks,
         modes=tuple(modes),
         buffer=buffer,
         recall=recall,
-        tools=tools_from([*tools, *(tool for each in middleware for tool in getattr(each, "tools", ()))]),
+        tools=tools_from(tools),
         handoffs=dict(handoffs or {}),
         shared=tuple(shared),
         scope=scope,
         facts=facts,
-        middleware=tuple(middleware),
     )
-    agent.check(list(AgentState.model_fields))
-    context = context_of(name, model, facts=facts)
-    return _build(agent, Machine(state_of(agent), context_schema=context, input_schema=AgentInput), context)
+    spec.check(list(AgentState.model_fields))
+    state = state_of(spec, FactAgentState if facts else AgentState)
+    context = spec.settings(FactContext if facts else AgentContext, model)
+    builder: Machine[Any, Any] = Machine(state, context_schema=context, input_schema=AgentInput)
+    _add_nodes(builder, spec, context)
+    _add_edges(builder, spec, context)
+    return builder
 
 
-def _build(agent: Agent, builder: Machine[Any, Any], context: type[Context]) -> Machine[Any, Any]:
+def _add_nodes(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentContext]) -> None:
     node = partial(Node[Any], context=context.of)
     upkeep = partial(node, upkeep=True)
-    interviews = [mode.name for mode in agent.all_modes() if mode.fills]
-    answers = [mode.name for mode in agent.all_modes() if not mode.fills]
-    after = ["update_pages", "remember"] if agent.kept else ["remember"]
-    hooks = {hook: nodes_of(agent.middleware, hook) for hook in HOOKS}
-    # Where a turn goes: to the first node of a hook, if a middleware has it.
-    asked = hooks["before_model"][:1]
-    replied, waiting = (hooks["after_agent"][:1] or nexts for nexts in (after, [END]))
-    tools = ["use_tools"] if agent.has_tools else []
-    builder.transformers = [each for one in agent.middleware for each in getattr(one, "transformers", ())]
-
     builder.add_node("begin", node(nodes.begin))
-    for mode in interviews:
-        builder.add_node(mode, node(nodes.fill), metadata=ASKS)
+    for mode in spec.all_modes():
+        answers = mode.fills is None
+        builder.add_node(
+            mode.name, node(nodes.respond if answers else nodes.fill), metadata=ANSWERS if answers else ASKS
+        )
     builder.add_node("recall", node(nodes.recall))
-    for mode in answers:
-        builder.add_node(mode, node(nodes.respond), metadata=ANSWERS)
-    if agent.has_tools:
+    if spec.has_tools:
         builder.add_node("use_tools", node(use_tools))
-    for each in agent.middleware:
-        for hook in HOOKS:
-            if f"{each.name}.{hook}" in hooks[hook]:
-                builder.add_node(f"{each.name}.{hook}", node(hook_node(each, hook)), metadata=ADDS)
-    if agent.kept:
-        builder.add_node("update_pages", upkeep(nodes.update_pages))
-    builder.add_node("remember", upkeep(nodes.remember))
-    if agent.facts:
-        builder.add_node("learn", upkeep(nodes.learn))
+    if spec.kept:
+        builder.add_node("update_pages", upkeep(update_pages))
+    builder.add_node("remember", upkeep(remember))
+    if spec.facts:
+        builder.add_node("learn", upkeep(learn))
         builder.add_node("reflect", upkeep(reflect))
-    builder.add_node("condense", upkeep(condense(prompts.CONDENSE)))
+    builder.add_node("condense", upkeep(condense()))
 
-    builder.add_conditional_edges(START, route_start(context), ["begin"])
-    first = hooks["before_agent"][:1]
-    builder.add_conditional_edges(
-        "begin", route_to(first[0]) if first else route_mode, first or [*(asked or interviews), "recall"]
-    )
+
+def _add_edges(builder: Machine[Any, Any], spec: AgentSpec, context: type[AgentContext]) -> None:
+    """Add the edges, each conditional, so that it shows LangGraph what an edit writes (`route_to`)."""
+    edge = builder.add_conditional_edges
+    interviews = [mode.name for mode in spec.all_modes() if mode.fills]
+    answers = [mode.name for mode in spec.all_modes() if not mode.fills]
+    after = ["update_pages", "remember"] if spec.kept else ["remember"]
+
+    edge(START, route_start(context), ["begin"])
+    edge("begin", route_mode, [*interviews, "recall"])
     for mode in interviews:
-        others = asked or [other for other in interviews if other != mode]
-        builder.add_conditional_edges(mode, route_filled(mode), [*others, "recall", *waiting])
-    builder.add_conditional_edges("recall", route_model, asked or answers)
+        edge(mode, route_filled(mode), [*(other for other in interviews if other != mode), "recall", END])
+    edge("recall", route_reply, answers)
     for mode in answers:
-        builder.add_conditional_edges(mode, route_answer, hooks["after_model"][:1] or [*tools, *replied])
-    if agent.has_tools:
-        builder.add_conditional_edges("use_tools", route_again, [*(asked or answers), *replied])
-    onward: dict[Hook, Callable[[Any], str]] = {
-        "before_agent": route_mode,
-        "before_model": route_reply,
-        "after_model": route_tools,
-        "after_agent": route_answered,
-    }
-    places = {*asked, *interviews, *answers, "recall", *tools, *replied, *waiting, *after}
-    for hook, names in hooks.items():
-        for name, following in zip_longest(names, names[1:]):
-            then = route_hook(onward[hook] if following is None else route_to(following).route)
-            builder.add_conditional_edges(name, then, sorted(places | ({following} if following else set())))
-    if agent.kept:
-        builder.add_conditional_edges("update_pages", route_to("remember"), ["remember"])
-    if agent.facts:
-        builder.add_conditional_edges("remember", route_remembered, ["learn", "condense", END])
-        builder.add_conditional_edges("learn", route_learned(context), ["reflect", "condense", END])
-        builder.add_conditional_edges("reflect", route_upkeep, ["condense", END])
+        edge(mode, route_tools if spec.has_tools else route_answered, [*(["use_tools"] * spec.has_tools), *after])
+    if spec.has_tools:
+        edge("use_tools", route_again, [*answers, *after])
+    if spec.kept:
+        edge("update_pages", route_to("remember"), ["remember"])
+    if spec.facts:
+        edge("remember", route_remembered, ["learn", "condense", END])
+        edge("learn", route_learned(context), ["reflect", "condense", END])
+        edge("reflect", route_upkeep, ["condense", END])
     else:
-        builder.add_conditional_edges("remember", route_upkeep, ["condense", END])
-    builder.add_conditional_edges("condense", route_to(END), [END])
-    return builder
+        edge("remember", route_upkeep, ["condense", END])
+    edge("condense", route_to(END), [END])

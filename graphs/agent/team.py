@@ -109,12 +109,12 @@ def _machine_node(graph: Any) -> RunnableLambda[Any, Any]:
 
 def _agent_node(agent: Any) -> RunnableLambda[Any, Any]:
     """Make a node of an agent, which may share pages and hand over."""
-    description = agent.builder.state_schema.AGENT
-    shared = {page.channel(): page for page in description.shared}
+    spec = agent.builder.state_schema.SPEC
+    shared = {page.channel(): page for page in spec.shared}
     own = [name for name in _kept(agent.builder) if name not in {*shared, *_OF_THE_TURN}]
 
     def agent_input(state: Any) -> tuple[JSON, JSON]:
-        seat = dict(_seats(state).get(description.name, {}))
+        seat = dict(_seats(state).get(spec.name, {}))
         pages = {channel: page.load(_of(state, channel)).as_json() for channel, page in shared.items()}
         return {"messages": [*seat.pop("messages", []), _newest(_of(state, "messages"))], "seat": seat | pages}, pages
 
@@ -127,22 +127,22 @@ def _agent_node(agent: Any) -> RunnableLambda[Any, Any]:
         last = after["messages"][-1]
         update = {
             "messages": [last] if last.type == "ai" else [],
-            "seats": {description.name: {name: after[name] for name in own if name in after}},
+            "seats": {spec.name: {name: after[name] for name in own if name in after}},
             **{channel: patch for channel, patch in patches.items() if patch or channel in new},
         }
         return Command(update=update, goto=after["handover"]) if after["handover"] else update
 
     def run(state: Any, config: RunnableConfig) -> Any:
-        _check_name(description.name, config)
+        _check_name(spec.name, config)
         message, before = agent_input(state)
         return parent_update(state, before, agent.invoke(message, config))
 
     async def arun(state: Any, config: RunnableConfig) -> Any:
-        _check_name(description.name, config)
+        _check_name(spec.name, config)
         message, before = agent_input(state)
         return parent_update(state, before, await agent.ainvoke(message, config))
 
-    return RunnableLambda(run, arun, name=description.name)
+    return RunnableLambda(run, arun, name=spec.name)
 
 
 def _kept(builder: Any) -> list[str]:

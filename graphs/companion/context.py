@@ -1,4 +1,4 @@
-"""Context: every setting of the companion, in one place."""
+"""CompanionContext: every setting of the companion, in one place."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Own(NamedTuple):
     rerank: Reranker | None = None
 
 
-class Context(MachineContext):
+class CompanionContext(MachineContext):
     """The companion's settings: those that graphs share, and its own."""
 
     STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
@@ -91,8 +91,8 @@ class Context(MachineContext):
         return self.facts and self.ltm_config == ""
 
 
-def context_of(own: Own) -> type[Context]:
+def context_of(own: Own) -> type[CompanionContext]:
     """Make the class of an application's settings."""
-    context = create_model("Context", __base__=Context, __module__=__name__)
+    context = create_model("CompanionContext", __base__=CompanionContext, __module__=__name__)
     context.OWN = own
     return context

@@ -6,7 +6,7 @@ from typing import Literal
 
 from langchain_core.messages import ToolMessage
 
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.reflect.trigger import reflection_due
 from questbook.graphs.turn.buffer import eviction
@@ -21,7 +21,7 @@ def route_start(state: CompanionState) -> Literal["recall"]:
     Raises:
         InputError: The input cannot be answered. Raised here, before any node has run, it leaves the state untouched.
     """
-    check_start(state, Context)
+    check_start(state, CompanionContext)
     return "recall"
 
 
@@ -37,14 +37,14 @@ def route_heartbeat(state: CompanionState) -> Literal["respond", "remember"]:
 
 def route_remembered(state: CompanionState) -> Literal["learn", "condense", "__end__"]:
     """Note facts, unless the settings turn that off; then, or else, look after the buffer."""
-    return "learn" if Context.of(context_or_none()).notes_facts else route_upkeep(state)
+    return "learn" if CompanionContext.of(context_or_none()).notes_facts else route_upkeep(state)
 
 
 def route_learned(state: CompanionState) -> Literal["reflect", "condense", "__end__"]:
     """Reflect when enough was noted since the last time; then, or else, look after the buffer."""
-    return "reflect" if reflection_due(state, Context.of(context_or_none())) else route_upkeep(state)
+    return "reflect" if reflection_due(state, CompanionContext.of(context_or_none())) else route_upkeep(state)
 
 
 def route_upkeep(state: CompanionState) -> Literal["condense", "__end__"]:
     """Let turns leave the buffer when its policy says so."""
-    return "condense" if eviction(state, Context.of(context_or_none())) else "__end__"
+    return "condense" if eviction(state, CompanionContext.of(context_or_none())) else "__end__"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.shared_sections import edit_shared, fetch_shared
 from questbook.graphs.history.history import History
 from questbook.graphs.history.view import Graph
@@ -23,7 +23,7 @@ async def core_of(graph: Graph, config: RunnableConfig, context: Settings) -> Co
     Before the first message, that is core memory as the settings have it.
     """
     state = await graph.aget_state(config)
-    begins = sections_of(context.core if isinstance(context, Context) else None)
+    begins = sections_of(context.core if isinstance(context, CompanionContext) else None)
     page, store = CoreNotebook.load(state.values["core"]) if state.values.get("turn") else begins, graph.store
     return await fetch_shared(page, store if isinstance(store, BaseStore) else None, context.user)
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from langgraph.graph import END, START
 
-from questbook.graphs.companion import prompts
-from questbook.graphs.companion.context import Context, Own, context_of
+from questbook.graphs.companion.context import CompanionContext, Own, context_of
 from questbook.graphs.companion.edges import (
     route_heartbeat,
     route_learned,
@@ -24,8 +23,7 @@ from questbook.graphs.companion.tools import use_tools
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense
 from questbook.graphs.turn.facts import learn
-from questbook.graphs.turn.machine import Machine
-from questbook.graphs.turn.node import ANSWERS, Node
+from questbook.graphs.turn.node import ANSWERS, Machine, Node
 from questbook.graphs.turn.state import TurnInput
 from questbook.graphs.turn.turn import route_to
 from questbook.memory.recall.query import Reranker
@@ -34,7 +32,7 @@ from questbook.notebooks import CoreTool, core_tool
 
 def build_graph(
     *, core_tools: Sequence[CoreTool | Callable[..., str]] = (), rerank: Reranker | None = None
-) -> Machine[CompanionState, Context]:
+) -> Machine[CompanionState, CompanionContext]:
     """Return the machine, uncompiled: compile it with a checkpointer and a store of your own.
 
     Args:
@@ -46,10 +44,12 @@ def build_graph(
         DeclarationError: A function is no tool; the message says why.
     """
     own = Own(tuple(each if isinstance(each, CoreTool) else core_tool(each) for each in core_tools), rerank)
-    context = context_of(own) if any(own) else Context
-    node = partial(Node[Context], context=context.of)
+    context = context_of(own) if any(own) else CompanionContext
+    node = partial(Node[CompanionContext], context=context.of)
     upkeep = partial(node, upkeep=True)
-    builder: Machine[CompanionState, Context] = Machine(CompanionState, context_schema=context, input_schema=TurnInput)
+    builder: Machine[CompanionState, CompanionContext] = Machine(
+        CompanionState, context_schema=context, input_schema=TurnInput
+    )
 
     builder.add_node("recall", node(recall))
     builder.add_node("respond", node(respond), metadata=ANSWERS)
@@ -57,7 +57,7 @@ def build_graph(
     builder.add_node("remember", upkeep(remember))
     builder.add_node("learn", upkeep(learn))
     builder.add_node("reflect", upkeep(reflect))
-    builder.add_node("condense", upkeep(condense(prompts.CONDENSE)))
+    builder.add_node("condense", upkeep(condense()))
 
     builder.add_conditional_edges(START, route_start, ["recall"])
     builder.add_conditional_edges("recall", route_to("respond"), ["respond"])

@@ -7,14 +7,14 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.nodes import memories_for, prompt_for
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.recall import with_recalled
 from questbook.types import JSON
 
 
-async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[Context]) -> JSON:
+async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[CompanionContext]) -> JSON:
     """Make the prompt of a turn again; nothing is written.
 
     Args:

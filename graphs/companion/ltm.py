@@ -7,7 +7,6 @@ memories` shows.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,13 +17,14 @@ from typing import Any, NamedTuple
 from langgraph.runtime import Runtime, ServerInfo
 from langgraph.store.base import PutOp
 
-from questbook.graphs.companion.context import Context, assistant_name
+from questbook.graphs.companion.context import CompanionContext, assistant_name
 from questbook.graphs.companion.prompts import MEMORY
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.errors import QuestbookError
 from questbook.graphs.turn.buffer import summarizer_of
 from questbook.graphs.turn.prompt import Prompt, Section, escape
-from questbook.graphs.turn.turn import notice, public_turns
+from questbook.graphs.turn.shapes import Turn, turn_of
+from questbook.graphs.turn.turn import failure_notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.archive.results import find_timezone
 from questbook.memory.errors import LtmConfigError
@@ -41,11 +41,10 @@ from questbook.types import JSON
 SECTION = "character_memories"
 """Name of the section of the prompt that holds them."""
 _MEMORY_TOKENS = 120  # of a memory that a model makes
-_log = logging.getLogger(__name__)
 _EVERY = "ltm_config"  # in a directory, the file for characters that have none of their own
 
 
-async def ltm_of(context: Context, server: ServerInfo | None = None) -> LtmConfig | None:
+async def ltm_of(context: CompanionContext, server: ServerInfo | None = None) -> LtmConfig | None:
     """Return the character's LTM settings, read each time, so that a change of the file takes effect; None without any.
 
     Args:
@@ -69,7 +68,7 @@ async def ltm_of(context: Context, server: ServerInfo | None = None) -> LtmConfi
 
 
 async def character_memories(
-    state: CompanionState, runtime: Runtime[Context], config: LtmConfig, message: str, shown: Sequence[str]
+    state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig, message: str, shown: Sequence[str]
 ) -> list[JSON]:
     """Recall what the character remembers that fits a message, the nearest first.
 
@@ -108,7 +107,7 @@ async def character_memories(
     ]
 
 
-def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, context: Context) -> Prompt:
+def with_memories(prompt: Prompt, recalled: Sequence[JSON], config: LtmConfig, context: CompanionContext) -> Prompt:
     """Put a character's memories into a prompt, by the templates and at the place that its settings say.
 
     Before all other sections; or before the first <START> in an added section; or last, beside the newest message.
@@ -141,9 +140,9 @@ def _quotable(text: str) -> str:
 
 def memory_ops(
     state: CompanionState,
-    runtime: Runtime[Context],
+    runtime: Runtime[CompanionContext],
     config: LtmConfig,
-    turns: Sequence[JSON],
+    turns: Sequence[Turn],
     timeline: Sequence[Segment],
     origin: Mapping[str, Any],
     made: Mapping[tuple[int, int], str],
@@ -194,7 +193,7 @@ class Memories(NamedTuple):
     notices: list[JSON]
 
 
-async def make_memories(state: CompanionState, runtime: Runtime[Context], config: LtmConfig) -> Memories:
+async def make_memories(state: CompanionState, runtime: Runtime[CompanionContext], config: LtmConfig) -> Memories:
     """Have a model make short memories of the long messages of turns that are not stored yet.
 
     A message is kept whole if the model fails, with a notice, or if the person's next message comes meanwhile.
@@ -208,19 +207,18 @@ async def make_memories(state: CompanionState, runtime: Runtime[Context], config
     )
     summarizer = summarizer_of(context, instructions)
     for turn in public_turns(state.transcript(state.remembered_through + 1, state.turn)):
-        for number, part in enumerate(("player", "reply")):
-            if len(turn[part]) <= longest:
+        for number, (part, words) in enumerate((("player", turn["player"]), ("reply", turn["reply"]))):
+            if len(words) <= longest:
                 continue
-            alone = {"turn": turn["turn"], "player": "", "reply": "", part: turn[part]}
+            alone = turn_of(turn["turn"], {part: words})
             try:
                 async with asyncio.timeout(context.update_timeout):
                     text = await give_way(summarizer.fold("", [alone], _MEMORY_TOKENS), runtime)
             except GaveWay:
                 return made
             except (TimeoutError, QuestbookError) as error:
-                _log.warning("Turn %d: no memory was made of a long message: %s", turn["turn"], error)
-                text = f"A long message is remembered whole, because no shorter memory could be made of it. {error}"
-                made.notices.append(notice(state.turn, "remember", text))
+                text = "A long message is remembered whole, because no shorter memory could be made of it."
+                made.notices.append(failure_notice(state.turn, "remember", text, error))
                 continue
             made.texts[turn["turn"], number] = "" if text.strip(" .\n").casefold() == "nothing" else text
     return made
@@ -231,7 +229,7 @@ def _of_any_length(config: LtmConfig) -> LtmConfig:
     return config.model_copy(update={"ltm_writes": LtmWrites(min_message_length=0)})
 
 
-def _session(state: CompanionState, runtime: Runtime[Context]) -> str:
+def _session(state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
     info = runtime.execution_info
     return f"{info.thread_id if info else ''}/{state.session}"
 

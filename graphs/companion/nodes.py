@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from langgraph.runtime import Runtime
 from langgraph.store.base import PutOp
 
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.ltm import (
     Memories,
     character_memories,
@@ -27,15 +27,14 @@ from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.memories import OPENING
 from questbook.graphs.turn.prompt import Prompt
-from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn, with_recalled
+from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn, recall_or_notice, with_recalled
 from questbook.graphs.turn.reply import reply
-from questbook.graphs.turn.retriever import recall_or_notice
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import join
+from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.turn import open_turn
 from questbook.memory.archive.archival_memory import entry_writes
 from questbook.memory.archive.results import find_timezone
-from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.facts.ended import EndedFact, find_ended, outdated_sections
 from questbook.memory.recall.age import phrase_age
 from questbook.memory.timeline.remember import PAUSE
@@ -46,7 +45,7 @@ from questbook.types import JSON
 _log = logging.getLogger(__name__)
 
 
-async def recall(state: CompanionState, runtime: Runtime[Context]) -> JSON:
+async def recall(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:
     """Open the turn: take over the past or the configured sections, fetch shared sections, recall.
 
     Raises:
@@ -74,7 +73,7 @@ async def recall(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     return {**past, **opened, **recalled, "core": core.patch_from(before), "notices": notices}
 
 
-async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:
+async def respond(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:
     """Answer the person, call tools, or both.
 
     Raises:
@@ -88,7 +87,7 @@ async def respond(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     return update
 
 
-async def prompt_for(state: CompanionState, runtime: Runtime[Context]) -> Prompt:
+async def prompt_for(state: CompanionState, runtime: Runtime[CompanionContext]) -> Prompt:
     """Make the prompt of a turn whose memories were recalled.
 
     Raises:
@@ -100,7 +99,7 @@ async def prompt_for(state: CompanionState, runtime: Runtime[Context]) -> Prompt
     return prompt
 
 
-async def _outdated(state: CompanionState, runtime: Runtime[Context]) -> dict[str, list[EndedFact]]:
+async def _outdated(state: CompanionState, runtime: Runtime[CompanionContext]) -> dict[str, list[EndedFact]]:
     """Return the sections of core memory that tell what facts have ended; none if the store cannot be read."""
     context, written = runtime.context, min(state.turn - 1, state.remembered_through)
     if runtime.store is None or not context.notes_facts or written < 1:
@@ -114,7 +113,7 @@ async def _outdated(state: CompanionState, runtime: Runtime[Context]) -> dict[st
     return outdated_sections({label: section.text for label, section in state.core.sections.items()}, ended)
 
 
-async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
+async def remember(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:
     """Store each turn that is not stored yet, with its archival entries and, with `ltm_config`, character memories.
 
     Raises:
@@ -125,7 +124,7 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     archive = runtime.context.campaign_namespace("archive")
     made = await make_memories(state, runtime, ltm) if ltm and runtime.store is not None else Memories({}, [])
 
-    def writes(turns: list[JSON], timeline: list[Segment], origin: JSON) -> list[PutOp]:
+    def writes(turns: list[Turn], timeline: list[Segment], origin: JSON) -> list[PutOp]:
         ops: list[PutOp] = []
         for turn in dict.fromkeys(entry["turn"] for entry in state.archived):
             entries = [entry for entry in state.archived if entry["turn"] == turn]
@@ -139,7 +138,7 @@ async def remember(state: CompanionState, runtime: Runtime[Context]) -> JSON:
     return update | ({"archived": []} if written else {}) | ({"notices": notices} if notices else {})
 
 
-async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list[JSON]:
+async def memories_for(state: CompanionState, runtime: Runtime[CompanionContext]) -> list[JSON]:
     """Recall facts and the exchanges that fit the message best and are not in the prompt (`recall_for_turn`).
 
     With `ltm_config` the character's own memories are recalled in their place (`questbook.graphs.companion.ltm`).
@@ -147,15 +146,14 @@ async def memories_for(state: CompanionState, runtime: Runtime[Context]) -> list
     context = runtime.context
     shown = conversation(state, context)
     if (ltm := await ltm_of(context, runtime.server_info)) is not None:
-        message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
-        return await character_memories(state, runtime, ltm, message, [message.text for message in shown])
+        return await character_memories(state, runtime, ltm, state.words, [message.text for message in shown])
     now = datetime.now(find_timezone(context.timezone))
     options = replace(Recall.of(context), rerank=context.OWN.rerank)
     facts = context.campaign_namespace(FACTS) if context.notes_facts else None
     return await recall_for_turn(state, runtime, assistant_plan(options, shown, now, facts, OPENING))
 
 
-def _clock(state: CompanionState, context: Context) -> JSON:
+def _clock(state: CompanionState, context: CompanionContext) -> JSON:
     now = datetime.now(UTC)
     away = phrase_age(state.opened_at, now.astimezone(find_timezone(context.timezone))) if state.opened_at else ""
     goes_on = state.session and now - datetime.fromisoformat(state.opened_at) <= PAUSE

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from langchain_core.messages.utils import count_tokens_approximately
 
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.buffer import conversation
 from questbook.graphs.turn.memories import OPENING, memory_lines
@@ -43,14 +43,9 @@ You keep what {character} remembers. <turns> has one message, of the person (`pl
 it is worth remembering in a later talk: facts, names, dates, feelings, promises, each so that it can be understood by
 itself; no style, no advice. Answer with these sentences alone, in at most {words} words; "nothing" if there is none."""
 
-CONDENSE = """\
-You keep the running summary of a person's talks with their assistant. Rewrite <summary> so that it also covers
-<turns>: who said what that matters, with names, dates, decisions, promises and open questions; no style, no advice.
-Leave out what no longer matters. Answer with the summary alone, in at most {words} words."""
-
 
 def assist_prompt(
-    state: CompanionState, context: Context, outdated: Mapping[str, Sequence[EndedFact]] | None = None
+    state: CompanionState, context: CompanionContext, outdated: Mapping[str, Sequence[EndedFact]] | None = None
 ) -> Prompt:
     """Make the prompt of a turn: core memory, what is known about now, the summary, memories, the conversation.
 
@@ -80,7 +75,7 @@ def _outdated_lines(outdated: Mapping[str, Sequence[EndedFact]]) -> list[str]:
     ]
 
 
-def _about(state: CompanionState, context: Context) -> JSON:
+def _about(state: CompanionState, context: CompanionContext) -> JSON:
     now = datetime.now(find_timezone(context.timezone))
     about: JSON = {
         "now": f"{now:%A, %Y-%m-%d %H:%M}",

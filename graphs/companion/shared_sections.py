@@ -1,9 +1,8 @@
 """Sections of core memory that several assistants of one user share through the store.
 
-Each edit is a record of its own, and none is ever written again, so two assistants that write at once lose nothing: the
-section's value is the result of all edits, in the order of their keys. Where many are older than an hour, a record with
-their result takes their place; it names the last of them in its key, so that of two such records the later one counts.
-A shared section belongs to no thread, so it does not rewind.
+The edits are a log (`questbook.graphs.turn.shared_log`), in the order of their keys. The record that takes the place of
+old ones names the last of them in its key, so that of two such records the later one counts. A shared section belongs
+to no thread, so it does not rewind.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections.abc import Sequence
 
 from langgraph.store.base import BaseStore, PutOp
 
+from questbook.graphs.turn import shared_log
 from questbook.graphs.turn.reply import Call
 from questbook.memory.store.any_store import items_under, put_all
 from questbook.memory.timeline.namespaces import player_namespace
@@ -22,8 +22,6 @@ from questbook.notebooks.core import MAX_LIMIT
 from questbook.types import JSON
 
 _BEGINNING = "0"  # sorts before all edits; "0-" and the key of an edit: the value after that edit
-_SETTLED = 3600 * 10**9  # nanoseconds: older edits have arrived; clocks of two computers differ by less
-_MOST = 64  # edits that are settled before their result takes their place
 _ANY = "any"  # edits are applied whatever their assistant calls the section
 
 
@@ -120,8 +118,9 @@ async def _log(store: BaseStore, namespace: tuple[str, ...]) -> list[tuple[str, 
 
 async def _fold(store: BaseStore, namespace: tuple[str, ...], log: Sequence[tuple[str, JSON]]) -> None:
     """Put the result of old edits in their place, if they are many, so that reading does not cost more and more."""
-    settled = [(key, edit) for key, edit in log if key < f"1-{time.time_ns() - _SETTLED:020}"]
-    if len(settled) > _MOST:
-        result = {"value": _value(settled)[0]}
-        await put_all(store, [PutOp(namespace, f"{_BEGINNING}-{settled[-1][0]}", result, index=False)])
-        await put_all(store, [PutOp(namespace, key, None) for key, _ in settled])  # after it, so that none is missed
+    old_until = f"1-{int(shared_log.old_before() * 10**9):020}"
+    old = [(key, edit) for key, edit in log if key < old_until]
+    if len(old) > shared_log.MOST:
+        result = {"value": _value(old)[0]}
+        await put_all(store, [PutOp(namespace, f"{_BEGINNING}-{old[-1][0]}", result, index=False)])
+        await put_all(store, [PutOp(namespace, key, None) for key, _ in old])  # after it, so that none is missed

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from datetime import datetime
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from langchain_core.messages import ToolMessage
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from questbook.graphs.companion.context import Context
+from questbook.graphs.companion.context import CompanionContext
 from questbook.graphs.companion.shared_sections import edit_shared
 from questbook.graphs.companion.state import CompanionState
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.memories import open_memory
 from questbook.graphs.turn.recall import Recall
-from questbook.graphs.turn.reply import MOST_CALLS, Call, after_tools, answer, calls_of, tool_rounds
-from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private, notice
+from questbook.graphs.turn.reply import Call, answer
+from questbook.graphs.turn.tool_calls import TurnTools, run_round
+from questbook.graphs.turn.turn import failure_notice, is_private
 from questbook.memory.archive.archival_memory import ArchiveQuery, new_entry, search_archive, waiting_entries
 from questbook.memory.archive.conversation import ROLES, ConversationQuery, search_conversation
 from questbook.memory.archive.results import Days, Page, find_timezone, fit_excerpts, read_days
@@ -31,8 +31,6 @@ from questbook.types import JSON
 
 HEARTBEAT = "request_heartbeat"
 """Argument by which the model asks for another go."""
-
-_log = logging.getLogger(__name__)
 
 _VOICES = {"user": "player", "assistant": "reply"}
 
@@ -91,7 +89,7 @@ _ARGUMENTS: dict[str, type[_Arguments]] = {
 }
 SEARCHES = frozenset(name for name in _ARGUMENTS if "search" in name)
 """Tools whose results the model is always asked again with."""
-_CORE = frozenset(tool["function"]["name"] for tool in CORE_TOOLS)
+_CORE = [tool["function"]["name"] for tool in CORE_TOOLS]
 
 
 def _with_heartbeat(tool: JSON) -> JSON:
@@ -105,117 +103,94 @@ TOOLS: list[JSON] = [
     _with_heartbeat(tool) for tool in [*CORE_TOOLS, *(tool_schema(name, args) for name, args in _ARGUMENTS.items())]
 ]
 """The companion's tools in the OpenAI function format."""
-_NOTING = (_CORE - {"core_memory_remove"}) | {"archival_memory_insert"}
+_NOTING = {*_CORE, "archival_memory_insert"} - {"core_memory_remove"}
 
 
-def tools_for(state: CompanionState, context: Context) -> list[JSON]:
+def tools_for(state: CompanionState, context: CompanionContext) -> list[JSON]:
     """Return what the model may call in this turn; in one that is not to be remembered, nothing that notes anything."""
     if is_private(state):
         return [tool for tool in TOOLS if tool["function"]["name"] not in _NOTING]
     return [*TOOLS, *(_with_heartbeat(tool.schema) for tool in context.OWN.core_tools)]
 
 
-class ToolOutcome(NamedTuple):
-    """The outcome of one call.
+class CompanionTools(TurnTools):
+    """Core memory, archival memory and the conversation for one round of calls.
 
     Attributes:
-        text: The answer to the model.
-        core: Core memory after it.
-        archived: An entry for archival memory; None if there is none.
+        state: The state with what the calls have changed so far: core memory, the archive's entries.
+        notices: What a person should know.
     """
 
-    text: str
-    core: CoreNotebook
-    archived: JSON | None = None
+    def __init__(self, state: CompanionState, runtime: Runtime[CompanionContext]) -> None:
+        edits = [*_CORE, *(tool.name for tool in runtime.context.OWN.core_tools)]
+        super().__init__([*edits, *_ARGUMENTS], noting={*_NOTING, *edits} - {"core_memory_remove"})
+        self.state, self.notices, self._runtime, self._edits = state, list[JSON](), runtime, edits
 
-
-async def use_tools(state: CompanionState, runtime: Runtime[Context]) -> JSON:
-    """Answer each call of the last message, in order; one that does not fit changes nothing and is answered why."""
-    message: Any = state.messages[-1]  # an AIMessage that calls tools: `route_tools` leads here
-    calls = calls_of(message)
-    before, results, notices = state.core, list[ToolMessage](), list[JSON]()
-    for number, call in enumerate(calls):
+    async def run(self, call: Call) -> ToolMessage:
+        """Run a call; what does not fit changes nothing, nor does what the store refuses."""
         try:
-            if number >= MOST_CALLS:
-                raise EditError(f"That is more than {MOST_CALLS} calls at once; this one was not done.")
-            outcome = await run_tool(call, state, runtime)
+            return answer(call, await self._run(call))
         except (EditError, BadQueryError) as error:
-            results.append(answer(call, str(error), ok=False))
-            continue
+            return answer(call, str(error), ok=False)
         except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
-            _log.warning("%s failed in turn %d: %s", call.name, state.turn, error, exc_info=True)
-            notices.append(notice(state.turn, "use_tools", f"{call.name} could not be done. {error}"))
-            results.append(answer(call, f"{call.name} failed, and nothing was changed: {error!s:.1000}", ok=False))
-            continue
-        results.append(answer(call, outcome.text))
-        state = state.model_copy(update={"core": outcome.core})
-        if outcome.archived:
-            archived = [*state.archived, outcome.archived]
-            state = state.model_copy(update={"archived": archived, "archive_count": state.archive_count + 1})
-    spent = tool_rounds(state) >= runtime.context.max_tool_rounds
-    again = _asks_again(state, calls, results, spent=spent)
+            text = f"{call.name} could not be done."
+            self.notices.append(failure_notice(self.state.turn, "use_tools", text, error))
+            return answer(call, f"{call.name} failed, and nothing was changed: {error!s:.1000}", ok=False)
+
+    def asks_again(self, call: Call) -> bool:
+        """Whether a call searches, or asks for another go."""
+        return call.name in SEARCHES or call.args.get(HEARTBEAT) is True
+
+    async def _run(self, call: Call) -> str:
+        if call.problem:
+            raise EditError(f"{call.name}: {call.problem}")
+        args = {name: value for name, value in call.args.items() if name != HEARTBEAT and value is not None}
+        if call.name in self._edits:
+            core, text = await _edit_section(call._replace(args=args), self.state, self._runtime)
+            self.state = self.state.model_copy(update={"core": core})
+            return text
+        try:
+            arguments: Any = _ARGUMENTS[call.name].model_validate(args)
+        except ValidationError as error:
+            raise EditError(f"{call.name}: {argument_problems(error, _ARGUMENTS[call.name])}") from error
+        if call.name != "archival_memory_insert":
+            found: str = await _SEARCH[call.name](arguments, self.state, self._runtime)
+            return found
+        entry = new_entry(arguments.content, arguments.tags)
+        entry |= {"turn": self.state.turn, "said_at": self.state.opened_at}
+        archive = {"archived": [*self.state.archived, entry], "archive_count": self.state.archive_count + 1}
+        self.state = self.state.model_copy(update=archive)
+        return f"Kept. Archival memory has {self.state.archive_count} entries."
+
+
+async def use_tools(state: CompanionState, runtime: Runtime[CompanionContext]) -> JSON:
+    """Answer each call of the last message, in order; one that does not fit changes nothing and is answered why."""
+    tools = CompanionTools(state, runtime)
+    done = await run_round(state, tools, runtime.context.max_tool_rounds)
     return {
-        "messages": after_tools(message, results, again=again, spent=spent),
-        "core": state.core.patch_from(before),
-        "archived": state.archived,
-        "archive_count": state.archive_count,
-        "notices": notices,
+        "messages": done.messages,
+        "core": tools.state.core.patch_from(state.core),
+        "archived": tools.state.archived,
+        "archive_count": tools.state.archive_count,
+        "notices": tools.notices,
     }
 
 
-def _asks_again(state: CompanionState, calls: list[Call], results: list[ToolMessage], *, spent: bool) -> bool:
-    """Whether the model is asked again: it has said nothing yet, searched, failed with a call, or asks for it."""
-    if not state.messages[-1].text.strip():
-        return True
-    failed = any(result.status == "error" for result in results)
-    wanted = any(call.name in SEARCHES or call.args.get(HEARTBEAT) is True for call in calls)
-    return (failed or wanted) and not spent
-
-
-async def run_tool(call: Call, state: CompanionState, runtime: Runtime[Context]) -> ToolOutcome:
-    """Run one call. `state` has the changes of the calls before it.
-
-    Raises:
-        EditError: It does not fit core memory; the message is for the model. Nothing was changed.
-        BadQueryError: It does not fit the archive or the conversation.
-    """
-    if call.problem:
-        raise EditError(f"{call.name}: {call.problem}")
-    own = {tool.name for tool in runtime.context.OWN.core_tools}
-    if call.name in _NOTING | own and is_private(state):
-        raise EditError(f"{call.name}: {PRIVATE_REFUSAL}")
-    args = {name: value for name, value in call.args.items() if name != HEARTBEAT and value is not None}
-    if call.name in _CORE | own:
-        return await _edit_section(call._replace(args=args), state, runtime)
-    if call.name not in _ARGUMENTS:
-        raise EditError(
-            f"There is no tool {call.name!r:.60}; there are {', '.join([*sorted(_CORE | own), *_ARGUMENTS])}."
-        )
-    try:
-        arguments: Any = _ARGUMENTS[call.name].model_validate(args)
-    except ValidationError as error:
-        raise EditError(f"{call.name}: {argument_problems(error, _ARGUMENTS[call.name])}") from error
-    if call.name == "archival_memory_insert":
-        archived = new_entry(arguments.content, arguments.tags) | {"turn": state.turn, "said_at": state.opened_at}
-        return ToolOutcome(f"Kept. Archival memory has {state.archive_count + 1} entries.", state.core, archived)
-    return ToolOutcome(await _SEARCH[call.name](arguments, state, runtime), state.core)
-
-
-async def _edit_section(call: Call, state: CompanionState, runtime: Runtime[Context]) -> ToolOutcome:
-    label = call.args.get("label")
+async def _edit_section(
+    call: Call, state: CompanionState, runtime: Runtime[CompanionContext]
+) -> tuple[CoreNotebook, str]:
+    """Return core memory after an edit, and the answer to the model."""
+    label, own = call.args.get("label"), runtime.context.OWN.core_tools
     section = state.core.sections.get(label) if isinstance(label, str) else None
     if isinstance(label, str) and section and section.shared and runtime.store is not None:
         info = runtime.execution_info
         origin = f"{info.thread_id}/{info.checkpoint_id}/{call.id}" if info else call.id
-        page, text = await edit_shared(
-            state.core, label, call, runtime.store, runtime.context.user, origin, runtime.context.OWN.core_tools
-        )
-        return ToolOutcome(text, page)
-    edited = edit_core(state.core, call.name, call.args, runtime.context.OWN.core_tools)
-    return ToolOutcome(edited.text, edited.page)
+        return await edit_shared(state.core, label, call, runtime.store, runtime.context.user, origin, own)
+    edited = edit_core(state.core, call.name, call.args, own)
+    return edited.page, edited.text
 
 
-async def _search_archive(arguments: _Search, state: CompanionState, runtime: Runtime[Context]) -> str:
+async def _search_archive(arguments: _Search, state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
     archive = runtime.context.campaign_namespace("archive")
     if arguments.key.strip():
         waiting = waiting_entries(state.archived)
@@ -238,7 +213,7 @@ async def _search_archive(arguments: _Search, state: CompanionState, runtime: Ru
     return await _page_text(results, arguments.query, state, runtime.context)
 
 
-async def _search_talk(arguments: _Conversation, state: CompanionState, runtime: Runtime[Context]) -> str:
+async def _search_talk(arguments: _Conversation, state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
     if arguments.key.strip():
         spaces = [runtime.context.campaign_namespace(name) for name in ("exchanges", FACTS)]
         return await open_memory(state, runtime, spaces, arguments.key, arguments.page)
@@ -251,13 +226,13 @@ async def _search_talk(arguments: _Conversation, state: CompanionState, runtime:
     return await _turns(query, state, runtime)
 
 
-async def _list_talk(arguments: _ByDate, state: CompanionState, runtime: Runtime[Context]) -> str:
+async def _list_talk(arguments: _ByDate, state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
     days = _days(arguments.start_date, arguments.end_date, runtime.context, ("start_date", "end_date"))
     query = ConversationQuery(days=days, page=arguments.page, size=runtime.context.search_results)
     return await _turns(query, state, runtime)
 
 
-async def _turns(query: ConversationQuery, state: CompanionState, runtime: Runtime[Context]) -> str:
+async def _turns(query: ConversationQuery, state: CompanionState, runtime: Runtime[CompanionContext]) -> str:
     if runtime.store is None:
         raise BadQueryError("There is no store here: only the turns of the conversation above are known.")
     results = await search_conversation(
@@ -277,11 +252,13 @@ _SEARCH: dict[str, Any] = {
 }
 
 
-def _days(first: str | None, last: str | None, context: Context, names: tuple[str, str] = ("start", "end")) -> Days:
+def _days(
+    first: str | None, last: str | None, context: CompanionContext, names: tuple[str, str] = ("start", "end")
+) -> Days:
     return read_days(first, last, datetime.now(find_timezone(context.timezone)), names)
 
 
-async def _page_text(results: Page[JSON], query: str, state: CompanionState, context: Context) -> str:
+async def _page_text(results: Page[JSON], query: str, state: CompanionState, context: CompanionContext) -> str:
     """Render a page of results, which together take no more tokens than the prompt's memories."""
     now = datetime.now(find_timezone(context.timezone))
 

@@ -28,10 +28,9 @@ from questbook.graphs.dungeon_master.nodes.update_state import update_state
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.reflect.trigger import reflect
 from questbook.graphs.turn.buffer import condense
-from questbook.graphs.turn.machine import Machine
-from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Node
-from questbook.graphs.turn.own_tools import tools_from
+from questbook.graphs.turn.node import ANSWERS, ASKS, Edge, Machine, Node
 from questbook.graphs.turn.state import TurnInput
+from questbook.graphs.turn.tool_calls import tools_from
 from questbook.graphs.turn.turn import route_to
 from questbook.notebooks import DeclarationError
 
@@ -66,6 +65,7 @@ def build_graph(*, tools: Sequence[BaseTool | Callable[..., Any]] = ()) -> Machi
     builder.add_node("reflect", upkeep(reflect))
     builder.add_node("condense", upkeep(condense(prompts.CONDENSE, noted_facts)))
 
+    # Without a choice, `route_to` is in the place of a plain edge: an edit that does not fit must be refused there.
     builder.add_conditional_edges(START, Edge(route_mode), ["build_character", "recall"])
     builder.add_conditional_edges("build_character", Edge(route_after_interview), ["recall", END])
     builder.add_conditional_edges("recall", route_to("run_quest"), ["run_quest"])

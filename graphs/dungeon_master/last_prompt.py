@@ -8,8 +8,8 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.nodes.recall import memories_for
 from questbook.graphs.dungeon_master.prompts import interview_prompt, quest_prompt
+from questbook.graphs.dungeon_master.recall_plan import memories_for
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.turn import open_turn
@@ -17,12 +17,7 @@ from questbook.types import JSON
 
 
 async def last_prompt(values: Mapping[str, Any], node: str, runtime: Runtime[Context]) -> JSON:
-    """Make the prompt of a turn again; nothing is written.
-
-    Args:
-        values: The channels before the node ran.
-        node: The node that spoke to the player: "build_character" or "run_quest".
-        runtime: With the settings and the store.
+    """Make the prompt of an earlier turn again, of the channels before its node ran; nothing is written.
 
     Returns:
         `recalled`, the memories of the turn, None in the interview; and `report`, as `Prompt.report` makes it.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from questbook.graphs.turn.channels import Last, Own
-from questbook.graphs.turn.state import TurnState, keep_last, patches
+from questbook.graphs.turn.shapes import Turn
+from questbook.graphs.turn.state import ReflectingState, TurnState, keep_last, patches
 from questbook.memory.facts import marks
 from questbook.notebooks import CharacterNotebook, Notebook, StateNotebook
 from questbook.types import JSON
@@ -18,40 +20,32 @@ _ROLL_SHOWN = ("reason", "text", "total", "success", "natural")
 _ROLL_KEPT = ("reason", "expression", "advantage", "breakdown", "total", "dc", "success", "natural")
 
 
-class DungeonState(TurnState):
-    """State of one thread of a campaign: the channels of every conversation, and its own.
-
-    Attributes:
-        character: Who plays; once complete, it switches the game from interview to quest.
-        quest: Where the story is.
-        rolls: The last 20 dice rolls, as rolled, each with its turn.
-        facts: Facts that were noted and are not in the store yet, as `facts.read_new_facts` makes them.
-        new_secrets: What the narrator handed over with this turn's reply, until `update_state` has written it:
-            {"about", "secret"}.
-        unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
-        reflection_told: Id of the last run in the background whose notices this thread has shown; "": none.
-        noted: What the records of turns that are not written yet will say of the quest's page, by turn: `noted`, what
-            the notes of that turn changed ({"from", "through", "patch"}, or nothing), `location` and `day`; and
-            `sheet`, what the interview noted of the character in it.
-        noted_through: Last turn that `quest` takes account of.
-        note: A wish of the person's for how the next turns are told: {"text", "through"}, the last turn it is for.
-    """
+class DungeonState(ReflectingState):
+    """State of one thread of a campaign: the channels of every conversation, and its own."""
 
     MACHINE: ClassVar[str] = "dungeon_master"
     PAGES: ClassVar[dict[str, type[Notebook]]] = {"character": CharacterNotebook, "quest": StateNotebook}
     CARRIED: ClassVar[tuple[str, ...]] = (*TurnState.CARRIED, "noted_through", "facts", "unreflected")
 
     machine: Annotated[str, Own("dungeon_master")] = ""
+    """Name of the machine that the thread belongs to; empty before its first turn."""
     character: Annotated[CharacterNotebook, patches(CharacterNotebook)] = Field(default_factory=CharacterNotebook)
+    """Who plays; once complete, it switches the game from interview to quest."""
     quest: Annotated[StateNotebook, patches(StateNotebook)] = Field(default_factory=StateNotebook)
+    """Where the story is."""
     rolls: Annotated[list[JSON], keep_last(_ROLLS_KEPT)] = Field(default_factory=list)
+    """The last 20 dice rolls, as rolled, each with its turn."""
     facts: Annotated[list[JSON], Last] = Field(default_factory=list)
+    """Facts that were noted and are not in the store yet, as `facts.read_new_facts` makes them."""
     new_secrets: Annotated[list[JSON], Last] = Field(default_factory=list)
-    unreflected: Annotated[int, Last] = 0
-    reflection_told: Annotated[str, Last] = ""
+    """What the narrator handed over with this turn's reply until it is on the page: {"about", "secret"}."""
     noted: Annotated[JSON, Last] = Field(default_factory=dict)
+    """What the records of turns that are not written yet will say, by turn: `noted`, what the notes changed on the
+    quest's page ({"from", "through", "patch"} or nothing), `location`, `day`, and `sheet`, what the interview noted."""
     noted_through: Annotated[int, Last] = 0
+    """Last turn that `quest` takes account of."""
     note: Annotated[JSON, Last] = Field(default_factory=dict)
+    """A wish of the person's for how the next turns are told: {"text", "through"}, the last turn it is for."""
 
     @property
     def wish(self) -> str:
@@ -70,21 +64,17 @@ class DungeonState(TurnState):
         return min(self.noted_through, self.remembered_through)
 
     @property
-    def facts_through(self) -> int:
+    def learned_through(self) -> int:
         """Last turn whose facts are all in the store."""
         return min([self.turn, *(int(entry["turns"][0]) - 1 for entry in self.facts)])
 
-    def transcript(self, first: int, last: int) -> list[JSON]:
-        """Return turns `first` to `last`, those that are still in the buffer, as JSON objects.
-
-        Each is {"turn", "player", "rolls", "reply"}; rolls are left out where there were none.
-        """
+    def transcript(self, first: int, last: int) -> list[Turn]:
+        """Return turns `first` to `last`, those that are still in the buffer, with their dice."""
         turns = []
         for turn in super().transcript(first, last):
-            rolled = [roll for roll in self.rolls if roll.get("turn") == turn["turn"]]
-            rolls = [{name: roll[name] for name in _ROLL_SHOWN if roll.get(name) is not None} for roll in rolled]
-            reply = turn.pop("reply")
-            turns.append(turn | ({"rolls": rolls} if rolls else {}) | {"reply": reply})
+            if rolls := self._rolls_of(turn["turn"], _ROLL_SHOWN):
+                turn = Turn(turn=turn["turn"], player=turn["player"], rolls=rolls, reply=turn["reply"])
+            turns.append(turn)
         return turns
 
     def record_fields(self, turn: int) -> JSON:
@@ -94,9 +84,13 @@ class DungeonState(TurnState):
         """
         facts = [entry["fact"] for entry in self.facts if entry["turns"][1] == turn]
         digest = marks.text_digest(json.dumps(facts, sort_keys=True)) if facts else ""
-        rolled = [roll for roll in self.rolls if roll.get("turn") == turn]
-        rolls = [{name: roll[name] for name in _ROLL_KEPT if roll.get(name) is not None} for roll in rolled]
+        rolls = self._rolls_of(turn, _ROLL_KEPT)
         return self._page_then(turn) | {"taught": digest} | ({"rolls": rolls} if rolls else {})
+
+    def _rolls_of(self, turn: int, fields: Sequence[str]) -> list[JSON]:
+        """Return some fields of a turn's dice."""
+        rolled = [roll for roll in self.rolls if roll.get("turn") == turn]
+        return [{name: roll[name] for name in fields if roll.get(name) is not None} for roll in rolled]
 
     def _page_then(self, turn: int) -> JSON:
         """Return what the record of a turn says of the page: as it was then, and of this turn as it is now."""

@@ -14,10 +14,11 @@ from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
 from langgraph.channels import UntrackedValue
 from typing_extensions import TypedDict
 
-from questbook.graphs.agent.description import Agent
-from questbook.graphs.middleware.owner import Owner
+from questbook.graphs.middleware.owner import ThreadOwner
 from questbook.graphs.turn.channels import Checked, Last
-from questbook.graphs.turn.state import keep_notices, patches
+from questbook.graphs.turn.pages import page_channels
+from questbook.graphs.turn.spec import Spec
+from questbook.graphs.turn.state import keep_notices
 from questbook.notebooks import DeclarationError
 from questbook.types import JSON
 
@@ -29,26 +30,16 @@ def _append(current: list[JSON], new: list[JSON]) -> list[JSON]:
 class MemoryState(TypedDict, total=False):
     """State of a parent graph whose agents share one memory: derive yours from it and from MessagesState.
 
+    Channels that are not listed here are those of Questbook's own graphs (`TurnState`, `PageState`, `FactState`).
+
     Attributes:
         thread_owner: The user whose memory it is: who began the thread; written once.
-        timeline: Branches that this checkpoint descends from: [branch, last visible turn], oldest first.
-        turn: Number of the current turn, from 1.
-        opened_by: Id of the person's message that opened it.
         due: Turns that are not in the store yet, and the current one: {"turn", "opened_by", "player", "reply"}, and
             "newest", the id of the newest message when it began.
-        remembered_through: Last turn that is in the store.
-        noted: Last turn that each page takes account of, by channel.
-        agreed: Pages of scope "user" as thread and store last agreed on them.
         staged: What tools changed in memory in the middle of a turn; it reaches the store with the turn's place.
-        notices: The last 10 things that a person should know of: {"turn", "node", "text"}.
-        facts_through: Last turn whose facts are in the store, or that taught none.
-        unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
-        reflection_told: Id of the last reflection in the background whose notices this thread has shown; "": none.
-        summary: The turns that the buffer policy took out of `messages`, in short.
-        summarised_through: Last turn that `summary` covers.
     """
 
-    thread_owner: Annotated[str, Owner()]
+    thread_owner: Annotated[str, ThreadOwner()]
     timeline: Annotated[list[tuple[str, int]], Last]
     turn: Annotated[int, Last]
     opened_by: Annotated[str, Last]
@@ -85,17 +76,15 @@ class RecalledValue(UntrackedValue[list[JSON] | None]):
         return super().update(values)
 
 
-def state_schema(agent: Agent, *, shared: bool) -> type[Any]:
+def state_schema(spec: Spec, *, shared: bool) -> type[Any]:
     """Make the schema of the middleware's channels.
 
     Args:
-        agent: Its notebooks have a channel each.
+        spec: Its notebooks have a channel each.
         shared: Whether all channels are in the agent's input and output, for a parent graph that holds them.
     """
     hints: dict[str, Any] = get_type_hints(MemoryState, include_extras=True)
-    hints |= {
-        name: Annotated[JSON, patches(page, bounded=not agent.is_shared(page))] for name, page in agent.pages.items()
-    }
+    hints |= page_channels(spec, JSON)
     if not shared:
         own = {name: Annotated[hint, PrivateStateAttr] for name, hint in hints.items() if name in CHANNELS}
         hints = {name: Annotated[hint, OmitFromInput] for name, hint in hints.items()} | own

@@ -1,7 +1,7 @@
 """TimelineMemoryMiddleware: long-term memory for an agent of LangChain's, which goes back with the agent's checkpoint.
 
 Before the model it puts into the system message what this checkpoint may see; after the agent it writes the turn to the
-store, on the turn's own place of the timeline. Its steps are those of `questbook.graphs.agent`, which it gives the
+store, on the turn's own place of the timeline. Its steps are those of `questbook.graphs.turn`, which it gives the
 agent's state as they know it.
 """
 
@@ -25,31 +25,28 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from langgraph.types import Command, Overwrite
+from langgraph.types import Command
 from pydantic import Field, create_model
 
-from questbook.graphs.agent.context import Context
-from questbook.graphs.agent.description import Agent, listed
-from questbook.graphs.agent.nodes import learn, remember, update_pages
-from questbook.graphs.agent.prompts import CONDENSE
-from questbook.graphs.agent.state import AgentState, state_of
 from questbook.graphs.errors import InputError
 from questbook.graphs.middleware.channels import CHANNELS, state_schema
 from questbook.graphs.middleware.conversation import open_turns, read_turns, with_words
 from questbook.graphs.middleware.owner import UNKNOWN, Resumers, Runs, User, added_messages, owner_of, refusal
-from questbook.graphs.middleware.recollection import memories_for, with_memory
+from questbook.graphs.middleware.recollection import plan_of, with_memory
 from questbook.graphs.middleware.staging import write_staged
 from questbook.graphs.middleware.tools import memory_tools, page_tool, run_of
-from questbook.graphs.reflect.trigger import reflect, reflection_due
+from questbook.graphs.reflect.context import NotingContext
+from questbook.graphs.reflect.trigger import learn, reflect, reflection_due
 from questbook.graphs.turn.beginning import beginning_of
 from questbook.graphs.turn.buffer import condense, conversation
 from questbook.graphs.turn.facts import FactState
 from questbook.graphs.turn.memories import ASSISTANT, OPENING
-from questbook.graphs.turn.recall import Recall
-from questbook.graphs.turn.retriever import recall_or_notice
+from questbook.graphs.turn.pages import PageState, remember, state_of, update_pages
+from questbook.graphs.turn.recall import Recall, recall_for_turn, recall_or_notice
 from questbook.graphs.turn.scope import run_thread
 from questbook.graphs.turn.sessions import join
 from questbook.graphs.turn.shared_pages import read_pages
+from questbook.graphs.turn.spec import Spec
 from questbook.graphs.turn.turn import notice, open_turn
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.sync import SyncStore, run_sync
@@ -132,31 +129,33 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         if not isinstance(facts, FactNotes | None):
             raise DeclarationError(f"facts: got {facts!r:.80}; expected FactNotes(), or None for no facts.")
-        agent = Agent(name=agent_name, notebooks=listed(notebooks), recall=recall, buffer=buffer, scope=scope)
-        agent.check([*CHANNELS, "messages", "recalled", "refused"])
-        if agent.interviewed:
-            page = next(iter(agent.interviewed.values())).__name__
+        spec = Spec(name=agent_name, notebooks=notebooks, recall=recall, buffer=buffer, scope=scope)
+        spec.check([*CHANNELS, "messages", "recalled", "refused"])
+        if spec.interviewed:
+            page = next(iter(spec.interviewed.values())).__name__
             raise DeclarationError(
                 f"{page}.UPDATE: got once; an agent of LangChain's holds no interview. Take every_turn, every(n) or "
                 "on_demand, or build the agent with build_agent."
             )
         self.user, self.recall, self.facts, self.model, self.shared = user, recall, facts, model, shared
-        self.state_schema = state_schema(agent, shared=shared)
+        self.state_schema = state_schema(spec, shared=shared)
         self.tools = [
             *(memory_tools(self._tool_view, recall) if tools else []),
-            *(page_tool(page, self._tool_view) for page in agent.on_demand.values()),
+            *(page_tool(page, self._tool_view) for page in spec.on_demand.values()),
         ]
-        self._agent = agent
+        self._spec = spec
         self._voices = OPENING if tools else ASSISTANT
         self._has_facts = tools or facts is not None
         self._has_shared_pages = any(page.SCOPE != "thread" for page in notebooks)
         self._state_class: Any = create_model(
-            "MemoryAgentState", __base__=(state_of(agent), FactState), staged=(list[JSON], Field(default_factory=list))
+            "MemoryAgentState",
+            __base__=(state_of(spec, PageState), FactState),
+            staged=(list[JSON], Field(default_factory=list)),
         )
         self._defaults: JSON = dict(self._state_class().__dict__)
         del self._defaults["messages"]
         reflection: JSON = asdict(facts) if facts else {"reflection": "off"}
-        self._runs = Runs(agent.name, user, resumed_by, model, reflection)
+        self._runs = Runs(spec, user, resumed_by, model, reflection)
         self._models = OrderedDict[str, BaseChatModel]()  # of turns under way, by the message that opened each
         self._warned = False
 
@@ -251,7 +250,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             update |= channels
             pages = {
                 name: getattr(now, name).apply(channels[name], bounded=False).page
-                for name in self._agent.pages
+                for name in self._spec.pages
                 if name in channels
             }
             now = now.model_copy(update=pages | {name: channels[name] for name in CHANNELS if name in channels})
@@ -261,7 +260,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             update["messages"] = [removal for removal in removals if removal.id in ids]
         return {**update, "thread_owner": run.context.user} | ({"notices": notices} if notices else {})
 
-    def _open(self, state: Any, run: Runtime[Context]) -> JSON | None:
+    def _open(self, state: Any, run: Runtime[NotingContext]) -> JSON | None:
         """Return the channels with which the turn begins; None if there is nothing to remember."""
         opened = open_turns(state["messages"], state.get("turn", 0), state.get("opened_by", ""), state.get("due", []))
         kept: JSON = {}
@@ -274,10 +273,10 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         opened = opened._replace(due=[*past, current | {"newest": state["messages"][-1].id}])
         update = open_turn(now, run)
         if not state.get("turn"):  # pages are JSON from the first turn on
-            kept |= {channel: {} for channel in self._agent.pages}
+            kept |= {channel: {} for channel in self._spec.pages}
         return kept | opened._asdict() | {name: update[name] for name in ("timeline", "notices") if update[name]}
 
-    async def _bring_up_to_date(self, state: Any, update: JSON, run: Runtime[Context]) -> JSON:
+    async def _bring_up_to_date(self, state: Any, update: JSON, run: Runtime[NotingContext]) -> JSON:
         """Return the channels with which a turn begins, with what other threads have noted on the pages they share."""
         past = await join(self._read(state), run)
         now = self._read(state | {name: value for name, value in update.items() if name in CHANNELS})
@@ -287,11 +286,11 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
     def _upkeep(self) -> list[Step]:
         """Return what is done after a reply, in this order."""
         return [
-            *([self._noting(update_pages)] if self._agent.kept else []),
+            *([self._noting(update_pages)] if self._spec.kept else []),
             remember,
-            _write_staged,
+            write_staged,
             *([self._noting(learn), self._noting(_reflect)] if self.facts else []),
-            *([self._noting(condense(CONDENSE))] if self._agent.buffer else []),
+            *([self._noting(condense())] if self._spec.buffer else []),
         ]
 
     def _noting(self, step: Step) -> Step:
@@ -312,27 +311,27 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
             return request, None
         run = await self._runs.of_owner(values, runtime)
         now = self._read(values)
-        if self._agent.buffer:
+        if self._spec.buffer:
             request = request.override(messages=conversation(now, run.context))
         recalled: list[JSON] | None = now.recalled
         command: Command[Any] | None = None
         if recalled is None:
-            options = self.recall or Recall.of(run.context)
             shown = read_turns(request.messages, [])  # `SummarizationMiddleware` may have shortened it
-            memories = memories_for(now, run, shown, options, facts=self._has_facts, voices=self._voices)
+            plan = plan_of(run.context, self.recall, shown, facts=self._has_facts, voices=self._voices)
+            memories = recall_for_turn(now, run, plan)
             found = await recall_or_notice(now, memories)
             recalled = found["recalled"]
             command = Command(update={name: value for name, value in found.items() if value or name == "recalled"})
         system = with_memory(request.system_message, now, recalled or [], self._voices)
         return request.override(system_message=system), command
 
-    def _read(self, values: Mapping[str, Any]) -> AgentState:
+    def _read(self, values: Mapping[str, Any]) -> PageState:
         """Return the agent's state as Questbook's own agents have it."""
         own: JSON = {name: values[name] for name in (*CHANNELS, "recalled") if values.get(name) is not None}
-        pages = {channel: page.load(values.get(channel)) for channel, page in self._agent.pages.items()}
+        pages = {channel: page.load(values.get(channel)) for channel, page in self._spec.pages.items()}
         messages = read_turns(values["messages"], values.get("due", []))
         # pydantic looks at the signature of each default factory again, which takes a millisecond and more
-        state: AgentState = self._state_class.model_construct(**self._defaults | own | pages, messages=messages)
+        state: PageState = self._state_class.model_construct(**self._defaults | own | pages, messages=messages)
         return state
 
     def _keep_model(self, opened_by: str, model: BaseChatModel) -> None:
@@ -349,7 +348,7 @@ class TimelineMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _tool_view(
         self, values: Any, runtime: Runtime[Any], config: RunnableConfig
-    ) -> tuple[AgentState, Runtime[Context]]:
+    ) -> tuple[PageState, Runtime[NotingContext]]:
         return self._read(values), await self._runs.of_owner(values, runtime, config)
 
     def _is_inside(self, runtime: Runtime[Any]) -> bool:
@@ -362,19 +361,6 @@ def _for_sync(runtime: Runtime[Any]) -> Runtime[Any]:
     """Return a run for work in the loop of sync callers: a store of another loop is used by its sync methods."""
     store = runtime.store
     return runtime.override(store=SyncStore(store)) if getattr(store, "_loop", None) is not None and store else runtime
-
-
-async def _write_staged(state: Any, runtime: Runtime[Context]) -> JSON:
-    """Write what tools changed, once the turns have their places; a failure leaves it for the next turn."""
-    if not state.staged or runtime.store is None or state.remembered_through < state.turn:
-        return {}
-    try:
-        await write_staged(state, state.staged, runtime)
-    except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
-        _log.warning("Turn %d: what tools changed in memory was not written: %s", state.turn, error, exc_info=True)
-        text = f"What was to be kept of this turn was not written to memory; the next turn will write it. {error}"
-        return {"notices": [notice(state.turn, "manage_memory", text)]}
-    return {"staged": Overwrite([])}
 
 
 async def _reflect(state: Any, runtime: Runtime[Any]) -> JSON:

@@ -16,11 +16,12 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from questbook.graphs.agent.context import Context, context_of
 from questbook.graphs.errors import InputError, PastUnknownError
 from questbook.graphs.middleware.conversation import is_synthetic, later_turns
+from questbook.graphs.reflect.context import NotingContext
 from questbook.graphs.turn.channels import Checked
 from questbook.graphs.turn.scope import user_of
+from questbook.graphs.turn.spec import Spec
 from questbook.memory.store.any_store import get_values
 from questbook.memory.sync import with_async_methods
 from questbook.memory.timeline.namespaces import unescape_label
@@ -45,7 +46,7 @@ class Runs:
     """The runs of an agent, each with its settings and with the user whose memory it is.
 
     Args:
-        agent: The agent's name.
+        spec: The agent's.
         user: Who runs it; None: as the context or `configurable` says, or the log-in.
         resumed_by: Who else may resume a run; None: nobody.
         model: Takes notes; None: the one that a run names.
@@ -57,7 +58,7 @@ class Runs:
 
     def __init__(
         self,
-        agent: str,
+        spec: Spec,
         user: User | None,
         resumed_by: Resumers | None,
         model: str | BaseChatModel | None,
@@ -71,13 +72,13 @@ class Runs:
                     "the run that says whether its user may resume it, such as "
                     "lambda run: run.context['role'] == 'approver'."
                 )
-        self._agent, self._user, self._resumed_by, self._model = agent, user, resumed_by, model
+        self._spec, self._user, self._resumed_by, self._model = spec, user, resumed_by, model
         self._reflection = reflection
-        self._settings: dict[Any, Context] = {}
+        self._settings: dict[Any, NotingContext] = {}
 
     def of_caller(
         self, runtime: Runtime[Any], config: RunnableConfig | None = None, *, model: BaseChatModel | None = None
-    ) -> Runtime[Context]:
+    ) -> Runtime[NotingContext]:
         """Return the run with its settings: who runs it, and the model that takes notes.
 
         Raises:
@@ -99,7 +100,7 @@ class Runs:
         config: RunnableConfig | None = None,
         *,
         model: BaseChatModel | None = None,
-    ) -> Runtime[Context]:
+    ) -> Runtime[NotingContext]:
         """Return the run with its settings: the user is the one to whom the thread belongs, whoever resumes it.
 
         Args:
@@ -126,13 +127,13 @@ class Runs:
             return bool(self._resumed_by(runtime))
         return user in (self._resumed_by or ())
 
-    def _settings_with(self, model: str | BaseChatModel | None) -> Context:
+    def _settings_with(self, model: str | BaseChatModel | None) -> NotingContext:
         key = model if isinstance(model, str) else id(model)
         if key not in self._settings:
             if len(self._settings) >= _MOST_MODELS:
                 self._settings.clear()
             # Its class keeps the model, so that no other one has this id.
-            self._settings[key] = context_of(self._agent, model, facts=True).of(self._reflection)
+            self._settings[key] = self._spec.settings(NotingContext, model).of(self._reflection)
         return self._settings[key]
 
 
@@ -145,7 +146,7 @@ def refusal(owner: str, user: str) -> str:
     )
 
 
-async def owner_of(values: Mapping[str, Any], run: Runtime[Context]) -> str | None:
+async def owner_of(values: Mapping[str, Any], run: Runtime[NotingContext]) -> str | None:
     """Return to whom a thread belongs.
 
     Args:
@@ -175,7 +176,7 @@ async def owner_of(values: Mapping[str, Any], run: Runtime[Context]) -> str | No
         ) from error
 
 
-async def _writer_of(store: BaseStore, context: Context, key: str) -> str | None:
+async def _writer_of(store: BaseStore, context: NotingContext, key: str) -> str | None:
     """Return whose memory holds an exchange; None if nobody's does."""
     own = context.campaign_namespace("exchanges")
     if await store.aget(own, key) is not None:
@@ -215,7 +216,7 @@ def _once(current: str | None, new: Any) -> str:
     return current or new
 
 
-class Owner(Checked):
+class ThreadOwner(Checked):
     """The channel `thread_owner`, which is written once: an edit that says another name is refused."""
 
     __slots__ = ()

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
-from questbook.graphs.agent.context import Context
-from questbook.graphs.agent.state import AgentState
+from questbook.graphs.reflect.context import NotingContext
 from questbook.graphs.turn.facts import FACTS
 from questbook.graphs.turn.memories import ASSISTANT, memory_lines
+from questbook.graphs.turn.pages import PageState
 from questbook.graphs.turn.prompt import Section, escape, page_sections, tag
-from questbook.graphs.turn.recall import Recall, assistant_plan, recall_for_turn
+from questbook.graphs.turn.recall import Recall, RecallPlan, assistant_plan, recall_for_turn
 from questbook.types import JSON
 
 RULES = """\
@@ -28,43 +28,41 @@ FOUND = ASSISTANT | {"key": "key"}
 """What the lines of a search call their parts: each has its key."""
 
 
-def facts_namespace(settings: Context) -> tuple[str, ...]:
+def facts_namespace(settings: NotingContext) -> tuple[str, ...]:
     """Return where facts are kept, and what `manage_memory` writes."""
     return settings.campaign_namespace(FACTS)
 
 
-async def memories_for(
-    state: AgentState,
-    runtime: Runtime[Context],
+def plan_of(
+    settings: NotingContext,
+    recall: Recall | None,
     shown: Sequence[AnyMessage],
-    options: Recall,
     *,
     facts: bool,
-    voices: dict[str, str] = ASSISTANT,
-) -> list[JSON]:
-    """Recall what fits the person's newest message and is not in the prompt; in the order of the turns.
+    voices: dict[str, str],
+) -> RecallPlan:
+    """Return the plan of a turn's recall.
 
     Args:
-        state: The agent's state, its turn opened.
-        runtime: The run's.
+        settings: The run's.
+        recall: How much; None: as the settings say.
         shown: The conversation as the prompt has it, in whole turns.
-        options: How much.
         facts: Whether facts are kept beside the exchanges.
         voices: What a line calls its parts (`memory_line`).
     """
-    namespace = facts_namespace(runtime.context) if facts else None
-    plan = assistant_plan(options, shown, datetime.now(UTC).astimezone(), namespace, voices)
-    return await recall_for_turn(state, runtime, plan)
+    now = datetime.now(UTC).astimezone()
+    namespace = facts_namespace(settings) if facts else None
+    return assistant_plan(recall or Recall.of(settings), shown, now, namespace, voices)
 
 
-async def search(state: AgentState, runtime: Runtime[Context], question: str, options: Recall) -> list[JSON]:
+async def search(state: PageState, runtime: Runtime[NotingContext], question: str, options: Recall) -> list[JSON]:
     """Recall what fits a question of the model's, also of turns that are in the prompt."""
     asking = state.model_copy(update={"messages": [HumanMessage(question)]})
-    return await memories_for(asking, runtime, [], options, facts=True, voices=FOUND)
+    return await recall_for_turn(asking, runtime, plan_of(runtime.context, options, [], facts=True, voices=FOUND))
 
 
 def with_memory(
-    system: SystemMessage | None, state: AgentState, memories: Sequence[JSON], voices: dict[str, str] = ASSISTANT
+    system: SystemMessage | None, state: PageState, memories: Sequence[JSON], voices: dict[str, str] = ASSISTANT
 ) -> SystemMessage | None:
     """Return the agent's system message with what it remembers; unchanged if that is nothing.
 

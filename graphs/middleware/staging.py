@@ -8,15 +8,18 @@ Records are never changed: an update is a new record and a judgement that the ol
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
+from langgraph.types import Overwrite
 
-from questbook.graphs.agent.context import Context
 from questbook.graphs.middleware.recollection import facts_namespace
+from questbook.graphs.reflect.context import NotingContext
 from questbook.graphs.turn.exchanges import origin_of
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.state import TurnState
+from questbook.graphs.turn.turn import failure_notice
 from questbook.memory.facts.marks import turn_position, write_judgements
 from questbook.memory.facts.writing import note_facts
 from questbook.memory.timeline.records import Stamp
@@ -57,22 +60,29 @@ def read_staged(changes: Sequence[Mapping[str, str]]) -> Staged:
     return Staged(texts, ended)
 
 
-async def write_staged(state: TurnState, staged: Sequence[JSON], runtime: Runtime[Context]) -> None:
-    """Write what the tools changed in turns that have their place now; writing twice is writing once.
+async def write_staged(state: Any, runtime: Runtime[NotingContext]) -> JSON:
+    """Write what tools changed, once the turns have their places; a failure leaves it for the next turn.
 
-    Args:
-        state: The thread's state, its turns remembered.
-        staged: The changes: {"turn", "id", "action", "text", "of"}.
-        runtime: The run's, with a store.
+    Writing twice is writing once. The channel `staged` holds the changes: {"turn", "id", "action", "text", "of"}.
     """
-    assert runtime.store is not None  # noqa: S101 (the turn has been remembered)
+    if not state.staged or runtime.store is None or state.remembered_through < state.turn:
+        return {}
+    try:
+        await _write(state, state.staged, runtime, runtime.store)
+    except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
+        text = "What was to be kept of this turn was not written to memory; the next turn will write it."
+        return {"notices": [failure_notice(state.turn, "manage_memory", text, error)]}
+    return {"staged": Overwrite([])}
+
+
+async def _write(state: TurnState, staged: Sequence[JSON], runtime: Runtime[NotingContext], store: BaseStore) -> None:
     facts, view = facts_namespace(runtime.context), visible_timeline(state, runtime)
     for turn in sorted({change["turn"] for change in staged}):
         changes = read_staged([change for change in staged if change["turn"] == turn])
         branch, origin = branch_of(state.timeline, turn), origin_of(runtime)
         texts = [{"text": text, "kind": "trait"} for text in changes.texts.values()]
-        await note_facts(runtime.store, facts, texts, timeline=view, turn=turn, provenance=origin)
+        await note_facts(store, facts, texts, timeline=view, turn=turn, provenance=origin)
         place = {"at": turn_position(turn, _AFTER_FACTS), "turns": [turn, turn]}
         stamp = Stamp(branch, turn).to_json() | origin | place
         holds = record_key(branch, turn, "exchange")
-        await write_judgements(runtime.store, facts, [(key, holds) for key in changes.ended], stamp)
+        await write_judgements(store, facts, [(key, holds) for key in changes.ended], stamp)

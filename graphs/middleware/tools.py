@@ -15,11 +15,11 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from pydantic import BeforeValidator
 
-from questbook.graphs.agent.context import Context
-from questbook.graphs.agent.state import AgentState
 from questbook.graphs.middleware.recollection import FOUND, facts_namespace, search
 from questbook.graphs.middleware.staging import ENDINGS, Action, read_staged
+from questbook.graphs.reflect.context import NotingContext
 from questbook.graphs.turn.memories import memory_line, open_memory
+from questbook.graphs.turn.pages import PageState
 from questbook.graphs.turn.recall import Recall
 from questbook.graphs.turn.reply import Call, edit_page
 from questbook.graphs.turn.scope import visible_timeline
@@ -31,7 +31,7 @@ from questbook.memory.timeline.timeline import branch_name, is_visible, read_hea
 from questbook.notebooks import Notebook, render_value
 from questbook.types import JSON
 
-Read = Callable[[Any, Runtime[Any], RunnableConfig], Awaitable[tuple[AgentState, Runtime[Context]]]]
+Read = Callable[[Any, Runtime[Any], RunnableConfig], Awaitable[tuple[PageState, Runtime[NotingContext]]]]
 """Reads the agent's state and its run as Questbook's own agents have them."""
 Key = Annotated[str, BeforeValidator(str)]
 """A key, or a turn, which models may send as a number."""
@@ -119,7 +119,9 @@ def page_tool(page: type[Notebook], read: Read) -> BaseTool:
     return _tool(write_page, described["description"], page.__name__, described["parameters"])
 
 
-async def _problem(state: AgentState, run: Runtime[Context], values: Any, action: str, content: str, about: str) -> str:
+async def _problem(
+    state: PageState, run: Runtime[NotingContext], values: Any, action: str, content: str, about: str
+) -> str:
     """Say why a change cannot be made; "" if it can."""
     if action not in ENDINGS and not content.strip():
         return f"{action}: `content` is empty. Send the sentence to keep."

@@ -45,28 +45,27 @@ async def chat_model(context: Settings) -> BaseChatModel:
     )
 
 
-def bind_tools(model: BaseChatModel, tools: Sequence[JSON], settings: Settings, **options: Any) -> Runnable[Any, Any]:
+def bind_tools(model: BaseChatModel, tools: Sequence[JSON], settings: Settings) -> Runnable[Any, Any]:
     """Return the model with tools that it may call.
 
     Args:
         model: A chat model.
         tools: The tools' schemas; none leaves the model as it is, since some servers refuse an empty list.
         settings: The run's settings, for the error message.
-        options: Options of the model's call, such as `tool_choice`.
 
     Raises:
         FatalModelError: The model's class cannot call tools.
     """
     try:
         if tools:
-            return model.bind_tools(tools, **options)
+            return model.bind_tools(tools)
     except NotImplementedError as error:
-        names = ", ".join(tool["function"]["name"] for tool in tools if "function" in tool)
+        names = ", ".join(tool["function"]["name"] for tool in tools)
         raise FatalModelError(
             f"{settings.model} ({type(model).__name__}) cannot call tools, and is asked to call {names}. "
             "Take a model that can."
         ) from error
-    return model.bind(**options) if options else model
+    return model
 
 
 def load_chat_model(

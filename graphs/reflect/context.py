@@ -1,4 +1,4 @@
-"""Context: the settings of a reflection, and where a campaign keeps what it reads and writes."""
+"""The settings of a reflection, and where a campaign keeps what it reads and writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 from questbook.graphs.settings import Settings
 
 
-class Context(Settings):
+class ReflectContext(Settings):
     """Settings of a reflection; a machine that reflects adds its own to them."""
 
     reflection_importance: int = Field(
@@ -17,13 +17,7 @@ class Context(Settings):
     )
 
 
-class NotesContext(Context):
-    """Settings of notes in the background, which are on talks with an assistant."""
-
-    STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
-
-
-class MachineContext(Context):
+class MachineContext(ReflectContext):
     """Settings of a machine that reflects on its facts."""
 
     reflection: Literal["inline", "background", "off"] = Field(
@@ -33,7 +27,9 @@ class MachineContext(Context):
 
 
 class NotingContext(MachineContext):
-    """Settings of a machine that has its facts noted by one question of their own."""
+    """Settings of an assistant whose facts are noted by one question of their own."""
+
+    STAND_IN: ClassVar[Literal["storyteller", "assistant"]] = "assistant"
 
     noting: Literal["inline", "background"] = Field(
         default="inline",

@@ -14,14 +14,13 @@ from typing import Any, Literal
 
 from langgraph.graph import END, START
 
-from questbook.graphs.reflect.context import Context
+from questbook.graphs.reflect.context import ReflectContext
 from questbook.graphs.reflect.nodes import conclude, gather, question, retrieve, write
 from questbook.graphs.reflect.notes import note
 from questbook.graphs.reflect.state import ReflectInput, ReflectState
-from questbook.graphs.turn.machine import Machine
-from questbook.graphs.turn.node import Node
+from questbook.graphs.turn.node import Machine, Node
 
-_node = partial(Node[Context], context=Context.of)
+_node = partial(Node[ReflectContext], context=ReflectContext.of)
 
 
 def route_start(state: ReflectState) -> Literal["note", "gather"]:
@@ -55,9 +54,11 @@ def route_conclusions(state: ReflectState) -> Literal["write", "__end__"]:
     return "__end__" if state.failed else "write"
 
 
-def build_graph() -> Machine[ReflectState, Context]:
+def build_graph() -> Machine[ReflectState, ReflectContext]:
     """Return the machine, uncompiled: compile it with a store of your own."""
-    builder: Machine[ReflectState, Context] = Machine(ReflectState, context_schema=Context, input_schema=ReflectInput)
+    builder: Machine[ReflectState, ReflectContext] = Machine(
+        ReflectState, context_schema=ReflectContext, input_schema=ReflectInput
+    )
 
     builder.add_node("note", _node(note))
     builder.add_node("gather", _node(gather))

@@ -21,7 +21,7 @@ from langgraph.store.base import BaseStore, SearchItem
 from questbook.graphs.errors import InputError, ModelError
 from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
-from questbook.graphs.reflect.context import Context, namespaces_of
+from questbook.graphs.reflect.context import ReflectContext, namespaces_of
 from questbook.graphs.reflect.prompts import (
     conclude_prompt,
     fit_budget,
@@ -63,7 +63,7 @@ _AFTER_FACTS = 900  # an insight's place in its turn: after the facts, of which 
 
 Update = JSON
 """The channels that a node writes."""
-_NodeFunction = Callable[[ReflectState, Runtime[Context]], Awaitable[Update]]
+_NodeFunction = Callable[[ReflectState, Runtime[ReflectContext]], Awaitable[Update]]
 _log = logging.getLogger(__name__)
 
 
@@ -81,7 +81,7 @@ def ends_on_failure(node: _NodeFunction) -> _NodeFunction:
     """
 
     @wraps(node)
-    async def run(state: ReflectState, runtime: Runtime[Context]) -> Update:
+    async def run(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
         try:
             async with asyncio.timeout(runtime.context.update_timeout):
                 return await node(state, runtime)
@@ -115,7 +115,7 @@ def check_start(state: ReflectState) -> None:
 
 
 @ends_on_failure
-async def gather(state: ReflectState, runtime: Runtime[Context]) -> Update:
+async def gather(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
     """Read the facts since the last reflection. If they do not matter enough together, the reflection ends here.
 
     Raises:
@@ -142,7 +142,7 @@ async def gather(state: ReflectState, runtime: Runtime[Context]) -> Update:
 
 
 @ends_on_failure
-async def question(state: ReflectState, runtime: Runtime[Context]) -> Update:
+async def question(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
     """Ask the model for at most three questions about the facts, in one call. No call: there is nothing to ask.
 
     Raises:
@@ -158,7 +158,7 @@ async def question(state: ReflectState, runtime: Runtime[Context]) -> Update:
 
 
 @ends_on_failure
-async def retrieve(state: ReflectState, runtime: Runtime[Context]) -> Update:
+async def retrieve(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
     """Collect what the model is shown, in story order: the new facts, similar ones, what answers the questions.
 
     The other side of a contradiction is among the similar facts. Where not all fits, the most similar fact of each new
@@ -190,7 +190,7 @@ async def retrieve(state: ReflectState, runtime: Runtime[Context]) -> Update:
 
 
 @ends_on_failure
-async def conclude(state: ReflectState, runtime: Runtime[Context]) -> Update:
+async def conclude(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
     """Ask the model for insights and contradictions, in one call. No call: there are none.
 
     Raises:
@@ -209,7 +209,7 @@ async def conclude(state: ReflectState, runtime: Runtime[Context]) -> Update:
 
 
 @ends_on_failure
-async def write(state: ReflectState, runtime: Runtime[Context]) -> Update:
+async def write(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
     """Write insights and judgements, and last that the facts have been reflected on.
 
     Keys follow from the turn, so that writing twice is writing once. An insight that repeats a valid one becomes a mark
@@ -240,7 +240,7 @@ async def write(state: ReflectState, runtime: Runtime[Context]) -> Update:
     return {"reflected_through": through, "pending": 0, "written": changes.new}
 
 
-def _insight_drafts(state: ReflectState, stamp: JSON, runtime: Runtime[Context]) -> list[FactDraft]:
+def _insight_drafts(state: ReflectState, stamp: JSON, runtime: Runtime[ReflectContext]) -> list[FactDraft]:
     info = runtime.execution_info
     provenance: JSON = {
         "thread": stamp["thread"] or None,
@@ -261,7 +261,7 @@ def _insight_drafts(state: ReflectState, stamp: JSON, runtime: Runtime[Context])
     return drafts
 
 
-async def _ask(prompt: list[BaseMessage], tool: JSON, context: Context) -> _Answer:
+async def _ask(prompt: list[BaseMessage], tool: JSON, context: ReflectContext) -> _Answer:
     """Ask the model once, for calls of a tool.
 
     Raises:

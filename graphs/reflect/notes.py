@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
-from questbook.graphs.reflect.context import Context, NotesContext, namespaces_of
+from questbook.graphs.reflect.context import NotingContext, ReflectContext, namespaces_of
 from questbook.graphs.reflect.nodes import Update, check_start, ends_on_failure
 from questbook.graphs.reflect.state import ReflectState
 from questbook.graphs.turn.facts import learn_turns
 from questbook.graphs.turn.scope import user_timeline
+from questbook.graphs.turn.shapes import turn_of
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.memory.store.any_store import put_all
 from questbook.memory.timeline.records import Stamp
@@ -37,7 +38,7 @@ async def noted_through(store: BaseStore, noted: tuple[str, ...], timeline: Sequ
 
 
 @ends_on_failure
-async def note(state: ReflectState, runtime: Runtime[Context]) -> Update:
+async def note(state: ReflectState, runtime: Runtime[ReflectContext]) -> Update:
     """Ask the model what the oldest turns taught that nobody has noted, and write it, with a record that says so.
 
     The words come from the store, so that nothing is noted of what was forgotten or retracted meanwhile. What is
@@ -48,7 +49,7 @@ async def note(state: ReflectState, runtime: Runtime[Context]) -> Update:
     """
     check_start(state)
     update: Update = {"machine": "reflect", "failed": "", "note_from": state.turn + 1}
-    store, context, namespaces = runtime.store, NotesContext.of(runtime.context), namespaces_of(runtime.context)
+    store, context, namespaces = runtime.store, NotingContext.of(runtime.context), namespaces_of(runtime.context)
     if store is None:
         return update | {"notices": [notice(state.turn, "note", "No store: there is nothing to note.")]}
     due = range(max(state.note_from, state.turn - _MOST, 1), state.turn + 1)
@@ -56,10 +57,7 @@ async def note(state: ReflectState, runtime: Runtime[Context]) -> Update:
     keys = [record_key(branch_of(state.timeline, turn), turn, "exchange") for turn in due if turn > done]
     items = await asyncio.gather(*(store.aget(namespaces.exchanges, key, refresh_ttl=False) for key in keys))
     records: dict[int, JSON] = {record.value["turn"]: record.value for record in items if record is not None}
-    turns = public_turns(
-        {"turn": turn, **{part: str(record.get(part, "")) for part in ("player", "reply")}}
-        for turn, record in sorted(records.items())
-    )
+    turns = public_turns(turn_of(turn, record) for turn, record in sorted(records.items()))
     if not turns:
         return update
 

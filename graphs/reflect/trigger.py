@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import logging
 import uuid
-import warnings
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Mapping
+from typing import Any, TypeVar
 
+from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
-from questbook.graphs.reflect.context import Context, MachineContext, NotingContext, namespaces_of
+from questbook.graphs.reflect.context import MachineContext, NotingContext, ReflectContext, namespaces_of
 from questbook.graphs.reflect.graph import build_graph
 from questbook.graphs.reflect.notes import noted_through
-from questbook.graphs.turn.facts import FactState, learn
+from questbook.graphs.turn import facts
+from questbook.graphs.turn.facts import FactState
 from questbook.graphs.turn.scope import run_thread
-from questbook.graphs.turn.turn import notice
+from questbook.graphs.turn.state import ReflectingState
+from questbook.graphs.turn.turn import failure_notice, notice
 from questbook.graphs.turn.upkeep import GaveWay
 from questbook.memory.facts.reflection import find_backlog
 from questbook.types import JSON
@@ -32,75 +34,57 @@ _QUIET_SECONDS = 5  # that a run in the background waits for the player's next t
 # time, so a model that can never reflect is asked less and less often.
 _AGAIN = 5
 _MOST = 100  # turns of which it is looked up whether they were noted
-# LangGraph warns about a graph that has no checkpointer by choice; see `reflect` for why it gets a durability anyway.
-warnings.filterwarnings("ignore", "`durability` has no effect", UserWarning, r"langgraph\.pregel\.main")
+_DURABILITY = "__pregel_durability"  # where LangGraph hands the run's durability on to subgraphs
 _inline: Any = build_graph().compile(checkpointer=False)
 _log = logging.getLogger(__name__)
 ContextT = TypeVar("ContextT", bound=MachineContext)
 NotingT = TypeVar("NotingT", bound=NotingContext)
 
 
-class Reflecting(Protocol):
-    """What a reflection needs of a machine's state."""
-
-    @property
-    def turn(self) -> int:
-        """Number of the current turn."""
-
-    @property
-    def timeline(self) -> list[tuple[str, int]]:
-        """The branches that the checkpoint descends from."""
-
-    @property
-    def unreflected(self) -> int:
-        """Importance of the facts that were written since the last reflection."""
-
-    @property
-    def reflection_told(self) -> str:
-        """Id of the last run in the background whose notices were shown."""
-
-    @property
-    def facts_through(self) -> int:
-        """Last turn whose facts are all in the store: what is not there yet is for the next reflection."""
+class _NoServerError(Exception):
+    """There is no background here."""
 
 
-def reflection_due(state: Reflecting, context: MachineContext) -> bool:
+def reflection_due(state: ReflectingState, context: MachineContext) -> bool:
     """Whether facts of enough importance were noted since the last reflection."""
     return context.reflection != "off" and state.unreflected >= context.reflection_importance
 
 
-async def reflect(state: Reflecting, runtime: Runtime[ContextT]) -> JSON:
+async def reflect(state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
     """Reflect, or have it done in the background on LangGraph Server.
 
     If it fails, nothing that was noted is lost, a notice says so, and the reflection is tried again later; by the next
     turn, if the player's next message comes meanwhile.
     """
     notices: list[JSON] = []
-    start = _start(state, runtime, through=state.facts_through)
+    start = _start(state, runtime, through=state.learned_through)
     if runtime.context.reflection == "background":
-        try:
-            if runtime.server_info is not None:
-                return await _in_background(start, state, runtime)
-            reason = "this is no LangGraph Server"
-        except Exception as error:  # noqa: BLE001 (a server's client has errors of many kinds; here it works as well)
-            reason = f"the server did not take the run. {error}"
-        _log.warning("Turn %d: no reflection in the background, because %s", state.turn, reason)
-        text = f"The reflection was made at the end of the turn, not in the background, because {reason}"
+        background = await _background(_begin_run(start, state, runtime))
+        if isinstance(background, dict):
+            return background
+        text = f"The reflection was made at the end of the turn, not in the background, because {background}"
         notices.append(notice(state.turn, "reflect", text))
     try:
         # LangGraph would pass on the turn's "sync", and then wait for a checkpoint that this graph does not make.
-        result = await _inline.ainvoke(start, context=runtime.context, durability="async")
+        config = get_config()
+        config = {**config, "configurable": {**config["configurable"], _DURABILITY: "async"}}
+        result = await _inline.ainvoke(start, config, context=runtime.context)
     except GaveWay:
         return {"notices": notices}
     except Exception as error:  # noqa: BLE001 (the turn is played, even if the reflection fails)
-        _log.warning("Turn %d was not reflected on: %s", state.turn, error, exc_info=True)
-        text = f"The reflection was not finished; nothing is lost, and it will be taken up again. {error}"
-        result = {"failed": text, "notices": [notice(state.turn, "reflect", text)]}
+        text = "The reflection was not finished; nothing is lost, and it will be taken up again."
+        result = {"failed": text, "notices": [failure_notice(state.turn, "reflect", text, error)]}
     left = int(result.get("pending", 0))
     if result.get("failed"):
         most = runtime.context.reflection_importance
         left = min(state.unreflected, most - max(1, max(most, left) // _AGAIN))
     return {"unreflected": left, "notices": [*notices, *result.get("notices", [])]}
+
+
+async def learn(state: FactState, runtime: Runtime[NotingT]) -> JSON:
+    """Note what the turn taught: now, or in the background, as the setting `noting` says."""
+    noting = note_in_background if runtime.context.noting == "background" else facts.learn
+    return await noting(state, runtime)
 
 
 async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSON:
@@ -109,36 +93,48 @@ async def note_in_background(state: FactState, runtime: Runtime[NotingT]) -> JSO
     A node in the place of `learn`; elsewhere than on a server it is `learn`, and a notice says so. What a run has noted
     is in the store, so that no turn is noted twice: the channel `facts_through` follows with the next turn.
     """
-    context = runtime.context
-    if runtime.store is None or state.remembered_through < state.turn:
-        return await learn(state, runtime)
-    notices: list[JSON] = []
+    context, store = runtime.context, runtime.store
+    if store is None or state.remembered_through < state.turn:
+        return await facts.learn(state, runtime)
     noted = state.facts_through
-    try:
+
+    async def begin() -> JSON:
+        nonlocal noted
         due = range(max(noted + 1, state.turn - _MOST), state.turn + 1)
-        noted = max(noted, await noted_through(runtime.store, namespaces_of(context).noted, state.timeline, due))
-        reason = "this is no LangGraph Server"
-        if runtime.server_info is not None:
-            start = _start(state, runtime, note_from=noted + 1, notes_only=context.reflection == "off")
-            return {"facts_through": noted, **await _in_background(start, state, runtime)}
+        noted = max(noted, await noted_through(store, namespaces_of(context).noted, state.timeline, due))
+        start = _start(state, runtime, note_from=noted + 1, notes_only=context.reflection == "off")
+        return {"facts_through": noted, **await _begin_run(start, state, runtime)}
+
+    background = await _background(begin())
+    if isinstance(background, dict):
+        return background
+    text = f"What was said was noted at the end of the turn, not in the background, because {background}"
+    update = await facts.learn(state.model_copy(update={"facts_through": noted}), runtime)
+    notices = [notice(state.turn, "learn", text), *update.get("notices", [])]
+    return {"facts_through": noted, **update, "notices": notices}
+
+
+async def _background(begin: Awaitable[JSON]) -> JSON | str:
+    """Begin a run in the background; return the channels to write, or why there is none."""
+    try:
+        return await begin
+    except _NoServerError as error:
+        reason = str(error)
     except Exception as error:  # noqa: BLE001 (a server's client has errors of many kinds; here it works as well)
         reason = f"the server did not take the run. {error}"
-    _log.warning("Turn %d: facts are not noted in the background, because %s", state.turn, reason)
-    text = f"What was said was noted at the end of the turn, not in the background, because {reason}"
-    notices = [notice(state.turn, "learn", text)]
-    update = await learn(state.model_copy(update={"facts_through": noted}), runtime)
-    return {"facts_through": noted, **update, "notices": [*notices, *update.get("notices", [])]}
+    _log.warning("Nothing is done in the background, because %s", reason)
+    return reason
 
 
-def _start(state: Reflecting, runtime: Runtime[Any], **given: Any) -> JSON:
+def _start(state: ReflectingState, runtime: Runtime[Any], **given: Any) -> JSON:
     """Return the input of a run: all of it, since a thread in the background keeps what it was given before."""
     fields: JSON = {"through": 0, "note_from": 0, "notes_only": False}
     thread = run_thread(runtime) or ""
-    of_user = getattr(state, "SCOPE", "campaign") == "user"
+    of_user = state.SCOPE == "user"
     return fields | {"timeline": state.timeline, "turn": state.turn, "thread": thread, "of_user": of_user} | given
 
 
-async def _in_background(start: JSON, state: Reflecting, runtime: Runtime[ContextT]) -> JSON:
+async def _begin_run(start: JSON, state: ReflectingState, runtime: Runtime[ContextT]) -> JSON:
     """Start a run of `reflect` on a thread of its own, unless one waits or runs, or nothing is due any more.
 
     A run that notes facts is started in any case, behind one that waits: it knows of a turn that the other does not.
@@ -146,6 +142,8 @@ async def _in_background(start: JSON, state: Reflecting, runtime: Runtime[Contex
     The notices of the last run, above all that it failed, are in its thread, where nobody looks. They are shown here,
     once: by the first turn after the run's end that may start the next one.
     """
+    if runtime.server_info is None:
+        raise _NoServerError("this is no LangGraph Server")
     namespaces = namespaces_of(runtime.context)
     thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"questbook:reflect:{start['thread'] or namespaces.facts}"))
     async with get_client() as client:
@@ -168,7 +166,7 @@ async def _in_background(start: JSON, state: Reflecting, runtime: Runtime[Contex
             thread,
             "reflect",
             input=start,
-            context=runtime.context.model_dump(mode="json", include=set(Context.model_fields)),
+            context=runtime.context.model_dump(mode="json", include=set(ReflectContext.model_fields)),
             after_seconds=_QUIET_SECONDS,
             multitask_strategy="enqueue",
         )

@@ -16,7 +16,7 @@ from questbook.graphs.terminal.sitting import Ask, Command, Outcome, Partner, Si
 from questbook.graphs.terminal.travel import TRAVEL
 
 if TYPE_CHECKING:
-    from questbook.graphs.companion.context import Context
+    from questbook.graphs.companion.context import CompanionContext
     from questbook.graphs.embedded.saved_game import SavedGame
     from questbook.graphs.settings import Settings
     from questbook.graphs.terminal.screen import Screen
@@ -27,7 +27,7 @@ _WIDTH = 160  # characters of a cell
 _ESCAPE = re.compile(r"\\(n|\\)")
 
 
-async def ltm_hint(context: Context) -> str:
+async def ltm_hint(context: CompanionContext) -> str:
     """Return a note on a setting of `ltm_config` that hardly ever recalls anything; "" if there is none.
 
     Raises:

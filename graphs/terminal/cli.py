@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from questbook import __version__
 
 if TYPE_CHECKING:
-    from questbook.graphs.companion.context import Context as CompanionContext
+    from questbook.graphs.companion.context import CompanionContext
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -100,7 +100,7 @@ def _work(flags: argparse.Namespace, *, live: bool) -> Coroutine[Any, Any, bool 
     settings = {name: getattr(flags, name, None) for name in ("model", "user", "campaign", "seed")}
     settings["user"] = settings["user"] or os.environ.get(USER_VARIABLE) or ONLY_USER
     if flags.command == "chat":
-        from questbook.graphs.companion.context import Context as CompanionContext
+        from questbook.graphs.companion.context import CompanionContext
 
         return _chat(CompanionContext.of(None, **settings, ltm_config=flags.ltm_config), live=live)
     from questbook.graphs.dungeon_master.context import Context

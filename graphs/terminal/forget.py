@@ -182,7 +182,7 @@ async def retract_turn(game: Game, number: str) -> str:
     Raises:
         HistoryError: There is no such turn on this line.
     """
-    from questbook.graphs.dungeon_master.forgetting.retract import retract
+    from questbook.graphs.dungeon_master.provenance.retract import retract
     from questbook.graphs.turn.player_view import shown_fields
 
     if not number.strip().isdecimal():
@@ -208,7 +208,7 @@ async def why_rows(game: Game, what: str) -> list[tuple[str, str, str, str]]:
     Raises:
         HistoryError: No turn of this line did.
     """
-    from questbook.graphs.dungeon_master.forgetting.provenance import MEMORY, why
+    from questbook.graphs.dungeon_master.provenance.why import MEMORY, why
 
     rows = []
     for cause in await why(await game.load(), game.config, game.context, what):

@@ -9,7 +9,6 @@ and the new one gets branches with a mark of their own (`questbook.memory.timeli
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from langgraph.store.base import BaseStore, GetOp, Item
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import run_thread, user_timeline
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import notice
+from questbook.graphs.turn.turn import failure_notice, notice
 from questbook.memory.store.any_store import get_all
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.timeline import UserTimeline, branch_name, life_of, read_timeline, record_key
@@ -34,32 +33,21 @@ BEGUN_AGAIN = (
 )
 _UNKNOWN = (
     "Whether a thread with the id {thread!r} was here before could not be read. If one was and its checkpoints are "
-    "gone, its memories may be hidden from now on. {error}"
+    "gone, its memories may be hidden from now on."
 )
 _CHECKPOINTER = "__pregel_checkpointer"  # where LangGraph hands the run's checkpointer on to subgraphs
 _MOST = 100  # lives of a thread
-_log = logging.getLogger(__name__)
 
 
 class Beginning(NamedTuple):
-    """How a thread begins.
-
-    Attributes:
-        branch: Name of its first branch.
-        notices: What a person should know of it.
-    """
+    """How a thread begins: the name of its first branch, and what a person should know of it."""
 
     branch: str
     notices: list[JSON]
 
 
 async def beginning_of(state: TurnState, runtime: Runtime[Any]) -> Beginning:
-    """Return how a thread begins whose state is empty.
-
-    Args:
-        state: The thread's state.
-        runtime: The run's.
-    """
+    """Return how a thread begins whose state is empty."""
     thread, user = run_thread(runtime), runtime.context.user
     branch = branch_name(thread or uuid.uuid4().hex)
     if not thread or runtime.store is None or not (state.SCOPE == "user" or state.pages_of("user")):
@@ -69,8 +57,7 @@ async def beginning_of(state: TurnState, runtime: Runtime[Any]) -> Beginning:
         lives = await _lives_of(runtime.store, view)
         life = await _life_gone_back(runtime.store, runtime.context, thread, lives)
     except Exception as error:  # noqa: BLE001 (any store or checkpointer may be behind this; a reply must not fail)
-        _log.warning("How thread %r begins cannot be read: %s", thread, error, exc_info=True)
-        return Beginning(branch, [notice(1, "memory", _UNKNOWN.format(thread=thread, error=error))])
+        return Beginning(branch, [failure_notice(1, "memory", _UNKNOWN.format(thread=thread), error)])
     if life is None and lives:
         info = runtime.execution_info
         mark = branch_name(f"{thread}/{info.checkpoint_id if info else uuid.uuid4().hex}")
@@ -80,12 +67,7 @@ async def beginning_of(state: TurnState, runtime: Runtime[Any]) -> Beginning:
 
 
 async def has_gone_back(thread: str, checkpoint: str) -> bool:
-    """Whether a thread whose state is empty had run as far as a checkpoint, and has gone back to before it.
-
-    Args:
-        thread: Id of the run's thread.
-        checkpoint: Id of the checkpoint.
-    """
+    """Whether a thread whose state is empty had run as far as a checkpoint, and has gone back to before it."""
     return await _is_saved(thread, checkpoint) or await _has_earlier(thread, checkpoint)
 
 
@@ -125,7 +107,7 @@ async def _is_saved(thread: str, checkpoint: str) -> bool:
 
 
 async def _has_earlier(thread: str, checkpoint: str) -> bool:
-    """Whether the run's checkpointer has a checkpoint of the thread from before a time; ids begin with the time.
+    """Whether the run's checkpointer has a checkpoint of the thread from before another one; ids begin with the time.
 
     If it is not known which, there is one: what was taken back must not be seen.
     """

@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
@@ -18,6 +19,7 @@ from questbook.graphs.models.answer import ask
 from questbook.graphs.models.chat_models import chat_model
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, escape, prompt_about_turns
+from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
@@ -30,28 +32,22 @@ from questbook.memory.buffer.policies import (
     TokenBudget,
     Unbounded,
 )
-from questbook.memory.buffer.summary import (
-    ExtractiveSummarizer,
-    Summarizer,
-    append_extract,
-    clip_summary,
-    extract,
-)
+from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer, append_extract, clip_summary, extract
 from questbook.memory.buffer.turns import latest_messages
 from questbook.types import JSON
 
+CONDENSE = """\
+You keep the running summary of a conversation. Rewrite <summary> so that it also covers <turns>: who said what that
+matters, with names, dates, decisions, promises and open questions; no style, no advice. Leave out what no longer
+matters. Answer with the summary alone, in at most {words} words."""
+"""Instructions to a model that summarises."""
 _log = logging.getLogger(__name__)
 NotedFacts = Callable[[Any, Runtime[Any], int, int], Awaitable[Mapping[int, Sequence[str]]]]
 """Returns what was noted of turns, given the state, the runtime, the first and the last: sentences by turn."""
 
 
 class ModelSummarizer(NamedTuple):
-    """Summarises by the settings' model.
-
-    Attributes:
-        settings: Name the model.
-        instructions: Instructions to the model, with {words} for how many it may write.
-    """
+    """Summarises by the settings' model; the instructions have {words} for how many it may write."""
 
     settings: Settings
     instructions: str
@@ -62,13 +58,15 @@ class ModelSummarizer(NamedTuple):
         Raises:
             QuestbookError: It cannot be loaded, failed or said nothing.
         """
-        prompt = summary_prompt(summary, [dict(turn) for turn in turns], tokens, self.instructions)
+        prompt = summary_prompt(summary, turns, tokens, self.instructions)
         model = await chat_model(self.settings)
         reply = await ask(model, prompt, model_name=self.settings.model, tags=[TAG_NOSTREAM])
         return clip_summary(reply.text, tokens)
 
 
-def summary_prompt(summary: str, turns: Sequence[JSON], tokens: int, instructions: str) -> list[BaseMessage]:
+def summary_prompt(
+    summary: str, turns: Sequence[Mapping[str, Any]], tokens: int, instructions: str
+) -> list[BaseMessage]:
     """Make the prompt that folds turns into the summary of at most so many tokens."""
     words = max(40, tokens * 6 // 10)  # three tokens for two words, and a margin
     sections = [Section(INSTRUCTIONS, instructions.format(words=words)), Section("summary", escape(summary))]
@@ -81,12 +79,7 @@ def summarizer_of(settings: Settings, instructions: str) -> Summarizer:
 
 
 def policy_of(settings: Settings, instructions: str = "") -> BufferPolicy:
-    """Return the buffer policy that the settings name, with their summarizer.
-
-    Args:
-        settings: The settings.
-        instructions: Instructions to a summarizing model; only who folds turns needs them.
-    """
+    """Return the buffer policy that the settings name; only a summarizing model needs instructions."""
     if settings.buffer == "unbounded":
         return Unbounded()
     if settings.buffer == "turns":
@@ -117,7 +110,7 @@ def _policy(state: TurnState, settings: Settings, instructions: str = "") -> Buf
 
 
 def condense(
-    instructions: str, noted: NotedFacts | None = None
+    instructions: str = CONDENSE, noted: NotedFacts | None = None
 ) -> Callable[[TurnState, Runtime[Any]], Awaitable[JSON]]:
     """Make the node that lets turns leave the buffer, as its policy says.
 
@@ -139,13 +132,11 @@ def condense(
             first, last = folded[0][0], folded[-1][0]
             if turns := public_turns(state.transcript(first, last)):
                 try:
-                    folding = fold(state.summary, turns, settings, summarizer)
+                    facts = partial(noted, state, runtime, first, last) if noted else None
+                    folding = fold(state.summary, turns, settings, summarizer, facts)
                     update["summary"], failure = await give_way(folding, runtime)
                 except GaveWay:
                     return {}
-                if failure and noted:
-                    turns = await _with_facts(turns, noted(state, runtime, first, last))
-                    update["summary"] = fold_without_model(state.summary, turns, settings)
                 update |= {"notices": [notice(state.turn, "condense", failure)]} if failure else {}
             update["summarised_through"] = last
         return update
@@ -153,39 +144,29 @@ def condense(
     return condense
 
 
-async def fold(summary: str, turns: Sequence[JSON], settings: Settings, summarizer: Summarizer) -> tuple[str, str]:
-    """Fold turns into a summary; if the summarizer fails, put sentences of their replies behind it.
+async def fold(
+    summary: str,
+    turns: Sequence[Turn],
+    settings: Settings,
+    summarizer: Summarizer,
+    noted: Callable[[], Awaitable[Mapping[int, Sequence[str]]]] | None = None,
+) -> tuple[str, str]:
+    """Fold turns, at least one, into a summary; return it, and if the summarizer failed, a line that says so.
 
-    Args:
-        summary: The summary so far.
-        turns: Turns as {"turn", "player", "reply", …}, at least one.
-        settings: Say how long the summary may be and how long it may take.
-        summarizer: The summarizer.
-
-    Returns:
-        The new summary; and, if the summarizer failed, a line that says so.
+    Then sentences of the replies, and the facts that were `noted` of the turns, are behind the summary that was.
     """
-    budget = settings.summary_tokens
     try:
         async with asyncio.timeout(settings.update_timeout):
-            return await summarizer.fold(summary, turns, budget), ""
+            return await summarizer.fold(summary, turns, settings.summary_tokens), ""
     except (QuestbookError, TimeoutError) as error:
         reason = str(error) or f"no answer within {settings.update_timeout:g} seconds"
         _log.warning("Turns to %d were summarised without the model: %s", turns[-1]["turn"], reason)
-        extracted = fold_without_model(summary, turns, settings)
-        return extracted, f"Older turns were summarised by taking sentences from them, not by the model. {reason}"
-
-
-def fold_without_model(summary: str, turns: Sequence[JSON], settings: Settings) -> str:
-    """Put sentences of the replies, and the facts noted of the turns ("facts"), behind a summary that stays."""
-    sentences = [sentence for turn in turns for sentence in extract(turn, quote=False)]
-    return append_extract(summary, sentences, settings.summary_tokens)
-
-
-async def _with_facts(turns: Sequence[JSON], noted: Awaitable[Mapping[int, Sequence[str]]]) -> list[JSON]:
+    facts: Mapping[int, Sequence[str]] = {}
     try:
-        facts = await noted
+        facts = await noted() if noted else {}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the replies' sentences are enough)
         _log.warning("The facts of turns that are summarised could not be read: %s", error, exc_info=True)
-        facts = {}
-    return [turn | {"facts": facts.get(turn["turn"], ())} for turn in turns]
+    with_facts = (turn | {"facts": facts[turn["turn"]]} if turn["turn"] in facts else turn for turn in turns)
+    sentences = [sentence for turn in with_facts for sentence in extract(turn, quote=False)]
+    extracted = append_extract(summary, sentences, settings.summary_tokens)
+    return extracted, f"Older turns were summarised by taking sentences from them, not by the model. {reason}"

@@ -25,12 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Refusal(NamedTuple):
-    """A write that was left out.
-
-    Attributes:
-        channel: The channel.
-        reason: What was written, and what was expected.
-    """
+    """A write that was left out: its channel, and what was written and what was expected."""
 
     channel: str
     reason: str
@@ -66,15 +61,11 @@ class Checked(LastValue[Any]):
         return self._with(value, [], saved=True)
 
     def copy(self) -> Self:
-        """Return a copy that shows what would be written; it raises if a write does not fit."""
+        """Return a copy, as an edge reads it: `update` raises there."""
         return self._with(self.value, self._applied, saved=False)
 
     def get(self) -> Any:
-        """Return the value; `refusals_in` reads from it what was refused since the thread was loaded.
-
-        Raises:
-            EmptyChannelError: There is none yet.
-        """
+        """Return the value; `refusals_in` reads from it what was refused since the thread was loaded."""
         value = super().get()
         return _with_refusals(value, self._refusals) if self._refusals else value
 
@@ -144,11 +135,7 @@ class Last(Checked):
         self._default = (get_origin(typ) or typ)() if default is None else default
 
     def get(self) -> Any:
-        """Return the value, or the default if there is none and it has to bring refusals along.
-
-        Raises:
-            EmptyChannelError: There is neither.
-        """
+        """Return the value, or the default if there is none and it has to bring refusals along."""
         if self._refusals and not super().is_available():
             return _with_refusals(self._default, self._refusals)
         return super().get()
@@ -194,9 +181,6 @@ class Own(LastValue[Any]):
 
     LangGraph lets any graph run on any thread, and its checkpoint then lacks what only the thread's own machine keeps.
     So another machine's run fails here, before anything is saved. The thread can still be read.
-
-    Args:
-        machine: Name of the machine whose state declares the channel.
     """
 
     __slots__ = ("machine",)
@@ -237,34 +221,46 @@ class Own(LastValue[Any]):
 
 
 def refusals_in(values: Any) -> list[Refusal]:
-    """Return what the channels of a state refused since the thread was loaded.
-
-    Args:
-        values: The state's values, as LangGraph read them from its channels.
-    """
+    """Return what the channels refused since the thread was loaded, given the values that LangGraph read from them."""
     if not isinstance(values, Mapping):
         return []
     return [each for value in values.values() if isinstance(value, _Marked) for each in value.refusals]
 
 
 class _Marked:
-    """What a channel's value brings along to the node that reads it; a checkpoint has the plain value."""
+    """A value that says what its channel refused: LangGraph gives a node nothing else of a channel.
 
-    refusals: Sequence[Refusal] = ()
+    A checkpoint has the plain value, and so has a pickle, as LangGraph's development server makes of a thread's values.
+    """
+
+    refusals: Sequence[Refusal]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle, as LangGraph's development server does with a thread's values, the plain value."""
-        plain: Any = type(self).__mro__[1]
+        plain: Any = type(self).__mro__[2]
         return plain, (plain(self),)
 
 
+class _Text(_Marked, str): ...
+
+
+class _Number(_Marked, int): ...
+
+
+class _List(_Marked, list[Any]): ...
+
+
+class _Object(_Marked, dict[str, Any]): ...
+
+
+_MARKED: dict[type, Any] = {str: _Text, int: _Number, list: _List, dict: _Object}
+
+
 def _with_refusals(value: Any, refusals: Sequence[Refusal]) -> Any:
-    if not isinstance(value, str | int | list | dict) or isinstance(value, bool):
+    if type(value) not in _MARKED:
         return value
-    # LangGraph gives a node nothing of a channel but its value.
-    kind = type(value)
-    marked = type(kind.__name__, (kind, _Marked), {"refusals": tuple(refusals)})
-    return marked(value)
+    marked = _MARKED[type(value)](value)
+    marked.refusals = refusals
+    return marked
 
 
 def _overwrite(write: Any) -> tuple[bool, Any]:

@@ -48,11 +48,7 @@ def said_at(checkpoint_id: str | None) -> str:
 
 
 def clock_problem(runtime: Runtime[Any]) -> str:
-    """Return a sentence that says how far this computer's clock has gone back; "" if it has not.
-
-    Args:
-        runtime: The run's; it knows the id of its checkpoint.
-    """
+    """Say how far this computer's clock went back since the run's checkpoint; "" if it did not."""
     info = runtime.execution_info
     then, now = time_of(info.checkpoint_id if info else None), datetime.now(UTC)
     if then is None or then - now < _ONE_SECOND:

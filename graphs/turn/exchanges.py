@@ -15,34 +15,29 @@ from questbook.graphs.settings import Settings
 from questbook.graphs.turn.clock import said_at
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import head_ops
+from questbook.graphs.turn.shapes import Turn, turn_of
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import notice, stored_words
+from questbook.graphs.turn.turn import failure_notice, notice, stored_words
 from questbook.memory.buffer.turns import split_turns
 from questbook.memory.recall.access import access_op, last_accesses
 from questbook.memory.recall.intents import is_standing
 from questbook.memory.timeline.privacy import WITHHELD
 from questbook.memory.timeline.records import STANDING
 from questbook.memory.timeline.remember import remember as remember_records
-from questbook.memory.timeline.timeline import (
-    Segment,
-    branch_of,
-    record_key,
-)
+from questbook.memory.timeline.timeline import Segment, branch_of, record_key
 from questbook.types import JSON
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 StateT = TypeVar("StateT", bound=TurnState)
 
 _MOST_EARLIER = 100  # turns of an earlier thread that notes catch up with
-_PROFILE = 64  # facts of the person that are read, the latest
-_SHARE = 4  # they may take a quarter of the budget
 _log = logging.getLogger(__name__)
 
 
 async def remember(
     state: TurnState,
     runtime: Runtime[SettingsT],
-    writes: Callable[[list[JSON], list[Segment], JSON], list[PutOp]] | None = None,
+    writes: Callable[[list[Turn], list[Segment], JSON], list[PutOp]] | None = None,
 ) -> JSON:
     """Write the turns that are not stored yet, one record each; return the channels to write.
 
@@ -51,11 +46,8 @@ async def remember(
     and the next turn writes it too. Where recall scores by use (scoring "generative_agents"), what was recalled counts
     as used now.
 
-    Args:
-        state: The thread's state; `record_fields` adds to each record.
-        runtime: The run's.
-        writes: Makes further writes of an application, given the turns, the timeline with their places, and where the
-            records come from (`origin_of`).
+    `state.record_fields` adds to each record. `writes` makes further writes of an application, given the turns, the
+    timeline with their places, and where the records come from (`origin_of`).
     """
     if runtime.store is None:
         first = []
@@ -87,13 +79,12 @@ async def remember(
             also=more,
         )
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
-        _log.warning("Turn %d was not remembered: %s", state.turn, error, exc_info=True)
-        text = f"The turn was not written to memory; the next turn will write it. {error}"
-        return {"notices": [notice(state.turn, "remember", text)]}
+        text = "The turn was not written to memory; the next turn will write it."
+        return {"notices": [failure_notice(state.turn, "remember", text, error)]}
     return {"remembered_through": state.turn, "timeline": [list(segment) for segment in timeline]}
 
 
-async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[JSON]:
+async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], first: int) -> list[Turn]:
     """Return turns `first` to the current one as `state.transcript` has them, for notes that catch up.
 
     What the thread does not have in its buffer, because the campaign was played on another one before, is read from the
@@ -113,9 +104,7 @@ async def transcript_through(state: TurnState, runtime: Runtime[SettingsT], firs
     except Exception as error:  # any store may be behind this
         raise PastUnknownError(f"Earlier turns cannot be read from the store: {error}") from error
     past = [(turn, record.value) for turn, record in zip(earlier, records, strict=True) if record is not None]
-    return [
-        {"turn": turn, **{part: str(value.get(part, "")) for part in ("player", "reply")}} for turn, value in past
-    ] + turns
+    return [turn_of(turn, value) for turn, value in past] + turns
 
 
 def origin_of(runtime: Runtime[SettingsT]) -> JSON:
@@ -125,7 +114,7 @@ def origin_of(runtime: Runtime[SettingsT]) -> JSON:
     return {"thread": info.thread_id if info else None, "checkpoint": checkpoint, "said_at": said_at(checkpoint)}
 
 
-def _record(turn: JSON, state: TurnState) -> JSON:
+def _record(turn: Turn, state: TurnState) -> JSON:
     buffered = dict(split_turns(state.messages, state.turn))
     words = stored_words(turn)
     return {

@@ -16,16 +16,17 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from questbook.graphs.errors import ModelError, PromptTooLongError
+from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.channels import Last
 from questbook.graphs.turn.exchanges import origin_of, transcript_through
-from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_notes
+from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, ask_of_oldest, take_notes
 from questbook.graphs.turn.prompt import INSTRUCTIONS, Section, prompt_about_turns
 from questbook.graphs.turn.scope import visible_timeline
 from questbook.graphs.turn.sessions import move_head
-from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import notice, public_turns
+from questbook.graphs.turn.shapes import Turn
+from questbook.graphs.turn.state import ReflectingState, TurnState
+from questbook.graphs.turn.turn import failure_notice, notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.buffer.turns import split_turns
 from questbook.memory.facts.fact import Fact, facts_tool
@@ -71,18 +72,16 @@ conversation, call the tool Facts, once, with all of it. If not, answer "no chan
 _log = logging.getLogger(__name__)
 
 
-class FactState(TurnState):
-    """State of a conversation whose facts are noted after replies.
-
-    Attributes:
-        facts_through: Last turn whose facts are in the store, or that taught none.
-        unreflected: Importance of the facts that were written since the last reflection, as far as this thread knows.
-        reflection_told: Id of the last reflection in the background whose notices this thread has shown; "": none.
-    """
+class FactState(ReflectingState):
+    """State of a conversation whose facts are noted after replies."""
 
     facts_through: Annotated[int, Last] = 0
-    unreflected: Annotated[int, Last] = 0
-    reflection_told: Annotated[str, Last] = ""
+    """Last turn whose facts are in the store, or that taught none."""
+
+    @property
+    def learned_through(self) -> int:
+        """Last turn whose facts are all in the store."""
+        return self.facts_through
 
 
 FACT_CHANNELS = ("facts_through", "unreflected")
@@ -90,25 +89,14 @@ FACT_CHANNELS = ("facts_through", "unreflected")
 
 
 class NotedFacts(NamedTuple):
-    """What turns taught.
-
-    Attributes:
-        facts: In the order in which they were sent.
-        remarks: What could not be kept, for people, each with a detail for developers.
-    """
+    """What turns taught: facts, and what could not be kept, for people, each with a detail for developers."""
 
     facts: list[Fact]
     remarks: list[tuple[str, str]]
 
 
 class TaughtTurns(NamedTuple):
-    """What came of teaching turns.
-
-    Attributes:
-        through: The last turn that was noted.
-        importance: The sum of the importance of the facts that are new.
-        remarks: What could not be kept, for people, each with a detail for developers.
-    """
+    """The last turn that was noted, the importance of the facts that are new, and remarks as in `NotedFacts`."""
 
     through: int
     importance: int
@@ -146,7 +134,8 @@ async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
     except GaveWay:
         return {}
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
-        return {"notices": [_failure_notice(state, error)]}
+        text = f"What this turn taught was not noted; {CATCH_UP}."
+        return {"notices": [failure_notice(state.turn, "learn", text, error)]}
     update: JSON = {
         "facts_through": state.turn if learned.through == due[-1]["turn"] else learned.through,
         "unreflected": state.unreflected + learned.importance,
@@ -161,7 +150,7 @@ async def learn(state: FactState, runtime: Runtime[SettingsT]) -> JSON:
 
 
 async def learn_turns(
-    due: Sequence[JSON],
+    due: Sequence[Turn],
     store: BaseStore,
     settings: Settings,
     *,
@@ -175,7 +164,7 @@ async def learn_turns(
 
     Args:
         due: The turns, the oldest first, at least one, as `ask_facts` takes them.
-        store: Any store.
+        store: Where the facts and the exchanges are.
         settings: Name the model, and whose facts they are.
         timeline: The timeline of the turns.
         before: Attributes are known that were noted before this turn.
@@ -187,19 +176,13 @@ async def learn_turns(
         QuestbookError: The model failed, as `ask_facts` says; nothing was written.
     """
     namespace = settings.campaign_namespace(FACTS)
-    portion = oldest_within(due, budget)
-    # Where that is too long for the model: the oldest alone, then the oldest in short.
-    tries = [(portion, False), *([(portion[:1], False)] if len(portion) > 1 else []), (portion[:1], True)]
-    for turns, short in tries:
-        shown = [in_short(turn) for turn in turns] if short else turns
+
+    async def ask(shown: list[Turn]) -> NotedFacts:
         known = await known_attributes(store, namespace, shown, timeline=timeline, before=before)
-        now = await _said_at(store, settings, timeline, turns[-1]["turn"])
-        try:
-            noted = await wait(ask_facts(shown, settings, known=known, now=now))
-            break
-        except PromptTooLongError:
-            if short:
-                raise
+        now = await _said_at(store, settings, timeline, shown[-1]["turn"])
+        return await wait(ask_facts(shown, settings, known=known, now=now))
+
+    noted, turns, short = await ask_of_oldest(due, budget, ask)
     first, last = turns[0]["turn"], turns[-1]["turn"]
     provenance = origin(first, last) | {"turns": [first, last]}
     changes = await note_facts(store, namespace, noted.facts, timeline=timeline, turn=last, provenance=provenance)
@@ -209,17 +192,13 @@ async def learn_turns(
 
 
 async def ask_facts(
-    turns: Sequence[JSON], settings: Settings, *, known: str = "", now: datetime | None = None
+    turns: Sequence[Turn], settings: Settings, *, known: str = "", now: datetime | None = None
 ) -> NotedFacts:
     """Ask the model, once, what turns of a conversation taught; no call means nothing.
 
     Calls that a model writes as text are read; for what cannot be read it is asked twice more, with all that is wrong.
-
-    Args:
-        turns: The turns as {"turn", "player", "reply"}: what the person said, and what they were answered.
-        settings: Name the model, and how long it may take (`update_timeout`).
-        known: The attributes that have been noted, as `known_attributes` lists them.
-        now: When the turns were said, with an offset; None: now. Words such as "yesterday" count from there.
+    `turns` are {"turn", "player", "reply"}; `known` is what `known_attributes` lists; `now` is when the turns were
+    said, with an offset (None: now): words such as "yesterday" count from there.
 
     Raises:
         QuestbookError: The model cannot be loaded, failed, took too long, or sent nothing that can be read.
@@ -243,26 +222,35 @@ async def ask_facts(
 async def known_attributes(
     store: BaseStore,
     namespace: tuple[str, ...],
-    turns: Sequence[JSON],
+    turns: Sequence[Turn],
     *,
     timeline: Sequence[Segment] | None = None,
     before: int | None = None,
 ) -> str:
     """List the known attributes of the person and of those whom turns name, so that the model words them alike.
 
-    A line is {"subject", "attributes"}; at most 240 tokens.
-
-    Args:
-        store: Any store.
-        namespace: Namespace of the facts.
-        turns: The turns, as `ask_facts` takes them.
-        timeline: The timeline that asks; None: everything is visible.
-        before: Only facts from before this turn.
+    A line is {"subject", "attributes"}; at most 240 tokens. Only facts count that the timeline sees (None: all) and
+    that are from before the turn `before`.
     """
+    slots = await known_slots(store, namespace, turns, ["the user"], timeline=timeline, before=before)
+    return "\n".join(attribute_lines(slots))
+
+
+async def known_slots(
+    store: BaseStore,
+    namespace: tuple[str, ...],
+    turns: Sequence[Turn],
+    subjects: Sequence[str],
+    *,
+    keys: Sequence[str] = (),
+    timeline: Sequence[Segment] | None = None,
+    before: int | None = None,
+) -> list[Slot]:
+    """Return the slots of the first of these subjects, of all that turns name, and of the facts with these keys."""
     text = "\n".join(str(turn[part]) for turn in turns for part in ("player", "reply"))
-    slots = await find_slots(store, namespace, text, subjects=["the user"], timeline=timeline, before=before)
-    named = subjects_in(f"{text}\nuser", (slot.subject for slot in slots))
-    return "\n".join(attribute_lines(slot for slot in slots if slot.subject in named))
+    slots = await find_slots(store, namespace, text, subjects=subjects, keys=keys, timeline=timeline, before=before)
+    named = subjects_in(f"{text}\n{subjects[0] if subjects else ''}", (slot.subject for slot in slots))
+    return [slot for slot in slots if slot.key in keys or slot.subject in named]
 
 
 def attribute_lines(slots: Iterable[Slot]) -> list[str]:
@@ -299,9 +287,3 @@ def messages_of(state: TurnState, first: int, last: int) -> JSON:
     messages = [message for turn in turns for message in turn if message.id]
     said = next((message.id for message in messages if isinstance(message, HumanMessage)), "")
     return {"messages": [message.id for message in messages], "said": said}
-
-
-def _failure_notice(state: TurnState, error: Exception) -> JSON:
-    _log.warning("Facts of turn %d were not noted: %s", state.turn, error)
-    text = f"What this turn taught was not noted; the next turn will catch up. {error}"
-    return notice(state.turn, "learn", text)

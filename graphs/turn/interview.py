@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -11,12 +10,12 @@ from langgraph.constants import TAG_NOSTREAM
 from langgraph.runtime import Runtime
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.disclosure import guard_notices, guard_of
+from questbook.graphs.turn.context_window import ask_fitted
 from questbook.graphs.turn.prompt import Prompt
 from questbook.graphs.turn.reply import calls_of, edit_pages, refuse_edits, take_out
+from questbook.graphs.turn.reply_guard import guard_notices, guard_of
 from questbook.graphs.turn.state import TurnState
 from questbook.graphs.turn.turn import PRIVATE_REFUSAL, notice
-from questbook.graphs.turn.window import Around, ask_fitted
 from questbook.notebooks import Notebook
 from questbook.types import JSON
 
@@ -24,24 +23,17 @@ PageT = TypeVar("PageT", bound=Notebook)
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
 _ROUNDS = 3
-_log = logging.getLogger(__name__)
 
 
 class InterviewTurn(NamedTuple, Generic[PageT]):
-    """The outcome of one turn of an interview.
+    """The outcome of one turn of an interview."""
 
-    Attributes:
-        page: The page after it.
-        messages: What was said and noted, without calls that failed; what was said to the person comes last, unless the
-            page is complete.
-        notices: What people should know: notes that were refused, a reply that was cut.
-        window: The channel `window`, if it changes.
-    """
-
-    page: PageT
+    page: PageT  # the page after it
+    # What was said and noted, without calls that failed. The turn ends with what was said to the person, unless the
+    # page is complete.
     messages: list[AnyMessage]
-    notices: list[JSON]
-    window: JSON
+    notices: list[JSON]  # what people should know: notes that were refused, a reply that was cut
+    window: JSON  # the channel `window`, if it changes
 
 
 class Done(NamedTuple, Generic[PageT]):
@@ -55,6 +47,15 @@ class Done(NamedTuple, Generic[PageT]):
     tool: JSON
     complete: Callable[[PageT, JSON], tuple[PageT, str]]
 
+    def read(self, page: PageT, reply: AIMessage) -> tuple[PageT, list[str]]:
+        """Return the page after the tool's calls in a reply, and what to tell the person."""
+        remarks = []
+        for call in calls_of(reply):
+            if call.name == self.tool["function"]["name"] and not call.problem:
+                page, remark = self.complete(page, call.args)
+                remarks += [remark] if remark else []
+        return page, remarks
+
 
 async def interview(
     state: TurnState,
@@ -67,74 +68,59 @@ async def interview(
     question: str,
     private: bool,
     done: Done[PageT] | None = None,
-    around: Around | None = None,
 ) -> InterviewTurn[PageT]:
-    """Talk with the person, and note what they said.
+    """Talk with the person, and note on the page what they said.
 
     The model is asked again, at most twice, when it noted something without a word to the person or when some of a note
-    did not fit; what it said to the person, and what fits, is kept in any case.
-
-    Args:
-        state: The thread's state.
-        page: The page to fill.
-        runtime: The run's.
-        make_prompt: Makes the prompt, given the page and what was said in this turn so far.
-        node: Name of the node that interviews.
-        turn: Number of the turn.
-        question: What is asked if the model asks nothing, with {missing} for the first missing field.
-        private: Whether the person asked that this turn not be remembered: then nothing is noted of it.
-        done: Lets the model decide that the page is done; None: only full pages are.
-        around: What an application puts around the model's calls; None: nothing.
+    did not fit; what it said to the person, and what fits, is kept in any case. Nothing is noted of a private turn. If
+    the model asks nothing, `question` is asked, with {missing} for the first missing field.
 
     Raises:
         ModelError: The model failed or said nothing. The person's message is kept; the turn can be run again.
     """
-    settings = runtime.context
-    tools = [page.tool(), *([done.tool] if done else [])]
-    done_name = done.tool["function"]["name"] if done else ""
+    done_tools = [done.tool] if done else []
     messages, notices = list[AnyMessage](), list[JSON]()
-    spoke, missing, problems, window = False, page.missing, list[str](), dict[str, Any]()
+    spoke, problems, window = False, list[str](), dict[str, Any]()
     for _ in range(_ROUNDS):
         prompt = make_prompt(page, messages)
-        guard = guard_of(state, prompt, settings)
-        tags = [TAG_NOSTREAM] if spoke or page.complete else []
-        fitted = await ask_fitted(
-            runtime, prompt, node=node, turn=turn, guard=guard, tools=tools, tags=tags, around=around
-        )
+        guard, tools = guard_of(state, prompt, runtime.context), [page.tool(), *done_tools]
+        mends = spoke or page.complete  # this round only mends a note: the person has had an answer, or gets another
+        tags = [TAG_NOSTREAM] if mends else []
+        fitted = await ask_fitted(runtime, prompt, node=node, turn=turn, guard=guard, tools=tools, tags=tags)
         reply, window = fitted.message, fitted.window or window
-        notices += fitted.notices
-        notices += guard_notices(guard, settings, turn, node)
-        if spoke or page.complete:  # this round only mends a note: the person has had an answer, or gets another one
+        notices += [*fitted.notices, *guard_notices(guard, runtime.context, turn, node)]
+        if mends:
             reply = reply.model_copy(update={"content": ""})
-        edits = (
-            refuse_edits([page], reply, PRIVATE_REFUSAL)
-            if private
-            else edit_pages([page], reply, other_tools=[done_name] if done else [])
-        )
+        if private:
+            edits = refuse_edits([page], reply, PRIVATE_REFUSAL)
+        else:
+            edits = edit_pages([page], reply, other_tools=[tool["function"]["name"] for tool in done_tools])
         [page] = edits.pages
-        for call in calls_of(reply) if done and not private else ():
-            if done and call.name == done_name and not call.problem:
-                page, remark = done.complete(page, call.args)
-                notices += [notice(turn, node, remark)] if remark else []
+        if done and not private:
+            page, remarks = done.read(page, reply)
+            notices += [notice(turn, node, remark) for remark in remarks]
         messages += _in_order(reply, edits.results, last=not page.complete)
         spoke = spoke or bool(reply.text.strip())
         problems = edits.problems if edits.results else problems
         if not problems and (page.complete or spoke):
             break
     if problems:  # not mended
-        _log.warning("Not all was noted on the page: %s", problems)
         text = "Not all that you said could be noted; say it again in other words if it is missing."
         notices.append(notice(turn, node, text, " ".join(problems)))
     if not spoke and not page.complete:
-        _log.warning("The model noted some of %s but said nothing to the person.", ", ".join(missing))
         messages.append(AIMessage(question.format(missing=page.missing[0])))
         notices.append(notice(turn, node, "The model asked nothing, so an ordinary question was asked."))
-    if spoke and not page.complete:  # a note may have been mended behind the words that the turn ends with
-        words = next(i for i, message in enumerate(messages) if message.type == "ai" and message.text.strip())
-        messages.append(messages.pop(words))
+    return InterviewTurn(page, _as_kept(messages, page), notices, {"window": window} if window else {})
+
+
+def _as_kept(messages: list[AnyMessage], page: Notebook) -> list[AnyMessage]:
+    """Return the messages of a turn without failures; what was said last to the person ends it."""
     if page.complete and messages and isinstance(messages[-1], ToolMessage):  # it says what comes now
         messages[-1] = messages[-1].model_copy(update={"status": "success"})
-    return InterviewTurn(page, _without_failures(messages), notices, {"window": window} if window else {})
+    elif not page.complete:  # a note may have been mended behind the words that the turn ends with
+        words = next(i for i, message in enumerate(messages) if message.type == "ai" and message.text.strip())
+        messages.append(messages.pop(words))
+    return _without_failures(messages)
 
 
 def _without_failures(messages: list[AnyMessage]) -> list[AnyMessage]:

@@ -35,65 +35,36 @@ from questbook.types import JSON, storable
 
 
 class Memory(TypedDict, total=False):
-    """A memory, as a prompt shows it (`memory_line`); of a long record only a part.
+    """A memory, as a prompt shows it (`memory_line`); of a long record only a part."""
 
-    Attributes:
-        key: Its key in the store.
-        kind: "exchange", "fact", "insight", "rumour", "secret", "lore" …
-        turn: The turn that wrote it; 0 if another thread did, which counts its own turns; None without one.
-        said_at: When, ISO 8601.
-        age: How long ago that was, in words; not of a fact that holds a slot, outside of games.
-        story_time: When it was in the story: "day 3, dusk".
-        when: On which days what a fact tells is: "Mon 2026-12-14".
-        until: Until when something that an exchange tells was so, ISO 8601.
-        score: Its cosine; None if it has none.
-        why: Why it was recalled.
-        player: The person's words, of an exchange; "…" stands where something is left out, here and below.
-        reply: What they were answered.
-        text: What it says, if it is no exchange.
-        claimed_by: Whose word it is alone.
-        rest: Its key, by which the rest can be opened, if something is left out and its `turn` does not name it.
-        source: Of lore: the file.
-        page: Of lore: the page.
-        section: Of lore: the heading.
-        row: Of lore: the row of a table.
-    """
-
-    key: str
-    kind: str
-    turn: int | None
-    said_at: str | None
-    age: str
-    story_time: str | None
-    when: str
-    until: str
-    score: float | None
-    why: str
-    player: str
-    reply: str
-    text: str | None
-    claimed_by: str | None
-    rest: str
-    source: str | None
-    page: int | None
-    section: str | None
-    row: int | None
+    key: str  # its key in the store
+    kind: str  # "exchange", "fact", "insight", "rumour", "secret", "lore" …
+    turn: int | None  # the turn that wrote it; 0 if another thread did, which counts its own turns; None without one
+    said_at: str | None  # when, ISO 8601
+    age: str  # how long ago that was, in words; not of a fact that holds a slot, outside of games
+    story_time: str | None  # when it was in the story: "day 3, dusk"
+    when: str  # on which days what a fact tells is: "Mon 2026-12-14"
+    until: str  # until when something that an exchange tells was so, ISO 8601
+    score: float | None  # its cosine; None if it has none
+    why: str  # why it was recalled
+    player: str  # the person's words, of an exchange; "…" stands where something is left out, here and below
+    reply: str  # what they were answered
+    text: str | None  # what it says, if it is no exchange
+    claimed_by: str | None  # whose word it is alone
+    rest: str  # its key, by which the rest can be opened, if something is left out and its `turn` does not name it
+    source: str | None  # of lore: the file
+    page: int | None  # of lore: the page
+    section: str | None  # of lore: the heading
+    row: int | None  # of lore: the row of a table
 
 
 class Reader(NamedTuple):
-    """For whom memories are made.
+    """For whom memories are made."""
 
-    Attributes:
-        now: Real time, in the zone whose midnight changes the day.
-        timeline: What the turn may see.
-        session: Number of the session; None if sessions say nothing of how long ago something was.
-        character: Who plays: what they do not know is a secret. None: there is no story.
-    """
-
-    now: datetime
-    timeline: Sequence[Segment] = ()
-    session: int | None = None
-    character: str | None = None
+    now: datetime  # real time, in the zone whose midnight changes the day
+    timeline: Sequence[Segment] = ()  # what the turn may see
+    session: int | None = None  # number of the session; None if sessions say nothing of how long ago something was
+    character: str | None = None  # who plays: what they do not know is a secret. None: there is no story
 
 
 def memory_of(record: Recalled, reader: Reader) -> JSON:
@@ -138,9 +109,7 @@ _OWN_NAMES = frozenset({"insight", "rumour", "archive"})  # kinds that an assist
 def memory_line(memory: Mapping[str, object], voices: Mapping[str, str] | None = None) -> str:
     """Render a memory on one line: an exchange as it was, lore with its source, anything else under its kind.
 
-    Args:
-        memory: The memory.
-        voices: What the voices of an exchange are called; None: as in state.
+    `voices` says what the voices of an exchange are called (`ASSISTANT`); None: as in state.
     """
     if memory.get("kind") == "lore" and (lore := LorePiece.from_json(memory)).citation:
         return render_value({"source": lore.citation, "text": lore.body})
@@ -178,15 +147,10 @@ async def open_memory(
     *,
     waiting: Mapping[str, JSON] | None = None,
 ) -> str:
-    """Return a page of what a record says, of which a prompt or a search may have shown a part.
+    """Return a page, from 1, of what a record says, of which a prompt or a search may have shown a part.
 
-    Args:
-        state: The thread's state, its turn opened.
-        runtime: The run's.
-        spaces: The namespaces where it may be.
-        key: Its key; or a turn of the thread, whose exchange it is.
-        page: The page, from 1; each has at most 3,000 characters.
-        waiting: Records that are not in the store yet, by key.
+    `key` is the record's key in one of the namespaces `spaces`, or the number of a turn of the thread, whose exchange
+    it is. `waiting` are records that are not in the store yet, by key.
 
     Raises:
         BadQueryError: The timeline sees no such record, nobody may know it, or there is no such page.

@@ -1,4 +1,4 @@
-"""Node: an async function as a step of a graph, for async and sync callers; and which nodes speak to the person."""
+"""What a graph of ours is built of: `Machine`, the graph; `Node` and `Edge`, for async and sync callers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
 from langgraph.config import get_config
+from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime, get_runtime
+from pydantic import BaseModel
 
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.scope import campaign_of, check_owner, with_user
@@ -19,6 +21,7 @@ from questbook.memory.sync import run_sync, with_async_methods
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
+StateT = TypeVar("StateT", bound=BaseModel)
 ContextT = TypeVar("ContextT", bound=Settings)
 
 SPEAKS = "speaks"
@@ -27,23 +30,18 @@ ASKS = {SPEAKS: "asks"}
 """Metadata of a node that asks for what a page still lacks."""
 ANSWERS = {SPEAKS: "answers"}
 """Metadata of a node that answers, and is asked again after its tools have answered."""
-ADDS = {SPEAKS: "adds"}
-"""Metadata of a node that may add words of its own to an answer."""
 
 
 class Node(Runnable[Any, Any], Generic[ContextT]):
     """Run `function(state, runtime)` whether the graph is called with `ainvoke` or with `invoke`.
 
-    LangGraph lets an async function run only in async calls. The runtime's context is completed on the way: None means
-    the defaults, a parent graph's context of another class is read by its attributes. Its user is named
+    LangGraph lets an async function run only in async calls. The runtime's context is completed by `context` on the
+    way: None means the defaults, a parent graph's context of another class is read by its attributes. Its user is named
     (`questbook.graphs.turn.scope`), or the node is refused with a SettingsError. On the thread of another user or
     campaign it is refused with an InputError: who resumes a run has passed no edge that would have refused it.
 
-    Args:
-        function: The step.
-        context: Completes the runtime's context.
-        upkeep: Whether the step comes after the reply (`questbook.graphs.turn.upkeep`). Its writes are not stopped.
-            The custom stream says so when it begins: {"begins": its name, "upkeep": true}.
+    The writes of `upkeep`, a step after the reply (`questbook.graphs.turn.upkeep`), are not stopped. The custom stream
+    says when a step begins: {"begins": its name}, with "upkeep": true.
     """
 
     def __init__(
@@ -93,6 +91,15 @@ class Edge(Runnable[Any, str]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:  # noqa: A002
         """Choose the next node."""
         return self.invoke(input, config, **kwargs)
+
+
+class Machine(StateGraph[StateT, ContextT, Any, StateT]):
+    """A graph whose state says the machine's name: `MACHINE`, without the part before a colon."""
+
+    def compile(self, *args: Any, name: str | None = None, **options: Any) -> Any:
+        """Compile as any graph; unless another name is given, it has the machine's."""
+        schema: Any = self.state_schema
+        return super().compile(*args, name=name or schema.MACHINE.rpartition(":")[2], **options)
 
 
 def context_or_none() -> Any:

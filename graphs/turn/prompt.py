@@ -10,7 +10,7 @@ pass for one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
@@ -37,13 +37,7 @@ class Section(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """What a model is given.
-
-    Attributes:
-        sections: The system message, in order.
-        conversation: The turns that are in the prompt word for word.
-        behind: Sections in the newest message of the person, before their words.
-    """
+    """What a model is given: the system message, turns word for word, and sections before the person's newest words."""
 
     sections: list[Section]
     conversation: list[AnyMessage]
@@ -76,18 +70,11 @@ class Prompt(NamedTuple):
 
 
 def stack(
-    sections: Iterable[Section],
-    conversation: Sequence[AnyMessage],
-    settings: Settings,
-    last: Iterable[Section] = (),
+    sections: Iterable[Section], conversation: Sequence[AnyMessage], settings: Settings, last: Iterable[Section] = ()
 ) -> Prompt:
     """Put a prompt together in the order that the settings name; sections without text are left out.
 
-    Args:
-        sections: Sections before the conversation.
-        conversation: The turns that are in the prompt word for word.
-        settings: Name added sections, and the order.
-        last: Sections beside the person's newest words, unless the settings name another place.
+    `sections` come before the conversation, `last` beside the person's newest words, unless the settings say otherwise.
 
     Raises:
         SettingsError: An added section has the name of one that is there.
@@ -127,14 +114,11 @@ def opening_sections(instructions: str, state: TurnState) -> list[Section]:
 
 
 def prompt_about_turns(
-    sections: Iterable[Section], turns: Iterable[JSON], last: Iterable[Section] = ()
+    sections: Iterable[Section], turns: Iterable[Mapping[str, object]], last: Iterable[Section] = ()
 ) -> list[BaseMessage]:
-    """Make a prompt for work after the reply.
+    """Make a prompt for work after the reply: turns, as JSON, in the place of a conversation.
 
-    Args:
-        sections: Sections of the system message.
-        turns: Turns, shown as JSON objects in the place of a conversation.
-        last: Sections that change from call to call, before the turns.
+    The sections `last`, which change from call to call, are with the turns.
     """
     lines = Section("turns", "\n".join(render_value(turn) for turn in turns))
     return [system_message(sections), HumanMessage(_join([*last, lines]))]

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun
+from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage
+from langchain_core.retrievers import BaseRetriever
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, SearchItem
 
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.memories import ASSISTANT, Reader, is_elsewhere, memory_of, memory_tokens
+from questbook.graphs.turn.memories import ASSISTANT, Reader, is_elsewhere, memory_line, memory_of, memory_tokens
 from questbook.graphs.turn.scope import run_thread, visible_timeline
 from questbook.graphs.turn.state import TurnState
+from questbook.graphs.turn.turn import failure_notice
 from questbook.memory.buffer.policies import count_verbatim_turns
-from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.memory.facts.conclusions import add_insights
 from questbook.memory.facts.ended import facts_asked_for, is_standing_fact
 from questbook.memory.facts.latest import latest_facts
@@ -32,6 +35,7 @@ from questbook.memory.recall.query import Present, Query, Reason, Recalled, Rera
 from questbook.memory.recall.recall import recall as recall_records
 from questbook.memory.recall.weights import DEFAULT_WEIGHTS, Weights
 from questbook.memory.store.joint_reads import JointReads
+from questbook.memory.sync import run_sync
 from questbook.memory.timeline.records import Stamp
 from questbook.memory.timeline.remember import session_number
 from questbook.memory.timeline.timeline import Segment, UserTimeline, as_of, branch_of, record_key
@@ -69,67 +73,41 @@ class Recall:
 
 
 class Seen(NamedTuple):
-    """What a turn may see.
+    """What a turn may see."""
 
-    Attributes:
-        timeline: The timeline, as of the last turn that is written: the record of a later one may be another future's.
-        since: First turn that is in the prompt word for word.
-        turn: The turn.
-        message: What the person says in it.
-    """
-
+    # The timeline, as of the last turn that is written: the record of a later one may be another future's.
     timeline: Sequence[Segment]
-    since: int
-    turn: int
-    message: str
+    since: int  # first turn that is in the prompt word for word
+    turn: int  # the turn
+    message: str  # what the person says in it
 
 
 class Always(NamedTuple):
-    """Records that come whatever the message says.
+    """Records that come whatever the message says."""
 
-    Attributes:
-        read: Returns them, what matters most first.
-        tokens: What they may take, given the budget of the whole.
-        shortens: Whether those that are long are shown in part, each with an equal share.
-    """
-
-    read: Callable[[BaseStore, Seen], Awaitable[list[Recalled]]]
-    tokens: Callable[[int], int]
-    shortens: bool = False
+    read: Callable[[BaseStore, Seen], Awaitable[list[Recalled]]]  # returns them, what matters most first
+    tokens: Callable[[int], int]  # what they may take, given the budget of the whole
+    shortens: bool = False  # whether those that are long are shown in part, each with an equal share
 
 
 @dataclass(frozen=True)
 class RecallPlan:
-    """What a machine adds to the recall for a turn.
+    """What a machine adds to the recall for a turn."""
 
-    Attributes:
-        options: How much, and in which order.
-        shown: The conversation as the prompt has it.
-        now: Real time, in the zone whose midnight changes the day.
-        facts: Namespace of the facts of the timeline; None: none are kept.
-        shown_facts: Whether facts of turns that are in the prompt word for word come, too.
-        lasting: Namespaces whose records belong to no timeline.
-        hints: Further texts that help to find what is meant.
-        always: What comes whatever the message says, in the order in which it takes its share.
-        character: Who plays, in a game: what they do not know comes as a secret. None: there is no story.
-        day: Day of the story.
-        aliases: Whether to search for those whom the message calls by another name, too.
-        voices: What the voices of an exchange are called in the prompt; None: as in state.
-    """
-
-    options: Recall
+    options: Recall  # how much, and in which order
     _: KW_ONLY
-    shown: Sequence[AnyMessage]
-    now: datetime
-    facts: tuple[str, ...] | None = None
-    shown_facts: bool = True
-    lasting: Sequence[tuple[str, ...]] = ()
-    hints: Sequence[WeightedText] = ()
-    always: Sequence[Always] = ()
+    shown: Sequence[AnyMessage]  # the conversation as the prompt has it
+    now: datetime  # real time, in the zone whose midnight changes the day
+    facts: tuple[str, ...] | None = None  # namespace of the facts of the timeline; None: none are kept
+    shown_facts: bool = True  # whether facts of turns that are in the prompt word for word come, too
+    lasting: Sequence[tuple[str, ...]] = ()  # namespaces whose records belong to no timeline
+    hints: Sequence[WeightedText] = ()  # further texts that help to find what is meant
+    always: Sequence[Always] = ()  # what comes whatever the message says, in the order in which it takes its share
+    # Who plays, in a game: what they do not know comes as a secret. None: there is no story.
     character: str | None = None
-    day: int | None = None
-    aliases: bool = False
-    voices: dict[str, str] | None = None
+    day: int | None = None  # day of the story
+    aliases: bool = False  # whether to search for those whom the message calls by another name, too
+    voices: dict[str, str] | None = None  # what the voices of an exchange are called in the prompt; None: as in state
 
 
 async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: RecallPlan) -> list[JSON]:
@@ -137,24 +115,17 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
 
     Each is a `Memory` (`questbook.graphs.turn.memories`). First comes what the plan always wants, then what fits, the
     best first, until `plan.options.tokens` are full. Of long exchanges the parts come that answer. What has changed is
-    replaced by what holds now.
-
-    Args:
-        state: The thread's state, its turn opened.
-        runtime: The run's.
-        plan: What the machine adds.
+    replaced by what holds now. The state's turn is open.
     """
-    context, store, view, options = runtime.context, runtime.store, visible_timeline(state, runtime), plan.options
+    store, view = runtime.store, visible_timeline(state, runtime)
     # A turn that could not be written yet has no place on the timeline: another future's record may be there.
     written = min(state.turn - 1, state.remembered_through)
     since = state.turn - count_verbatim_turns(plan.shown)
     before = written + 1 if plan.facts and plan.shown_facts else min(since, written + 1)
     has_past = before > 1 or isinstance(view, UserTimeline)
-    if store is None or not options.tokens or not (has_past or plan.lasting):
+    if store is None or not plan.options.tokens or not (has_past or plan.lasting):
         return []
-    message, _ = turn_text(split_turns(state.messages, state.turn)[-1][1])
-    seen = Seen(as_of(view, written), since, state.turn, message)
-    tokens = state.fit_tokens(options.tokens, context.model)
+    seen = Seen(as_of(view, written), since, state.turn, state.words)
     reads = JointReads.of(store)
     present, groups = await asyncio.gather(
         present_of(state, runtime, plan.now, day=plan.day, store=reads),
@@ -165,46 +136,84 @@ async def recall_for_turn(state: TurnState, runtime: Runtime[SettingsT], plan: R
     def cost(record: Recalled) -> int:
         return memory_tokens(memory_of(record, reader), plan.voices)
 
+    tokens = state.fit_tokens(plan.options.tokens, runtime.context.model)
     always, left = _take_always(plan.always, groups, tokens, cost)
-    facts = plan.facts
-
-    async def hold(records: list[Recalled]) -> list[Recalled]:
-        records = [record for record in records if not _is_shown(record, seen)]
-        if facts is not None:
-            # In a game nobody's words are dropped for a fact: what the player says is what they try to do.
-            said = always if plan.character is None else None
-            records = await replace_superseded(store, records, facts, timeline=seen.timeline, shown=said)
-            records = await add_insights(
-                store, records, facts, question=message, timeline=seen.timeline, since=min(since, before)
-            )
-        return [record for record in records if record.key not in always or always[record.key].is_cut]
-
-    exchanges = context.campaign_namespace("exchanges")
     query = Query(
-        message,
+        seen.message,
         hints=plan.hints,
         lasting=plan.lasting,
         timeline=view,
         before=before,
-        limit=options.most - len(always),
+        limit=plan.options.most - len(always),
         budget=left,
         cost=cost,
-        weights=options.weights,
+        weights=plan.options.weights,
         present=present,
         secrets=plan.character is not None,  # the dungeon master's prompt; `questbook.graphs.events` shows players none
         aliases=plan.aliases,
-        fitting=options.max_cosine_distance is None,
-        max_cosine_distance=options.max_cosine_distance,
-        refine=hold,
-        rerank=options.rerank,
-        accesses=context.campaign_namespace("accesses"),
+        fitting=plan.options.max_cosine_distance is None,
+        max_cosine_distance=plan.options.max_cosine_distance,
+        refine=_holding(plan, seen, always, store, min(since, before)),
+        rerank=plan.options.rerank,
+        accesses=runtime.context.campaign_namespace("accesses"),
     )
-    spaces = [exchanges, *([facts] if facts else [])] if has_past else []
-    best = await recall_records(store, spaces, query)
-    for record in best:  # what answers may lie in the part of a turn that was left out
+    own = [runtime.context.campaign_namespace("exchanges"), *([plan.facts] if plan.facts else [])]
+    for record in await recall_records(store, own if has_past else [], query):
+        # What answers may lie in the part of a turn that was left out.
         first = always.get(record.key)
         always[record.key] = first._replace(shown=(*first.shown, *record.shown)) if first else record
     return sorted((memory_of(record, reader) for record in always.values()), key=_in_story_order)
+
+
+def _holding(
+    plan: RecallPlan, seen: Seen, always: Mapping[str, Recalled], store: BaseStore, since: int
+) -> Callable[[list[Recalled]], Awaitable[list[Recalled]]]:
+    """Make what puts in the place of records what holds now, and leaves out what the prompt has already."""
+
+    async def hold(records: list[Recalled]) -> list[Recalled]:
+        records = [record for record in records if not _is_shown(record, seen)]
+        if plan.facts is not None:
+            # In a game nobody's words are dropped for a fact: what the player says is what they try to do.
+            said = always if plan.character is None else None
+            records = await replace_superseded(store, records, plan.facts, timeline=seen.timeline, shown=said)
+            records = await add_insights(
+                store, records, plan.facts, question=seen.message, timeline=seen.timeline, since=since
+            )
+        return [record for record in records if record.key not in always or always[record.key].is_cut]
+
+    return hold
+
+
+class _Memories(BaseRetriever):
+    """Recall as LangChain's handlers and traces see it: a run of a retriever, with the memories as documents."""
+
+    memories: Any
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,  # noqa: ARG002
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002 (LangChain's method)
+    ) -> list[Document]:
+        self.memories = await self.memories
+        return [Document(memory_line(memory), metadata=memory) for memory in self.memories]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return run_sync(self._aget_relevant_documents(query, run_manager=run_manager))
+
+
+async def recall_or_notice(state: TurnState, memories: Awaitable[list[JSON]]) -> JSON:
+    """Return the channels of a turn's memories; if the store fails, none are recalled, and a notice says so.
+
+    LangChain's handlers and traces see it as the run of a retriever called "recall".
+    """
+    retriever = _Memories(memories=memories, name="recall")
+    try:
+        await retriever.ainvoke(state.words)
+        return {"recalled": retriever.memories, "notices": []}
+    except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
+        text = "Memory could not be searched, so nothing was recalled for this turn."
+        return {"recalled": [], "notices": [failure_notice(state.turn, "recall", text, error)]}
 
 
 async def with_recalled(
@@ -271,17 +280,10 @@ async def present_of(
     day: int | None = None,
     store: BaseStore | None = None,
 ) -> Present:
-    """Return what time it is when a turn is played, for words such as "yesterday" or "last session".
+    """Return the person's time, the story's day, and the number of the session that goes on or begins now.
 
-    Args:
-        state: The thread's state, its turn opened.
-        runtime: The run's.
-        now: Real time, in the zone whose midnight changes the day.
-        day: Day of the story, if there is one.
-        store: What is read; None: the run's store.
-
-    Returns:
-        The person's time, the story's day, and the number of the session that goes on or begins now.
+    Words such as "yesterday" or "last session" count from there. The state's turn is open; `store` is what is read,
+    None: the run's store.
     """
     last, past = min(state.turn - 1, state.remembered_through), None
     if last >= 1 and (store := store or runtime.store) is not None:
@@ -294,13 +296,9 @@ async def present_of(
 def within_budget(
     records: Sequence[Recalled], budget: int, cost: Callable[[Recalled], int], *, shortens: bool = False
 ) -> list[Recalled]:
-    """Return those records that fit into a budget of tokens, what matters most last.
+    """Return those records that fit into a budget of tokens, what matters most last; it comes first in `records`.
 
-    Args:
-        records: The records, what matters most first.
-        budget: Tokens.
-        cost: Returns the tokens of a record as far as it is shown.
-        shortens: Whether those that are long are shown in part, each with an equal share.
+    If `shortens`, those that are long are shown in part, each with an equal share.
     """
     kept: list[Recalled] = []
     for number, record in enumerate(records):

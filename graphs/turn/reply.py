@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from questbook.graphs.errors import ModelError
 from questbook.graphs.settings import Settings
-from questbook.graphs.turn.disclosure import guard_notices, guard_of
+from questbook.graphs.turn.context_window import ask_fitted
 from questbook.graphs.turn.prompt import Prompt
+from questbook.graphs.turn.reply_guard import guard_notices, guard_of
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.window import Around, ask_fitted
-from questbook.memory.buffer.turns import split_turns
 from questbook.notebooks import Notebook, NotebookError, PatchError, apply_fitting
 from questbook.types import JSON
 
@@ -37,13 +36,9 @@ class Call(NamedTuple):
 
 
 class PageEdit(NamedTuple, Generic[PageT]):
-    """What one call made of a page.
+    """What one call made of a page: the page with what fits, the answer to the model, values that code corrected.
 
-    Attributes:
-        page: The page after it, with the parts of the call that fit.
-        result: The answer to the model.
-        notes: Values that code corrected.
-        problem: Why parts of the call were refused, without anything secret, for people to see; "" if none was.
+    `problem` says why parts were refused, without anything secret, for people to see; "" if none was.
     """
 
     page: PageT
@@ -53,30 +48,17 @@ class PageEdit(NamedTuple, Generic[PageT]):
 
 
 class PageEdits(NamedTuple, Generic[PageT]):
-    """What a model's calls made of pages.
+    """What a model's calls made of pages."""
 
-    Attributes:
-        pages: The pages, in the order given, with all that fits.
-        results: One tool message for each call, for the model.
-        notes: Values that code corrected.
-        problems: Why calls or parts of them were refused, without anything secret, for people to see.
-        refused: Names of the tools whose calls were refused, also in part.
-    """
-
-    pages: list[PageT]
-    results: list[ToolMessage]
-    notes: list[str]
-    problems: list[str]
-    refused: set[str]
+    pages: list[PageT]  # the pages, in the order given, with all that fits
+    results: list[ToolMessage]  # one tool message for each call, for the model
+    notes: list[str]  # values that code corrected
+    problems: list[str]  # why calls or parts of them were refused, without anything secret, for people to see
+    refused: set[str]  # names of the tools whose calls were refused, also in part
 
 
 class Reply(NamedTuple):
-    """A reply, or calls of tools.
-
-    Attributes:
-        update: The channels to write: the message, what a person should know of it, and the model's window.
-        silent: Calls of the silent tools, which are in no message.
-    """
+    """The channels to write, and the calls of the silent tools, which are in no message."""
 
     update: JSON
     silent: list[Call]
@@ -91,20 +73,11 @@ async def reply(
     tools: list[JSON],
     most_rounds: int,
     silent: Collection[str] = (),
-    around: Around | None = None,
 ) -> Reply:
     """Ask the model; a report of the prompt goes out on the stream first.
 
-    Args:
-        state: The thread's state.
-        runtime: The run's.
-        prompt: What the model is given.
-        node: Name of the node that replies.
-        tools: What the model may call.
-        most_rounds: Times that it may call tools in one turn; calls beyond are dropped.
-        silent: Names of tools that need no answer: their calls are taken out of the reply and never streamed. The
-            model is asked once more only if it says nothing beside them.
-        around: What an application puts around the model's call; None: nothing.
+    Calls of tools beyond `most_rounds` in one turn are dropped. `silent` tools need no answer: their calls are taken
+    out of the reply and never streamed, and the model is asked once more only if it says nothing beside them.
 
     Raises:
         ModelError: The model failed or said nothing. The player's message is in the checkpoint; run the thread again
@@ -116,7 +89,7 @@ async def reply(
     for _ in range(2):
         guard = guard_of(state, prompt, context, silent)
         whole, window, notices = await ask_fitted(
-            runtime, prompt, node=node, turn=state.turn, guard=guard, tools=tools, more=more, around=around
+            runtime, prompt, node=node, turn=state.turn, guard=guard, tools=tools, more=more
         )
         update = update | ({"window": window} if window else {}) | {"notices": [*update["notices"], *notices]}
         message, calls = take_out(whole, lambda call: call.name in silent)
@@ -173,8 +146,7 @@ def has_calls(state: TurnState) -> bool:
 
 def tool_rounds(state: TurnState) -> int:
     """Count how often the model has called tools in this turn."""
-    _, turn = split_turns(state.messages, state.turn)[-1]
-    return sum(1 for message in turn if isinstance(message, AIMessage) and calls_of(message))
+    return sum(1 for message in state.current_turn if isinstance(message, AIMessage) and calls_of(message))
 
 
 def answer(call: Call, text: str, *, ok: bool = True) -> ToolMessage:
@@ -182,31 +154,11 @@ def answer(call: Call, text: str, *, ok: bool = True) -> ToolMessage:
     return ToolMessage(text, tool_call_id=call.id, name=call.name, status="success" if ok else "error")
 
 
-def after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:
-    """Return the messages to add after a round of tools.
-
-    Args:
-        message: What the model said and called.
-        results: The results of the calls; none if a tool hands over to another agent at once.
-        again: Whether the model is asked again. If not, what was said to the person comes last: the turn ends with it.
-        spent: Whether the model may call no more tools in this turn; the last result then says so.
-    """
-    if not again:
-        silent = message.model_copy(update={"content": ""})
-        return [silent, *results, AIMessage(message.text, id=f"{message.id}-said")]
-    if spent and results:
-        text = f"{results[-1].text}\nNo more tools in this turn: answer now."
-        return [*results[:-1], results[-1].model_copy(update={"content": text})]
-    return [*results]
-
-
 def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[PageT]:
     """Apply what fits of a call of a page's tool; the answer says of all the rest why it does not fit, and what would.
 
-    Args:
-        page: The page after the calls before this one.
-        call: The call.
-        stored: The page in the state; None: `page`. Its reducer gets one patch of all calls, so that has to fit, too.
+    `page` is as earlier calls left it; `stored` is the one in state (None: the same): its reducer gets one patch of all
+    calls, so that has to fit, too.
     """
     if call.problem:
         return PageEdit(page, answer(call, call.problem, ok=False), [], _UNREADABLE)
@@ -215,11 +167,8 @@ def edit_page(page: PageT, call: Call, stored: PageT | None = None) -> PageEdit[
         if stored is not None and stored is not page:
             stored.apply(edited.patch_from(stored))
     except NotebookError as error:
-        edited, notes, problems = (
-            page,
-            [],
-            [*problems, *(error.problems if isinstance(error, PatchError) else [str(error)])],
-        )
+        edited, notes = page, []
+        problems = [*problems, *(error.problems if isinstance(error, PatchError) else [str(error)])]
     if not problems:
         return PageEdit(edited, answer(call, " ".join(["Noted.", *notes])), notes)
     kept = "What fits is noted; send only the rest again." if edited is not page else f"{name} was left as it is."
@@ -236,11 +185,7 @@ def edit_pages(
 ) -> PageEdits[PageT]:
     """Apply what fits of a message's calls of the pages' tools, in order; what does not is refused with the reason.
 
-    Args:
-        pages: The pages whose tools were offered.
-        message: The model's answer.
-        other_tools: Names of other tools that were offered; the caller reads their calls, which are answered here.
-        stored: The pages in the state, if earlier calls have changed some of them; None: `pages`.
+    Calls of `other_tools` are answered here, and the caller reads them. `stored`: as for `edit_page`.
     """
     edits: PageEdits[PageT] = PageEdits(list(pages), [], [], [], set())
     tools = [type(page).__name__ for page in pages]

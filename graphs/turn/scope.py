@@ -32,15 +32,7 @@ _LONGEST = 200
 
 
 def with_user(settings: SettingsT, configurable: Mapping[str, Any] | None = None) -> SettingsT:
-    """Return the settings with their user named.
-
-    Args:
-        settings: The settings; their user comes from the caller or from the environment.
-        configurable: The run's `config["configurable"]`; None outside a run.
-
-    Raises:
-        SettingsError: As `user_of`.
-    """
+    """Return the settings with their user named, as `user_of` says; `configurable` is None outside a run."""
     said = settings.user if "user" in settings.model_fields_set else None
     user = user_of(configurable or {}, said, settings.user)
     return settings if user == settings.user else settings.model_copy(update={"user": user})
@@ -99,11 +91,7 @@ def campaign_of(state: Any) -> Sequence[str]:
 
 
 def check_owner(campaign: Sequence[str], settings: Settings) -> None:
-    """Refuse settings of another user or campaign than those of a thread.
-
-    Args:
-        campaign: The thread's channel `campaign`: user and campaign; empty before its first turn.
-        settings: The run's.
+    """Refuse settings of another user or campaign than a thread's, its channel `campaign`.
 
     Raises:
         InputError: They differ.

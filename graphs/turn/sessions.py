@@ -50,9 +50,10 @@ def head_ops(state: TurnState, timeline: Sequence[Segment], settings: Settings, 
     return [PutOp(settings.campaign_namespace(HEAD), _key(state), value, index=False)]
 
 
-async def head_of(store: BaseStore, settings: Settings) -> JSON | None:
+async def head_of(store: BaseStore, settings: Settings, key: str = HEAD) -> JSON | None:
     """Return the campaign's head; None if no turn of it was finished."""
-    return await _read_head(store, settings, HEAD)
+    head = await store.aget(settings.campaign_namespace(HEAD), key)
+    return head.value if head else None
 
 
 async def past_of(store: BaseStore, settings: Settings, thread: str) -> JSON | None:
@@ -79,12 +80,7 @@ async def join(state: TurnState, runtime: Runtime[SettingsT], recap: Callable[[J
     """Return the channels with which a new thread takes over the campaign's past; {} if there is none.
 
     The past of a thread is decided once: gone back to its first message, a thread must not take over the head that its
-    own abandoned future has left.
-
-    Args:
-        state: The thread's state.
-        runtime: The run's.
-        recap: Makes a recap of the head, which opens the thread; None, or an empty text: no recap.
+    own abandoned future has left. `recap` makes a text of the head that opens the thread; "": none.
 
     Raises:
         PastUnknownError: The store cannot say whether there is a past.
@@ -126,11 +122,6 @@ def _key(state: TurnState) -> str:
     return HEAD if state.SCOPE == "campaign" else _PAGES
 
 
-async def _read_head(store: BaseStore, settings: Settings, key: str) -> JSON | None:
-    head = await store.aget(settings.campaign_namespace(HEAD), key)
-    return head.value if head else None
-
-
 async def _past(state: TurnState, store: BaseStore, runtime: Runtime[SettingsT]) -> JSON | None:
     """Return the head that this thread goes on from, and keep it for when its first message is run again."""
     pasts = runtime.context.campaign_namespace(PASTS)
@@ -141,7 +132,7 @@ async def _past(state: TurnState, store: BaseStore, runtime: Runtime[SettingsT])
         if not checkpoint or await has_gone_back(thread, checkpoint):  # else its checkpoints are gone: it begins again
             past: JSON | None = kept.value["head"]
             return past
-    head = await _read_head(store, runtime.context, _key(state))
+    head = await head_of(store, runtime.context, _key(state))
     if thread:
         info = runtime.execution_info
         began = {"head": head, "checkpoint": info.checkpoint_id if info else ""}

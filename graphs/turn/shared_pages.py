@@ -5,9 +5,8 @@ seen as all records are (`UserTimeline`): a thread sees its own by its timeline,
 do. So threads that write at once lose nothing, each sees at its next turn what others have noted, and what a fork took
 back is on no thread's page. The state holds the page as it was in the turn, so every checkpoint shows it.
 
-To add up the patches of years each time would cost more and more. A snapshot holds the sum of all that are older than
-an hour, as the heads saw them. Who takes back, or brings back, something older changes the mark `epoch`, and the
-snapshot counts no more.
+A snapshot holds the sum of the old ones (`questbook.graphs.turn.shared_log`), as the heads saw them. Who takes back, or
+brings back, something older changes the mark `epoch`, and the snapshot counts no more.
 """
 
 from __future__ import annotations
@@ -15,16 +14,17 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp, SearchOp
 
 from questbook.graphs.settings import Settings
+from questbook.graphs.turn import shared_log
 from questbook.graphs.turn.scope import thread_or_branch, user_timeline
 from questbook.graphs.turn.state import TurnState
-from questbook.graphs.turn.turn import notice
+from questbook.graphs.turn.turn import failure_notice
 from questbook.memory.facts.marks import ALL_MARKS, lasting_position, position_of
 from questbook.memory.store.any_store import get_values, put_all, search_all
 from questbook.memory.timeline.records import Stamp
@@ -43,18 +43,11 @@ from questbook.types import JSON
 
 PAGES, _LOG = "pages", "patches"
 _SNAPSHOT, _EPOCH = "snapshot", "epoch"
-_SETTLED = 3600.0  # seconds: a patch that is older is in snapshots; clocks of two computers differ by less
-_UNSUMMED = 64  # patches behind the snapshot at which another one is made
 _log = logging.getLogger(__name__)
 
 
 class SharedPage(NamedTuple):
-    """A page as its patches add up to.
-
-    Attributes:
-        page: The page.
-        moved: Whether the thread has gone back or aside since it last wrote.
-    """
+    """A page as its patches add up to, and whether the thread has gone back or aside since it last wrote."""
 
     page: Notebook
     moved: bool
@@ -63,12 +56,9 @@ class SharedPage(NamedTuple):
 async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     """Return the channels with which a turn begins: patches that bring the pages of scope "user" up to date.
 
-    What a person has edited in this thread since its last turn stays on the page, and is published with this turn. If
-    the store cannot be read, the pages are as the thread knows them, and a notice says so.
-
-    Args:
-        state: The thread's state; its channel `agreed` holds the pages on which thread and store last agreed.
-        runtime: The run's.
+    What a person has edited in this thread since its last turn stays on the page, and is published with this turn. The
+    channel `agreed` holds the pages on which thread and store last agreed. If the store cannot be read, the pages are
+    as the thread knows them, and a notice says so.
     """
     pages = state.pages_of("user")
     if not pages or runtime.store is None:
@@ -88,9 +78,8 @@ async def read_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
             moved |= {channel} if shared.moved else set()
         await _enter(runtime.store, view)
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the conversation goes on without)
-        _log.warning("Pages of turn %d were not read: %s", state.turn, error, exc_info=True)
-        text = f"What other threads noted on {', '.join(pages)} could not be read. {error}"
-        return {"notices": [notice(state.turn, "begin", text)]}
+        text = f"What other threads noted on {', '.join(pages)} could not be read."
+        return {"notices": [failure_notice(state.turn, "begin", text, error)]}
     return {**update, "agreed": {"pages": agreed, "moved": sorted(moved)}}
 
 
@@ -119,11 +108,8 @@ async def publish_pages(state: TurnState, runtime: Runtime[Any]) -> JSON:
     try:
         await put_all(runtime.store, ops)
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the reply must survive its failure)
-        _log.warning("Pages of turn %d were not published: %s", state.turn, error, exc_info=True)
-        text = (
-            f"Other threads do not see yet what was noted on {', '.join(pages)}; the next turn will tell them. {error}"
-        )
-        return {"notices": [notice(state.turn, "remember", text)]}
+        text = f"Other threads do not see yet what was noted on {', '.join(pages)}; the next turn will tell them."
+        return {"notices": [failure_notice(state.turn, "remember", text, error)]}
     return {"agreed": {"pages": agreed, "moved": []}} if ops else {}
 
 
@@ -161,13 +147,13 @@ async def _read_page(store: BaseStore, place: tuple[str, ...], kind: type[Notebo
     await read_heads(store, view, (entry.value for entry in entries))
     visible = [entry.value for entry in entries if is_visible(view, entry.value)]
     visible.sort(key=lambda value: (position_of(value), value["branch"]))
-    settled_at = lasting_position(time.time() - _SETTLED)
-    settled = [value for value in visible if position_of(value) <= settled_at]
-    base = _apply(kind.load(snapshot.get("page")), _patches(settled))
-    if len(settled) >= _UNSUMMED and head == list(view):  # as the heads see it, and not only this thread
-        new = {"page": base.as_json(), "at": position_of(settled[-1]), "epoch": epoch.get("id")}
+    old_until = lasting_position(shared_log.old_before())
+    old = [value for value in visible if position_of(value) <= old_until]
+    base = _apply(kind.load(snapshot.get("page")), [value["patch"] for value in old])
+    if len(old) > shared_log.MOST and head == list(view):  # as the heads see it, and not only this thread
+        new = {"page": base.as_json(), "at": position_of(old[-1]), "epoch": epoch.get("id")}
         await put_all(store, [PutOp(place, _SNAPSHOT, new, index=False)])
-    return SharedPage(_apply(base, _patches(visible[len(settled) :])), moved)
+    return SharedPage(_apply(base, [value["patch"] for value in visible[len(old) :]]), moved)
 
 
 def _goes_aside(head: Sequence[Segment], timeline: Sequence[Segment]) -> bool:
@@ -183,10 +169,6 @@ def _apply(page: Notebook, patches: Iterable[Any]) -> Notebook:
         except NotebookError as error:
             _log.warning("A patch of %s that fits no more was left out: %s", type(page).__name__, error)
     return page
-
-
-def _patches(values: Sequence[Mapping[str, Any]]) -> list[Any]:
-    return [value["patch"] for value in values]
 
 
 def _place(settings: Settings, channel: str) -> tuple[str, ...]:

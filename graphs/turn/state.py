@@ -8,11 +8,12 @@ from typing import Annotated, Any, ClassVar, Self, cast
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, convert_to_messages
 from langgraph.channels import UntrackedValue
 from langgraph.graph.message import add_messages
-from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, model_validator
 
 from questbook.graphs.errors import InputError
 from questbook.graphs.models.answer import storable_message
 from questbook.graphs.turn.channels import Checked, Last, Owner, Refusal, refusals_in
+from questbook.graphs.turn.shapes import Turn
 from questbook.memory.buffer.policies import BufferPolicy
 from questbook.memory.buffer.turns import split_turns, turn_text
 from questbook.notebooks import Notebook, Scope
@@ -47,9 +48,7 @@ def patches(page: type[Notebook], *, bounded: bool = True) -> Checked:
 def keep_last(most: int, fields: Mapping[str, type] | None = None) -> Checked:
     """Make a channel for a list of JSON objects that grows: it appends, and keeps the last `most`.
 
-    Args:
-        most: Objects.
-        fields: What each object must have, by type.
+    `fields` says what each object must have, by type.
     """
 
     def reduce(current: list[JSON], new: Any) -> list[JSON]:
@@ -104,26 +103,22 @@ class TurnInput(BaseModel):
     messages: Annotated[list[AnyMessage], Checked(list, reduce_messages, list)] = Field(default_factory=list)
 
 
-class TurnState(BaseModel):
-    """State of one thread of a conversation in turns. Channels hold JSON; nodes receive typed notebooks.
+class Schema(BaseModel):
+    """The schema of a state. The text below a field is its description; class constants are no channels."""
 
-    Attributes:
-        messages: The last turns, word for word.
-        summary: The turns that left `messages`, in short.
-        timeline: Branches that this checkpoint descends from: [branch, last visible turn], oldest first.
-        recalled: Memories for this turn, None before that; never checkpointed.
-        notices: The last 10 things that a person should know of: {"turn", "node", "text"}, some with a "detail" for
-            developers.
-        summarised_through: Last turn that `summary` covers, as far as this thread knows.
-        remembered_through: Last turn that is in the store.
-        turn: Number of the current turn, from 1; 0 before the first.
-        opened_by: Id of the player's message that opened the current turn.
-        campaign: User and campaign that the thread belongs to, written once; empty before its first turn.
-        machine: Name of the machine that the thread belongs to; empty before its first turn.
-        line: Name of the line of play, as a person names it with `/branch`; it goes with the checkpoint.
-        window: Tokens of conversation, and of memories, that fit in the model's window, if a prompt was too long for
-            it: {"model", "tokens"}.
-    """
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Hide class constants from LangGraph, which makes a channel of all that a class annotates."""
+        super().__pydantic_init_subclass__(**kwargs)
+        cls.__annotations__ = {
+            name: kind for name, kind in cls.__annotations__.items() if name not in cls.__class_vars__
+        }
+
+
+class TurnState(Schema):
+    """State of one thread of a conversation in turns. Channels hold JSON; nodes receive typed notebooks."""
 
     PAGES: ClassVar[dict[str, type[Notebook]]] = {}
     """Channels that hold pages."""
@@ -137,18 +132,31 @@ class TurnState(BaseModel):
     """The buffer policy of an application that has one of its own; None: the one that the settings name."""
 
     messages: Annotated[list[AnyMessage], Checked(list, reduce_messages, list)] = Field(default_factory=list)
+    """The last turns, word for word."""
     summary: Annotated[str, Last] = ""
+    """The turns that left `messages`, in short."""
     timeline: Annotated[list[tuple[str, int]], Last] = Field(default_factory=list)
+    """Branches that this checkpoint descends from: [branch, last visible turn], oldest first."""
     recalled: Annotated[list[JSON] | None, UntrackedValue] = None
+    """Memories for this turn (`questbook.graphs.turn.memories.Memory`), None before that; never checkpointed."""
     notices: Annotated[list[JSON], keep_notices()] = Field(default_factory=list)
+    """The last 10 things that a person should know of: {"turn", "node", "text"}, some with "detail" for developers."""
     summarised_through: Annotated[int, Last] = 0
+    """Last turn that `summary` covers, as far as this thread knows."""
     remembered_through: Annotated[int, Last] = 0
+    """Last turn that is in the store."""
     turn: Annotated[int, Last] = 0
+    """Number of the current turn, from 1; 0 before the first."""
     opened_by: Annotated[str, Last] = ""
+    """Id of the player's message that opened the current turn."""
     campaign: Annotated[list[str], Owner] = Field(default_factory=list)
+    """User and campaign that the thread belongs to, written once; empty before its first turn."""
     machine: str = ""
+    """Name of the machine that the thread belongs to; empty before its first turn."""
     line: Annotated[str, Last(str, "main")] = "main"
+    """Name of the line of play, as a person names it with `/branch`; it goes with the checkpoint."""
     window: Annotated[JSON, Last] = Field(default_factory=dict)
+    """What fits in a model, once a prompt was too long: {"model", "tokens"}, of conversation, and of memories."""
 
     _refusals = PrivateAttr(default_factory=list[Refusal])
 
@@ -163,6 +171,16 @@ class TurnState(BaseModel):
     def refusals(self) -> list[Refusal]:
         """What was written to the thread since its last checkpoint and did not fit."""
         return list(self._refusals)
+
+    @property
+    def current_turn(self) -> list[AnyMessage]:
+        """The messages of the current turn: the person's, and what came after it."""
+        return split_turns(self.messages, self.turn)[-1].messages if self.messages else []
+
+    @property
+    def words(self) -> str:
+        """What the person says in the current turn."""
+        return turn_text(self.current_turn).player
 
     @property
     def has_past(self) -> bool:
@@ -189,15 +207,29 @@ class TurnState(BaseModel):
         """Return the pages of a scope, by channel."""
         return {name: page for name, page in cls.PAGES.items() if scope == page.SCOPE}
 
-    def transcript(self, first: int, last: int) -> list[JSON]:
+    def transcript(self, first: int, last: int) -> list[Turn]:
         """Return turns `first` to `last`, those that are still in the buffer, each as {"turn", "player", "reply"}."""
-        turns = []
+        turns = list[Turn]()
         for turn, messages in split_turns(self.messages, self.turn):
             if first <= turn <= last:
                 player, reply = turn_text(messages)
-                turns.append({"turn": turn, "player": player, "reply": reply})
+                turns.append(Turn(turn=turn, player=player, reply=reply))
         return turns
 
     def record_fields(self, turn: int) -> JSON:  # noqa: ARG002 (for subclasses)
         """Return what an application keeps in a turn's record; the same each time. The default adds nothing."""
         return {}
+
+
+class ReflectingState(TurnState):
+    """State of a conversation whose facts are reflected on."""
+
+    unreflected: Annotated[int, Last] = 0
+    """Importance of the facts that were written since the last reflection, as far as this thread knows."""
+    reflection_told: Annotated[str, Last] = ""
+    """Id of the last reflection in the background whose notices this thread has shown; "": none."""
+
+    @property
+    def learned_through(self) -> int:
+        """Last turn whose facts are all in the store: what is not there yet is for the next reflection."""
+        return self.turn

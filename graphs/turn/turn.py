@@ -6,6 +6,7 @@ nothing is derived from them: no page, no fact, no summary, no record.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterable
 from typing import TypeVar
@@ -19,14 +20,15 @@ from questbook.graphs.turn.channels import Names
 from questbook.graphs.turn.clock import clock_problem
 from questbook.graphs.turn.node import Edge, settings_of_run
 from questbook.graphs.turn.scope import campaign_of, check_owner, run_thread
+from questbook.graphs.turn.shapes import Turn
 from questbook.graphs.turn.state import TurnState
-from questbook.memory.buffer.turns import split_turns, turn_text
-from questbook.memory.timeline.privacy import WITHHELD, off_record
+from questbook.memory.timeline.privacy import off_record
 from questbook.memory.timeline.timeline import branch_name, extend
 from questbook.types import JSON
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
+_log = logging.getLogger(__name__)
 CLOCK = "clock"
 """What a notice names as its node if the computer's clock went back."""
 FORGOTTEN = "[forgotten]"
@@ -74,8 +76,7 @@ def open_turn(state: TurnState, runtime: Runtime[SettingsT]) -> JSON:
     Safe to call again within a turn, also when it was left unanswered and the player has added to it: messages of a
     player in a row are one turn.
     """
-    _, messages = split_turns(state.messages, state.turn)[-1]
-    opened_by = next(message.id or "" for message in messages if isinstance(message, HumanMessage))
+    opened_by = next(message.id or "" for message in state.current_turn if isinstance(message, HumanMessage))
     turn = state.turn + (opened_by != state.opened_by)
     notices = [
         notice(turn, "edit", f"A change of {channel!r} did not fit and was left out: nothing was changed.", reason)
@@ -97,7 +98,8 @@ def route_to(node: str) -> Edge:
     """Make an edge to one node, or to END, that reads the state.
 
     So LangGraph shows it what `update_state` writes in the name of the node before it: what does not fit is refused
-    before it is saved (`questbook.graphs.turn.channels`). A plain edge would read nothing.
+    before it is saved (`questbook.graphs.turn.channels`). A plain edge reads nothing, and LangGraph calls nothing else
+    of ours between an edit and its saving, so Studio draws these edges dashed, too.
     """
     return Edge(lambda _: node)
 
@@ -114,20 +116,26 @@ def notice(turn: int, node: str, text: str, detail: str = "") -> JSON:
     return {"turn": turn, "node": node, "text": text} | ({"detail": detail} if detail else {})
 
 
+def failure_notice(turn: int, node: str, text: str, error: Exception) -> JSON:
+    """Log an error that does not end the turn, and make its notice: what it means for a person, and the error."""
+    _log.warning("Turn %d, %s: %s", turn, node, text, exc_info=error)
+    return notice(turn, node, f"{text} {error}")
+
+
 def is_private(state: TurnState) -> bool:
     """Whether the player asks, in the current turn, that it not be remembered."""
-    return bool(state.messages) and off_record(turn_text(split_turns(state.messages, state.turn)[-1][1])[0])
+    return off_record(state.words)
 
 
-def stored_words(turn: JSON) -> JSON:
+def stored_words(turn: Turn) -> Turn:
     """Return a turn as it is stored: as it is, or without its words if it is private.
 
     That the turn was played is kept, as after `forget`: the tree of what was played must not fall apart.
     """
-    return turn | {"player": FORGOTTEN, "reply": FORGOTTEN, WITHHELD: True} if off_record(turn["player"]) else turn
+    return {**turn, "player": FORGOTTEN, "reply": FORGOTTEN, "withheld": True} if off_record(turn["player"]) else turn
 
 
-def public_turns(turns: Iterable[JSON]) -> list[JSON]:
+def public_turns(turns: Iterable[Turn]) -> list[Turn]:
     """Return the turns of which something may be noted: neither private ones nor those that were forgotten."""
     return [turn for turn in turns if stored_words(turn)["player"] != FORGOTTEN]
 

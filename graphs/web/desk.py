@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from questbook.graphs.companion.context import Context as CompanionContext
-from questbook.graphs.companion.context import assistant_name, own_campaign
+from questbook.graphs.companion.context import CompanionContext, assistant_name, own_campaign
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.embedded.campaigns import hold_campaign
 from questbook.graphs.embedded.costs import costs_of

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from questbook.graphs.dungeon_master.forgetting.provenance import why
+from questbook.graphs.dungeon_master.provenance.why import why
 from questbook.graphs.embedded.game import Game
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.terminal.forget import forget_words, retract_turn

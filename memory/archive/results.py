@@ -26,17 +26,11 @@ _LEAST_WORDS = 15  # of a result
 
 
 class Days(NamedTuple):
-    """A range of whole days, both ends included; None leaves an end open.
+    """A range of whole days, both ends included; None leaves an end open."""
 
-    Attributes:
-        first: The first day.
-        last: The last day.
-        zone: The timezone in which the days begin and end.
-    """
-
-    first: date | None
-    last: date | None
-    zone: tzinfo
+    first: date | None  # the first day
+    last: date | None  # the last day
+    zone: tzinfo  # the timezone in which the days begin and end
 
     def contains(self, time: str) -> bool:
         """Whether a time, ISO 8601, is in the range; without an offset it is UTC. Text that is no time is in none."""
@@ -102,21 +96,13 @@ def _read_day(text: str | None, argument: str, now: datetime) -> date | None:
 
 
 class Page(NamedTuple, Generic[ItemT]):
-    """One page of results.
+    """One page of results."""
 
-    Attributes:
-        items: The results on it.
-        first: Position of its first result among all, from 1; 0 if there is none.
-        total: How many results there are on all pages.
-        number: The page, from 1.
-        pages: How many pages there are, at least 1.
-    """
-
-    items: list[ItemT]
-    first: int
-    total: int
-    number: int
-    pages: int
+    items: list[ItemT]  # the results on it
+    first: int  # position of its first result among all, from 1; 0 if there is none
+    total: int  # how many results there are on all pages
+    number: int  # the page, from 1
+    pages: int  # how many pages there are, at least 1
 
     @property
     def heading(self) -> str:

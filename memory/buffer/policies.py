@@ -17,15 +17,10 @@ from questbook.memory.buffer.turns import Turn, join_turns, latest_messages, mes
 
 
 class Eviction(NamedTuple):
-    """The turns that a policy takes out of the prompt after a reply; falsy if there are none.
+    """The turns that a policy takes out of the prompt after a reply; falsy if there are none."""
 
-    Attributes:
-        fold: Turns that go into the summary, oldest first.
-        drop: Turns whose messages leave the buffer, oldest first.
-    """
-
-    fold: list[Turn]
-    drop: list[Turn]
+    fold: list[Turn]  # turns that go into the summary, oldest first
+    drop: list[Turn]  # turns whose messages leave the buffer, oldest first
 
     def __bool__(self) -> bool:
         return bool(self.fold or self.drop)
@@ -33,19 +28,12 @@ class Eviction(NamedTuple):
 
 @dataclass(frozen=True)
 class Buffer:
-    """What a policy decides by.
+    """What a policy decides by."""
 
-    Attributes:
-        messages: The messages in state, oldest first.
-        last_turn: Number of their last turn.
-        summarised_through: Number of the last turn that the summary covers.
-        stored_through: Number of the last turn that is noted and stored; later ones must not leave.
-    """
-
-    messages: Sequence[AnyMessage]
-    last_turn: int
-    summarised_through: int = 0
-    stored_through: int = 0
+    messages: Sequence[AnyMessage]  # the messages in state, oldest first
+    last_turn: int  # number of their last turn
+    summarised_through: int = 0  # number of the last turn that the summary covers
+    stored_through: int = 0  # number of the last turn that is noted and stored; later ones must not leave
 
     def turns(self) -> list[Turn]:
         """Return all turns."""

@@ -17,27 +17,17 @@ ASIDE = "aside"
 
 
 class Turn(NamedTuple):
-    """One turn of a conversation.
+    """One turn of a conversation."""
 
-    Attributes:
-        number: Its number in the campaign.
-        messages: All its messages, oldest first.
-    """
-
-    number: int
-    messages: list[AnyMessage]
+    number: int  # its number in the campaign
+    messages: list[AnyMessage]  # all its messages, oldest first
 
 
 class TurnText(NamedTuple):
-    """The words of a turn, without tool calls, their results and asides.
+    """The words of a turn, without tool calls, their results and asides."""
 
-    Attributes:
-        player: What the player said.
-        reply: What the model answered.
-    """
-
-    player: str
-    reply: str
+    player: str  # what the player said
+    reply: str  # what the model answered
 
 
 def split_turns(messages: Sequence[AnyMessage], last_turn: int) -> list[Turn]:

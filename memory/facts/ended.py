@@ -41,15 +41,10 @@ _WANTS = re.compile(
 
 
 class EndedFact(NamedTuple):
-    """A fact that holds no more.
+    """A fact that holds no more."""
 
-    Attributes:
-        old: Its record.
-        new: The record of the fact that holds its slot now.
-    """
-
-    old: JSON
-    new: JSON
+    old: JSON  # its record
+    new: JSON  # the record of the fact that holds its slot now
 
     @property
     def until(self) -> str:
@@ -112,17 +107,11 @@ def outdated_sections(sections: Mapping[str, str], ended: Iterable[EndedFact]) -
 
 
 class ExchangeNow(NamedTuple):
-    """What is left of what a person said, now that its facts are known.
+    """What is left of what a person said, now that its facts are known."""
 
-    Attributes:
-        rest: The sentences that tell more than its facts; "" if the prompt can do without all of it.
-        ended: Whether anything that it told has ended.
-        until: The day until which that was so, ISO 8601; "" if nothing has ended, or the day is unknown.
-    """
-
-    rest: str
-    ended: bool
-    until: str
+    rest: str  # the sentences that tell more than its facts; "" if the prompt can do without all of it
+    ended: bool  # whether anything that it told has ended
+    until: str  # the day until which that was so, ISO 8601; "" if nothing has ended, or the day is unknown
 
 
 def exchange_now(

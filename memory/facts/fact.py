@@ -104,24 +104,15 @@ class Fact(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class FactRecord(Record):
-    """What a store keeps of a fact, or of an insight; `FactRecord.from_json` reads it.
-
-    Attributes:
-        attribute: Which property of the subject.
-        value: The value of that property.
-        slot: Its slot; see `slot_of`.
-        claimed_by: The speaker, if it rests on their word alone.
-        cites: Of an insight, the keys of the records that it rests on.
-        at: Its place in the order of facts; see `questbook.memory.facts.marks.turn_position`.
-    """
+    """What a store keeps of a fact, or of an insight; `FactRecord.from_json` reads it."""
 
     kind: str = "event"
-    attribute: str = ""
-    value: str = ""
-    slot: str = ""
-    claimed_by: str = ""
-    cites: tuple[str, ...] = ()
-    at: str = ""
+    attribute: str = ""  # which property of the subject
+    value: str = ""  # the value of that property
+    slot: str = ""  # its slot; see `slot_of`
+    claimed_by: str = ""  # the speaker, if it rests on their word alone
+    cites: tuple[str, ...] = ()  # of an insight, the keys of the records that it rests on
+    at: str = ""  # its place in the order of facts; see `questbook.memory.facts.marks.turn_position`
 
 
 def slot_of(

@@ -14,19 +14,12 @@ from questbook.memory.timeline.timeline import Segment, is_visible, read_heads
 
 
 class FactGroups(NamedTuple):
-    """The facts of a campaign or player, each group the latest first.
+    """The facts of a campaign or player, each group the latest first."""
 
-    Attributes:
-        facts: Facts that hold.
-        insights: Insights that hold.
-        ended: Facts and insights that hold no more: superseded, or judged to be contradicted.
-        elsewhere: What only other branches know.
-    """
-
-    facts: list[SearchItem]
-    insights: list[SearchItem]
-    ended: list[SearchItem]
-    elsewhere: list[SearchItem]
+    facts: list[SearchItem]  # facts that hold
+    insights: list[SearchItem]  # insights that hold
+    ended: list[SearchItem]  # facts and insights that hold no more: superseded, or judged to be contradicted
+    elsewhere: list[SearchItem]  # what only other branches know
 
 
 async def group_facts(store: BaseStore, namespace: Namespace, timeline: Sequence[Segment] | None = None) -> FactGroups:

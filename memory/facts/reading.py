@@ -97,19 +97,12 @@ class Oddities:
 
 
 class FactOrigin(NamedTuple):
-    """The words that facts may come from.
+    """The words that facts may come from."""
 
-    Attributes:
-        player: What the player wrote in character.
-        aside: What the player wrote out of character.
-        reply: What the dungeon master, the dice and the pages say.
-        names: Names of the player's character.
-    """
-
-    player: str
-    aside: str
-    reply: str
-    names: Collection[str] = ()
+    player: str  # what the player wrote in character
+    aside: str  # what the player wrote out of character
+    reply: str  # what the dungeon master, the dice and the pages say
+    names: Collection[str] = ()  # names of the player's character
 
 
 class PlayerWords(NamedTuple):

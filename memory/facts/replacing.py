@@ -39,15 +39,10 @@ _ANSWER_WORDS = 40  # a reply of no more words only answers what the person told
 
 
 class _Taught(NamedTuple):
-    """What is known of the facts of an exchange.
+    """What is known of the facts of an exchange."""
 
-    Attributes:
-        facts: Their records, by key.
-        ends: Of those that hold no more, what is in their place, by their key; {} if nothing is.
-    """
-
-    facts: dict[str, JSON]
-    ends: dict[str, JSON]
+    facts: dict[str, JSON]  # their records, by key
+    ends: dict[str, JSON]  # of those that hold no more, what is in their place, by their key; {} if nothing is
 
 
 async def replace_superseded(

@@ -27,19 +27,12 @@ _NAME = re.compile(r"[^\W\d_a-z][^\W_]+(?:[ ](?:of[ ]|the[ ])?[^\W\d_a-z][^\W_]+
 
 
 class Slot(NamedTuple):
-    """A slot that facts have held.
+    """A slot that facts have held."""
 
-    Attributes:
-        slot: As `questbook.memory.facts.fact.slot_of` makes it.
-        subject: The subject, as it was written.
-        attribute: The attribute, as it was written.
-        key: Key of a fact that held it.
-    """
-
-    slot: str
-    subject: str
-    attribute: str
-    key: str
+    slot: str  # as `questbook.memory.facts.fact.slot_of` makes it
+    subject: str  # the subject, as it was written
+    attribute: str  # the attribute, as it was written
+    key: str  # key of a fact that held it
 
 
 async def find_slots(

@@ -52,15 +52,10 @@ _SPAN_GROWTH = 8
 
 
 class SlotHolder(NamedTuple):
-    """The fact that holds a slot.
+    """The fact that holds a slot."""
 
-    Attributes:
-        key: Key of the fact.
-        turn: The turn from which it holds the slot.
-    """
-
-    key: str
-    turn: int
+    key: str  # key of the fact
+    turn: int  # the turn from which it holds the slot
 
 
 class FactPeriod(NamedTuple):

@@ -48,17 +48,11 @@ _COMPARED = 32  # records that sound most like a fact, which it is compared with
 
 
 class FactDraft(NamedTuple):
-    """A fact that is to be written.
+    """A fact that is to be written."""
 
-    Attributes:
-        key: Its key, the same whenever the same turn writes it.
-        value: Its record, with `slot`, stamp and `at`.
-        repeats: Key of a record that was recalled for the turn and says the same; "" if there is none.
-    """
-
-    key: str
-    value: JSON
-    repeats: str = ""
+    key: str  # its key, the same whenever the same turn writes it
+    value: JSON  # its record, with `slot`, stamp and `at`
+    repeats: str = ""  # key of a record that was recalled for the turn and says the same; "" if there is none
 
 
 class FactChanges(NamedTuple):

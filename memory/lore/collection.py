@@ -35,23 +35,14 @@ Outcome = Literal["added", "replaced", "unchanged", "unreadable"]
 
 
 class LoreFile(NamedTuple):
-    """A file whose text is kept as lore.
+    """A file whose text is kept as lore."""
 
-    Attributes:
-        key: Key of its note; the keys of its records begin with it.
-        name: Its name in citations: the file's name, with as much of its path as no other file has.
-        path: Its whole path when it was read.
-        pieces: How many records it became.
-        digest: SHA-256 of its content, in 64 hexadecimal digits.
-        added_at: When it was read, ISO 8601 in UTC.
-    """
-
-    key: str
-    name: str
-    path: str
-    pieces: int
-    digest: str
-    added_at: str
+    key: str  # key of its note; the keys of its records begin with it
+    name: str  # its name in citations: the file's name, with as much of its path as no other file has
+    path: str  # its whole path when it was read
+    pieces: int  # how many records it became
+    digest: str  # SHA-256 of its content, in 64 hexadecimal digits
+    added_at: str  # when it was read, ISO 8601 in UTC
 
 
 class AddResult(NamedTuple):

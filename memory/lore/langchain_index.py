@@ -39,17 +39,11 @@ _MAX_BYTES = 4 * 2**30  # of an index of vectors
 
 
 class SavedText(NamedTuple):
-    """A document of the folder.
+    """A document of the folder."""
 
-    Attributes:
-        key: Its id in LangChain's docstore.
-        text: What it says.
-        metadata: Its metadata, as it was saved.
-    """
-
-    key: str
-    text: str
-    metadata: Mapping[str, Any]
+    key: str  # its id in LangChain's docstore
+    text: str  # what it says
+    metadata: Mapping[str, Any]  # its metadata, as it was saved
 
 
 def read_texts(data: bytes) -> list[SavedText]:

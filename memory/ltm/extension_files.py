@@ -38,17 +38,11 @@ _TIME = "%Y-%m-%d %H:%M:%S"
 
 
 class Source(NamedTuple):
-    """A file or directory to import from.
+    """A file or directory to import from."""
 
-    Attributes:
-        path: The database, the CSV file, or the vectors of a database that is missing.
-        kind: Which of them.
-        character: The character whose memories they are; `EVERYONE` for the one database of the legacy layout.
-    """
-
-    path: Path
-    kind: Literal["database", "csv", "vectors"]
-    character: str
+    path: Path  # the database, the CSV file, or the vectors of a database that is missing
+    kind: Literal["database", "csv", "vectors"]  # which of them
+    character: str  # the character whose memories they are; `EVERYONE` for the one database of the legacy layout
 
     @property
     def vectors(self) -> Path:
@@ -57,34 +51,21 @@ class Source(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message as the extension kept it.
+    """A message as the extension kept it."""
 
-    Attributes:
-        number: Its id, which is the row of its vector; negative if it has none.
-        speaker: Who said it.
-        text: What was said.
-        said_at: When, ISO 8601 in UTC; "" if the extension's field is not a time.
-    """
-
-    number: int
-    speaker: str
-    text: str
-    said_at: str
+    number: int  # its id, which is the row of its vector; negative if it has none
+    speaker: str  # who said it
+    text: str  # what was said
+    said_at: str  # when, ISO 8601 in UTC; "" if the extension's field is not a time
 
 
 @dataclass
 class Messages:
-    """The messages read from one source.
+    """The messages read from one source."""
 
-    Attributes:
-        read: The messages that can be imported, in the order of the source.
-        skipped: For each that cannot, the reason.
-        notes: What was changed in messages that can.
-    """
-
-    read: list[Message] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    read: list[Message] = field(default_factory=list)  # the messages that can be imported, in the order of the source
+    skipped: list[str] = field(default_factory=list)  # for each that cannot, the reason
+    notes: list[str] = field(default_factory=list)  # what was changed in messages that can
 
     def add(self, number: int, name: object, message: object, timestamp: object) -> None:
         """Add a message from the raw values of a row, or the reason why it is skipped."""

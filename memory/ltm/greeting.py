@@ -18,19 +18,12 @@ SESSIONS = "sessions"
 
 
 class LastTalk(NamedTuple):
-    """When they last talked.
+    """When they last talked."""
 
-    Attributes:
-        said_at: When, ISO 8601; "" if never.
-        sessions: How many sessions there were.
-        speaker: Who said what was remembered last; "" if nothing was.
-        text: What that was.
-    """
-
-    said_at: str = ""
-    sessions: int = 0
-    speaker: str = ""
-    text: str = ""
+    said_at: str = ""  # when, ISO 8601; "" if never
+    sessions: int = 0  # how many sessions there were
+    speaker: str = ""  # who said what was remembered last; "" if nothing was
+    text: str = ""  # what that was
 
 
 async def note_session(

@@ -55,23 +55,14 @@ class CharacterMemory(Record):
 
 
 class RecalledMemory(NamedTuple):
-    """A memory that was recalled; it may stand for several messages with the same content.
+    """A memory that was recalled; it may stand for several messages with the same content."""
 
-    Attributes:
-        key: Its key in the store; of several, the latest.
-        text: The whole message.
-        speaker: Who said it.
-        said_at: When, ISO 8601; "" if unknown.
-        distance: Cosine distance to the user's message, 0 to 2; of several, the smallest.
-        times: How often it was said.
-    """
-
-    key: str
-    text: str
-    speaker: str
-    said_at: str
-    distance: float
-    times: int = 1
+    key: str  # its key in the store; of several, the latest
+    text: str  # the whole message
+    speaker: str  # who said it
+    said_at: str  # when, ISO 8601; "" if unknown
+    distance: float  # cosine distance to the user's message, 0 to 2; of several, the smallest
+    times: int = 1  # how often it was said
 
 
 def memory_key(speaker: str, text: str, said_at: str) -> str:

@@ -46,23 +46,14 @@ _SESSION = "imported"  # stands for all sessions in the extension
 
 
 class Imported(NamedTuple):
-    """The outcome of importing one source.
+    """The outcome of importing one source."""
 
-    Attributes:
-        path: The database or file.
-        character: The character whose memories it holds; `EVERYONE` for a legacy database.
-        added: How many memories were written.
-        known: How many the store had already.
-        skipped: What was not imported, each with the reason.
-        notes: Remarks on what was imported.
-    """
-
-    path: Path
-    character: str
-    added: int
-    known: int
-    skipped: tuple[str, ...]
-    notes: tuple[str, ...]
+    path: Path  # the database or file
+    character: str  # the character whose memories it holds; `EVERYONE` for a legacy database
+    added: int  # how many memories were written
+    known: int  # how many the store had already
+    skipped: tuple[str, ...]  # what was not imported, each with the reason
+    notes: tuple[str, ...]  # remarks on what was imported
 
 
 async def import_ltm(

@@ -83,15 +83,10 @@ _NEXT = re.compile(
 
 
 class Span(NamedTuple):
-    """A span of real time.
+    """A span of real time."""
 
-    Attributes:
-        start: Its beginning, with an offset.
-        end: Its end, not included.
-    """
-
-    start: datetime
-    end: datetime
+    start: datetime  # its beginning, with an offset
+    end: datetime  # its end, not included
 
 
 class Coming(NamedTuple):

@@ -22,19 +22,12 @@ _KEPT = 1024  # long records whose passages are kept: a conversation's candidate
 
 
 class Cut(NamedTuple):
-    """The passages of a record.
+    """The passages of a record."""
 
-    Attributes:
-        spans: Where they stand in what the record says.
-        texts: What they say.
-        of: How many passages the message of each has.
-        persons: Whether they are the person's; also where all that both said is one passage.
-    """
-
-    spans: tuple[Span, ...]
-    texts: tuple[str, ...]
-    of: tuple[int, ...]
-    persons: tuple[bool, ...]
+    spans: tuple[Span, ...]  # where they stand in what the record says
+    texts: tuple[str, ...]  # what they say
+    of: tuple[int, ...]  # how many passages the message of each has
+    persons: tuple[bool, ...]  # whether they are the person's; also where all that both said is one passage
 
 
 class Passages(NamedTuple):

@@ -85,15 +85,10 @@ class Reason(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a record says.
+    """What a record says."""
 
-    Attributes:
-        text: All of it; of an exchange the person's words, a line break, and the reply.
-        reply: Where the reply begins in it; None if the record is no exchange.
-    """
-
-    text: str
-    reply: int | None = None
+    text: str  # all of it; of an exchange the person's words, a line break, and the reply
+    reply: int | None = None  # where the reply begins in it; None if the record is no exchange
 
 
 def said_in(value: JSON) -> Said:
@@ -106,15 +101,10 @@ def said_in(value: JSON) -> Said:
 
 
 class Passage(NamedTuple):
-    """A part of a record that fits a question.
+    """A part of a record that fits a question."""
 
-    Attributes:
-        span: Where it stands in what the record says (`said_in`).
-        weight: What the order goes by.
-    """
-
-    span: Span
-    weight: float
+    span: Span  # where it stands in what the record says (`said_in`)
+    weight: float  # what the order goes by
 
 
 class Recalled(NamedTuple):

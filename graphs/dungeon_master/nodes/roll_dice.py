@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
@@ -13,11 +13,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.rules.dice import Advantage, DiceError, Roll, roll
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.disclosure import tells_secret
-from questbook.graphs.turn.own_tools import run_tools
 from questbook.graphs.turn.prompt import escape
-from questbook.graphs.turn.reply import MOST_CALLS, Call, answer, calls_of
-from questbook.memory.buffer.turns import split_turns
+from questbook.graphs.turn.reply import Call, answer, calls_of
+from questbook.graphs.turn.reply_guard import tells_secret
+from questbook.graphs.turn.tool_calls import TurnTools, answer_calls
 from questbook.notebooks.tool_schema import argument_problems
 from questbook.types import JSON
 
@@ -57,43 +56,47 @@ class _RollArguments(BaseModel):
     advantage: Annotated[Advantage | None, BeforeValidator(_none_if_said)] = None
 
 
+class _Dice(TurnTools):
+    """The dice of one round of calls; `rolls` is what fell."""
+
+    def __init__(self, state: DungeonState, context: Context, calls: Sequence[Call]) -> None:
+        super().__init__(
+            ["roll_dice"], own=context.TOOLS, too_many="roll what matters, then tell it.", silent=["keep_secret"]
+        )
+        self.state, self.context, self.calls = state, context, calls
+        self.done = sum(isinstance(message, ToolMessage) for message in state.current_turn)
+        self.rolls: list[JSON] = []
+
+    async def run(self, call: Call) -> ToolMessage:
+        """Roll, or say what is wrong with the call; a reason that tells a secret is left out: the player reads it."""
+        if self.context.guard_secrets and tells_secret(self.state, str(call.args.get("reason", ""))):
+            call = call._replace(args=call.args | {"reason": ""})
+        numbers = [each.id for each in self.calls]
+        try:
+            outcome = _roll(call, _dice(self.state, self.context, self.done + numbers.index(call.id)))
+        except DiceError as error:
+            return answer(call, str(error), ok=False)
+        shown = outcome.as_dict() | {"text": str(outcome)}
+        self.rolls.append(shown | {"turn": self.state.turn})
+        # The model is told one sentence; the numbers go with the message, unseen by it.
+        return answer(call, _sentence(outcome)).model_copy(update={"artifact": shown})
+
+
 async def roll_dice(state: DungeonState, runtime: Runtime[Context]) -> Any:
     """Answer each call of the last message, in order: with a roll, or with what was wrong with the call.
 
-    The player reads what a roll decides, so a reason that tells a secret word for word is left out. What a tool of the
-    application's returns is escaped, so that it cannot pass for a part of the prompt.
+    What a tool of the application's returns is escaped, so that it cannot pass for a part of the prompt.
 
     Returns:
         The channels to write; with what the application's tools command before them, if they do.
     """
     message = state.messages[-1]
     calls = calls_of(message) if isinstance(message, AIMessage) else []
-    rolls: list[JSON] = []
-    results: list[ToolMessage] = []
-    _, turn = split_turns(state.messages, state.turn)[-1]
-    done = sum(1 for message in turn if isinstance(message, ToolMessage))
+    dice = _Dice(state, runtime.context, calls)
+    results, commands = await answer_calls(state, dice, calls)
     own = {tool.name for tool in runtime.context.TOOLS}
-    own_calls = [call for call in calls[:MOST_CALLS] if call.name in own and not call.problem]
-    answers, commands = await run_tools(runtime.context.TOOLS, own_calls)
-    for call in calls:
-        if call.id in answers:
-            result = answers[call.id]
-            results.append(result.model_copy(update={"content": escape(result.text)}))
-            continue
-        try:
-            if len(results) >= MOST_CALLS:
-                raise DiceError(f"That is more than {MOST_CALLS} calls at once: roll what matters, then tell it.")
-            if runtime.context.guard_secrets and tells_secret(state, str(call.args.get("reason", ""))):
-                call = call._replace(args=call.args | {"reason": ""})
-            outcome = _roll(call, _dice(state, runtime.context, done + len(results)), own)
-        except DiceError as error:
-            results.append(answer(call, str(error), ok=False))
-        else:
-            shown = outcome.as_dict() | {"text": str(outcome)}
-            rolls.append(shown | {"turn": state.turn})
-            # The model is told one sentence; the numbers go with the message, unseen by it.
-            results.append(answer(call, _sentence(outcome)).model_copy(update={"artifact": shown}))
-    update = {"messages": results, "rolls": rolls}
+    messages = [m.model_copy(update={"content": escape(m.text)}) if m.name in own else m for m in results]
+    update = {"messages": messages, "rolls": dice.rolls}
     return [*commands, update] if commands else update
 
 
@@ -102,16 +105,7 @@ def _sentence(outcome: Roll) -> str:
     return f"{f'{outcome.reason}: ' if outcome.reason else ''}{outcome}.{natural}"
 
 
-def _roll(call: Call, dice: random.Random, others: Collection[str] = ()) -> Roll:
-    if call.name != "roll_dice" and call.name not in others:
-        there_are = (
-            " and ".join(["roll_dice", "keep_secret"])
-            if not others
-            else ", ".join(["roll_dice", "keep_secret", *sorted(others)])
-        )
-        raise DiceError(
-            f"There is no tool {call.name!r}; there are {there_are}. What you have told was read: go on without it."
-        )
+def _roll(call: Call, dice: random.Random) -> Roll:
     if call.problem:
         raise DiceError(f"{call.name}: {call.problem}")
     try:
@@ -121,13 +115,7 @@ def _roll(call: Call, dice: random.Random, others: Collection[str] = ()) -> Roll
             f"roll_dice: {argument_problems(error, _RollArguments)} "
             'Send such as {"expression": "1d20+3", "reason": "Stealth", "dc": 15}.'
         ) from error
-    return roll(
-        arguments.expression,
-        rng=dice,
-        reason=arguments.reason,
-        dc=arguments.dc,
-        advantage=arguments.advantage,
-    )
+    return roll(arguments.expression, rng=dice, reason=arguments.reason, dc=arguments.dc, advantage=arguments.advantage)
 
 
 def _dice(state: DungeonState, context: Context, ordinal: int) -> random.Random:

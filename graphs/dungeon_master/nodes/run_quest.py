@@ -5,14 +5,14 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master.context import Context
-from questbook.graphs.dungeon_master.nodes.recall import memories_for
+from questbook.graphs.dungeon_master.keep_secret import KEEP_SECRET, read_secrets
 from questbook.graphs.dungeon_master.nodes.roll_dice import ROLL_DICE
 from questbook.graphs.dungeon_master.prompts import quest_prompt
-from questbook.graphs.dungeon_master.secrets import KEEP_SECRET, read_secrets
+from questbook.graphs.dungeon_master.recall_plan import memories_for
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.turn.own_tools import schemas_of
 from questbook.graphs.turn.recall import with_recalled
 from questbook.graphs.turn.reply import MOST_CALLS, reply
+from questbook.graphs.turn.tool_calls import schemas_of
 from questbook.graphs.turn.turn import is_private, notice
 from questbook.types import JSON
 

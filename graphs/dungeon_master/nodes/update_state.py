@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
 
 from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.deletions import deletion_notice
 from questbook.graphs.dungeon_master.facts import known_attributes, read_new_facts
-from questbook.graphs.dungeon_master.nodes.recall import memories_for
+from questbook.graphs.dungeon_master.keep_secret import with_secrets
 from questbook.graphs.dungeon_master.prompts import update_prompt
-from questbook.graphs.dungeon_master.secrets import add_secrets, with_secrets
+from questbook.graphs.dungeon_master.recall_plan import memories_for
 from questbook.graphs.dungeon_master.state import DungeonState
-from questbook.graphs.errors import PastUnknownError, PromptTooLongError, QuestbookError
+from questbook.graphs.errors import PastUnknownError, QuestbookError
 from questbook.graphs.turn.exchanges import transcript_through
-from questbook.graphs.turn.notes import IN_SHORT, in_short, oldest_within, take_notes
+from questbook.graphs.turn.notes import CATCH_UP, IN_SHORT, Notes, OfOldest, ask_of_oldest, take_notes
 from questbook.graphs.turn.recall import with_recalled
-from questbook.graphs.turn.turn import notice, public_turns
+from questbook.graphs.turn.shapes import Turn
+from questbook.graphs.turn.turn import failure_notice, notice, public_turns
 from questbook.graphs.turn.upkeep import GaveWay, give_way
 from questbook.memory.facts.fact import facts_tool
 from questbook.notebooks import StateNotebook
 from questbook.types import JSON
 
-_NOT_UPDATED = "The quest notes were not updated; the next turn will catch up."
+_NOT_UPDATED = f"The quest notes were not updated; {CATCH_UP}."
 _log = logging.getLogger(__name__)
+
+
+class _Noted(NamedTuple):
+    """What was noted."""
+
+    page: StateNotebook  # the quest's page
+    notices: list[JSON]  # what a person should know
+    through: int | None = None  # the channel `noted_through`; None: it stays
+    turns: tuple[int, int] | None = None  # first and last turn of the notes; None: no notes were taken
+    facts: list[JSON] | None = None  # the channel `facts`; None: it stays
+
+
+class _Known(NamedTuple):
+    """What is known before the notes: the turn's memories, attributes, and a notice if they could not be read."""
+
+    recalled: list[JSON]
+    attributes: str
+    notices: list[JSON]
 
 
 async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
@@ -38,93 +57,90 @@ async def update_state(state: DungeonState, runtime: Runtime[Context]) -> JSON:
 
     What the narrator handed over as secret is written first, whatever becomes of the notes.
     """
-    with_new = with_secrets(state)
-    return add_secrets(state, with_new, await _note(with_new, runtime))
+    page, secrets = with_secrets(state)
+    noted = await _note(state.model_copy(update={"quest": page, "facts": [*state.facts, *secrets]}), runtime)
+    patch = noted.page.patch_from(state.quest)
+    update: JSON = {"noted": _waiting_notes(state, noted, patch)}
+    if noted.through is not None:
+        update["noted_through"] = noted.through
+    if noted.facts is not None or state.new_secrets:
+        update["facts"] = [*state.facts, *secrets] if noted.facts is None else noted.facts
+    if state.new_secrets:
+        update["new_secrets"] = []
+    return update | ({"quest": patch} if patch else {}) | ({"notices": noted.notices} if noted.notices else {})
 
 
-async def _note(
-    state: DungeonState, runtime: Runtime[Context], most: int | None = None, *, short: bool = False
-) -> JSON:
-    """Take the notes of the oldest turns that fit in `most` tokens; None: as many as the buffer has.
-
-    Args:
-        state: The state.
-        runtime: The run's.
-        most: Tokens.
-        short: Whether long texts of them are cut.
-    """
-    if not state.quest.UPDATE.due(state.turn, state.noted_through):
-        return _noted(state, state.quest, {})
+async def _note(state: DungeonState, runtime: Runtime[Context]) -> _Noted:
+    """Take the notes of the turns that are due, as many as the buffer has tokens for."""
+    page = state.quest
+    if not page.UPDATE.due(state.turn, state.noted_through):
+        return _Noted(page, [])
     try:
         due = public_turns(await transcript_through(state, runtime, state.noted_through + 1))
     except PastUnknownError as error:
-        return {"notices": [_notice(state, f"{_NOT_UPDATED} {error}")]} | _noted(state, state.quest, {})
-    budget = state.fit_tokens(runtime.context.buffer_tokens, runtime.context.model) if most is None else most
-    turns = [in_short(turn) if short else turn for turn in oldest_within(due, budget)]
-    if not turns:
-        return {"noted_through": state.turn} | _noted(state, state.quest, {})
-    known = await _known(state, runtime, turns)
-    notices = [_notice(state, remark) for remark in (known.remark, IN_SHORT if short else "") if remark]
+        return _Noted(page, [failure_notice(state.turn, "update_state", _NOT_UPDATED, error)])
+    if not due:
+        return _Noted(page, [], state.turn)
+    known = _Known([], "", [])
+
+    async def ask(shown: list[Turn]) -> Notes[StateNotebook]:
+        nonlocal known
+        known = await _known(state, runtime, shown)
+        prompt = update_prompt(state, shown, known.attributes)
+        return await give_way(take_notes([page], prompt, runtime.context, [facts_tool()]), runtime)
+
     try:
-        prompt = update_prompt(state, turns, known.attributes)
-        notes = await give_way(take_notes([state.quest], prompt, runtime.context, [facts_tool()]), runtime)
+        budget = state.fit_tokens(runtime.context.buffer_tokens, runtime.context.model)
+        answer = await ask_of_oldest(due, budget, ask)
     except GaveWay:
-        return {"notices": notices} | _noted(state, state.quest, {})
+        return _Noted(page, known.notices)
     except QuestbookError as error:  # a model's or a provider's, in plain words
-        if isinstance(error, PromptTooLongError) and not short:
-            return await _note(state, runtime, 0, short=len(turns) == 1)
-        _log.warning("Turn %d was not noted: %s", state.turn, error)
-        return {"notices": [*notices, _notice(state, f"{_NOT_UPDATED} {error}")]} | _noted(state, state.quest, {})
-    [page], [patch] = notes.pages, notes.patches
-    notices += [_notice(state, remark) for remark in notes.remarks]
+        return _Noted(page, [*known.notices, failure_notice(state.turn, "update_state", _NOT_UPDATED, error)])
+    return _read_notes(state, answer, known, is_all=len(answer.turns) == len(due))
+
+
+def _read_notes(state: DungeonState, answer: OfOldest[Notes[StateNotebook]], known: _Known, *, is_all: bool) -> _Noted:
+    """Read what the model answered: the page, the facts, and what of it a person should know."""
+    notes, turns, short = answer
+    [page] = notes.pages
+    remarks = [(remark, "") for remark in [*([IN_SHORT] if short else []), *notes.remarks]]
     if dropped := deletion_notice(state.quest, page, turns):
-        notices.append(_notice(state, dropped))
-    arguments = [call.args for call in notes.other_calls]
-    noted = {"from": turns[0]["turn"], "through": turns[-1]["turn"], "patch": patch}
-    through = state.turn if len(turns) == len(due) else turns[-1]["turn"]  # private turns behind them need no notes
-    update: JSON = {"noted_through": through} | _noted(state, page, noted)
+        remarks.append((dropped, ""))
+    first, last = turns[0]["turn"], turns[-1]["turn"]
+    through = state.turn if is_all else last  # private turns behind them need no notes
+    arguments: list[Any] = [call.args for call in notes.other_calls]
     if notes.problems:
         _log.warning("Not all was noted of turn %d: %s", state.turn, notes.problems)
-        update["noted_through"] = state.noted_through
-        what = "Not all of this turn was noted" if patch or arguments else "The quest notes were not updated"
-        notices.append(_notice(state, f"{what}; the next turn will catch up.", " ".join(notes.problems)))
+        through = state.noted_through
+        some = f"Not all of this turn was noted; {CATCH_UP}."
+        remarks.append((some if arguments or page != state.quest else _NOT_UPDATED, " ".join(notes.problems)))
+    facts = None
     if arguments:
-        update["facts"], odd = read_new_facts(state, turns, arguments, known.recalled)
-        notices += [_notice(state, *remark) for remark in odd]
-    if patch:
-        update["quest"] = patch
-    return update | ({"notices": notices} if notices else {})
+        facts, odd = read_new_facts(state, turns, arguments, known.recalled)
+        remarks += odd
+    notices = [notice(state.turn, "update_state", *remark) for remark in remarks]
+    return _Noted(page, [*known.notices, *notices], through, (first, last), facts)
 
 
-class _Known(NamedTuple):
-    """What is known before the notes: the turn's memories, attributes, and a remark if they could not be read."""
-
-    recalled: list[JSON]
-    attributes: str
-    remark: str = ""
-
-
-async def _known(state: DungeonState, runtime: Runtime[Context], turns: list[JSON]) -> _Known:
+async def _known(state: DungeonState, runtime: Runtime[Context], turns: list[Turn]) -> _Known:
     try:
         state = await with_recalled(state, runtime, memories_for)
         recalled = state.recalled or []
-        return _Known(recalled, await known_attributes(state, runtime, turns, recalled))
+        return _Known(recalled, await known_attributes(state, runtime, turns, recalled), [])
     except Exception as error:  # noqa: BLE001 (any store may be behind this; the turn can be noted without)
-        _log.warning("What is known was not looked up for turn %d: %s", state.turn, error, exc_info=True)
-        remark = f"Memory could not be searched for what is known, so it may be noted again. {error}"
-        return _Known(state.recalled or [], "", remark)
+        text = "Memory could not be searched for what is known, so it may be noted again."
+        return _Known(state.recalled or [], "", [failure_notice(state.turn, "update_state", text, error)])
 
 
-def _noted(state: DungeonState, page: StateNotebook, noted: JSON) -> JSON:
+def _waiting_notes(state: DungeonState, noted: _Noted, patch: JSON) -> JSON:
     """Return the channel `noted` after this turn's notes: turns that `remember` could not write keep theirs."""
     waiting = {
         turn: entry for turn, entry in state.noted.items() if turn.isdigit() and int(turn) > state.remembered_through
     }
-    now = {"noted": noted, "location": page.location, "day": page.clock.day}
+    now: JSON = {"noted": {}, "location": noted.page.location, "day": noted.page.clock.day}
+    if noted.turns or patch:
+        first, last = noted.turns or (state.turn, state.turn)
+        now["noted"] = {"from": first, "through": last, "patch": patch}
     if "sheet" in (interview := state.noted.get(str(state.turn), {})):
         now["sheet"] = interview["sheet"]
-    return {"noted": waiting | {str(state.turn): now}}
-
-
-def _notice(state: DungeonState, text: str, detail: str = "") -> JSON:
-    return notice(state.turn, "update_state", text, detail)
+    return waiting | {str(state.turn): now}

@@ -32,14 +32,10 @@ def begin_tool() -> JSON:
 
 
 def complete(page: CharacterNotebook, invented: Mapping[str, Any]) -> tuple[CharacterNotebook, str]:
-    """Fill in what is missing on a character's page.
+    """Fill in what is missing on a character's page; return it, and what to tell the player, "" if nothing was missing.
 
-    Args:
-        page: The page; what it holds stays.
-        invented: What the model thought of, by field. What is empty or does not fit is replaced.
-
-    Returns:
-        The complete page, and what to tell the player; "" if nothing was missing.
+    What the page holds stays. What the model thought of (`invented`, by field) and is empty or does not fit is
+    replaced.
     """
     missing = page.missing
     for field in missing:

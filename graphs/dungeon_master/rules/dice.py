@@ -38,12 +38,7 @@ class DiceError(ValueError):
 
 @dataclass(frozen=True)
 class DiceGroup:
-    """The dice of one term, in the order in which they fell.
-
-    Attributes:
-        sides: Faces of each die.
-        values: One `(face, kept)` for each die; a dropped die does not count.
-    """
+    """The dice of one term, in the order in which they fell: their sides, and (face, kept) of each."""
 
     sides: int
     values: tuple[tuple[int, bool], ...]
@@ -54,25 +49,15 @@ class DiceGroup:
 
 @dataclass(frozen=True)
 class Roll:
-    """A roll. It is recorded once and never derived again.
+    """A roll. It is recorded once and never derived again."""
 
-    Attributes:
-        expression: As asked for, in lower case and without spaces; advantage is not written into it.
-        total: The result.
-        breakdown: The expression with each dice term replaced by its faces, such as `(17, ~~5~~) + 3`.
-        dice: The dice terms, from left to right.
-        reason: What the roll is for.
-        dc: Difficulty class to meet or beat, if there is one.
-        advantage: The advantage or disadvantage that was applied.
-    """
-
-    expression: str
-    total: int
-    breakdown: str
-    dice: tuple[DiceGroup, ...]
-    reason: str = ""
-    dc: int | None = None
-    advantage: Advantage | None = None
+    expression: str  # as asked for, in lower case and without spaces; advantage is not written into it
+    total: int  # the result
+    breakdown: str  # the expression with each dice term replaced by its faces, such as `(17, ~~5~~) + 3`
+    dice: tuple[DiceGroup, ...]  # the dice terms, from left to right
+    reason: str = ""  # what the roll is for
+    dc: int | None = None  # difficulty class to meet or beat, if there is one
+    advantage: Advantage | None = None  # the advantage or disadvantage that was applied
 
     @property
     def success(self) -> bool | None:
@@ -116,25 +101,16 @@ class _Dice:
 
 
 def roll(
-    expression: str,
-    *,
-    rng: Random,
-    reason: str = "",
-    dc: int | None = None,
-    advantage: Advantage | None = None,
+    expression: str, *, rng: Random, reason: str = "", dc: int | None = None, advantage: Advantage | None = None
 ) -> Roll:
-    """Roll the dice; an expression that is refused draws nothing from `rng`.
+    """Roll the dice; an expression that is refused draws nothing from `rng`, the only source of chance.
 
-    Args:
-        expression: Dice, integers, `+ - *` and parentheses, such as `2d20kh1+3`.
-        rng: The only source of chance: the same state gives the same roll.
-        reason: What the roll is for.
-        dc: Difficulty class; the roll succeeds when the total is at least this.
-        advantage: Rolls the first plain `1d20` twice and keeps the higher (`"disadvantage"`: the lower) face.
+    Advantage rolls the first plain `1d20` twice and keeps the higher face (`"disadvantage"`: the lower). The roll
+    succeeds when the total is at least the `dc`.
 
     Raises:
-        DiceError: The expression is not in the grammar or is past a limit, `dc` is out of range, or there is
-            advantage but no single d20.
+        DiceError: The expression is not in the grammar or is past a limit, `dc` is out of range, or there is advantage
+            but no single d20.
     """
     if dc is not None and abs(dc) > MAX_INTEGER:
         raise DiceError(f"The DC is too far from zero (at most {MAX_INTEGER:,}). Use one like 10, 15 or 20.")

@@ -21,50 +21,49 @@ ABILITIES = ("strength", "dexterity", "constitution", "intelligence", "wisdom", 
 STANDARD_ARRAY = (15, 14, 13, 12, 10, 8)  # the usual scores of those who do not roll
 
 
-class _Class(NamedTuple):
-    hit_die: int  # SRD 5.1's
-    abilities: str  # most important first: SRD 5.1's multiclassing prerequisites, then our judgement
+class ClassRules(NamedTuple):
+    """What a class means for a character."""
+
+    hit_die: int  # its sides, SRD 5.1's
+    abilities: tuple[str, ...]  # most important first: SRD 5.1's multiclassing prerequisites, then our judgement
     gold: int  # ours, around the 15 of an acolyte in SRD 5.1
+    kit: Mapping[str, int]  # the class's starting equipment in SRD 5.1, cut down to what a story uses
+
+
+def _rules(hit_die: int, abilities: str, gold: int, kit: Mapping[str, int]) -> ClassRules:
+    order = (next(ability for ability in ABILITIES if ability.startswith(short)) for short in abilities.split())
+    return ClassRules(hit_die, tuple(order), gold, kit)
 
 
 class _Ancestry(NamedTuple):
     increases: str  # SRD 5.1, without subraces; "any" is the player's choice there
-    speed: int  # feet, SRD 5.1
     names: str
 
 
 _CLASSES = {
-    "Barbarian": _Class(12, "str con dex wis cha int", 10),
-    "Bard": _Class(8, "cha dex con wis int str", 15),
-    "Cleric": _Class(8, "wis con str cha dex int", 15),
-    "Druid": _Class(8, "wis con dex int cha str", 10),
-    "Fighter": _Class(10, "str con dex wis cha int", 15),
-    "Monk": _Class(8, "dex wis con str cha int", 5),
-    "Paladin": _Class(10, "str cha con wis dex int", 15),
-    "Ranger": _Class(10, "dex wis con str int cha", 15),
-    "Rogue": _Class(8, "dex int cha con wis str", 20),
-    "Sorcerer": _Class(6, "cha con dex wis int str", 10),
-    "Warlock": _Class(8, "cha con dex wis int str", 15),
-    "Wizard": _Class(6, "int con dex wis cha str", 15),
+    "Barbarian": _rules(12, "str con dex wis cha int", 10, {"greataxe": 1, "handaxe": 2, "bedroll": 1, "ration": 5}),
+    "Bard": _rules(8, "cha dex con wis int str", 15, {"rapier": 1, "lute": 1, "leather armor": 1, "fine clothes": 1}),
+    "Cleric": _rules(8, "wis con str cha dex int", 15, {"mace": 1, "shield": 1, "holy symbol": 1, "candle": 5}),
+    "Druid": _rules(
+        8, "wis con dex int cha str", 10, {"wooden shield": 1, "sickle": 1, "mistletoe sprig": 1, "ration": 5}
+    ),
+    "Fighter": _rules(10, "str con dex wis cha int", 15, {"longsword": 1, "shield": 1, "chain mail": 1, "torch": 5}),
+    "Monk": _rules(8, "dex wis con str cha int", 5, {"quarterstaff": 1, "dart": 10, "bedroll": 1, "ration": 5}),
+    "Paladin": _rules(
+        10, "str cha con wis dex int", 15, {"warhammer": 1, "shield": 1, "chain mail": 1, "holy symbol": 1}
+    ),
+    "Ranger": _rules(10, "dex wis con str int cha", 15, {"longbow": 1, "arrow": 20, "shortsword": 1, "rope": 1}),
+    "Rogue": _rules(
+        8, "dex int cha con wis str", 20, {"shortsword": 1, "dagger": 2, "thieves' tools": 1, "leather armor": 1}
+    ),
+    "Sorcerer": _rules(6, "cha con dex wis int str", 10, {"dagger": 2, "crystal focus": 1, "torch": 5, "ration": 5}),
+    "Warlock": _rules(8, "cha con dex wis int str", 15, {"dagger": 2, "leather armor": 1, "old tome": 1, "lantern": 1}),
+    "Wizard": _rules(
+        6, "int con dex wis cha str", 15, {"spellbook": 1, "quarterstaff": 1, "ink and quill": 1, "candle": 5}
+    ),
 }
-_ANY_CLASS = _Class(8, "dex con wis cha str int", 10)  # a traveller who can run, endure and keep their eyes open
-
-# The classes' starting equipment in SRD 5.1, cut down to what a story uses.
-_KITS = {
-    "Barbarian": {"greataxe": 1, "handaxe": 2, "bedroll": 1, "ration": 5},
-    "Bard": {"rapier": 1, "lute": 1, "leather armor": 1, "fine clothes": 1},
-    "Cleric": {"mace": 1, "shield": 1, "holy symbol": 1, "candle": 5},
-    "Druid": {"wooden shield": 1, "sickle": 1, "mistletoe sprig": 1, "ration": 5},
-    "Fighter": {"longsword": 1, "shield": 1, "chain mail": 1, "torch": 5},
-    "Monk": {"quarterstaff": 1, "dart": 10, "bedroll": 1, "ration": 5},
-    "Paladin": {"warhammer": 1, "shield": 1, "chain mail": 1, "holy symbol": 1},
-    "Ranger": {"longbow": 1, "arrow": 20, "shortsword": 1, "rope": 1},
-    "Rogue": {"shortsword": 1, "dagger": 2, "thieves' tools": 1, "leather armor": 1},
-    "Sorcerer": {"dagger": 2, "crystal focus": 1, "torch": 5, "ration": 5},
-    "Warlock": {"dagger": 2, "leather armor": 1, "old tome": 1, "lantern": 1},
-    "Wizard": {"spellbook": 1, "quarterstaff": 1, "ink and quill": 1, "candle": 5},
-}
-_PLAIN_KIT = {"dagger": 1, "torch": 3, "ration": 5}
+_ANY_CLASS = _rules(8, "dex con wis cha str int", 10, {"dagger": 1, "torch": 3, "ration": 5})
+"""A traveller who can run, endure and keep their eyes open."""
 
 CLASS_WORDS = {
     "Barbarian": "berserker, savage, reaver",
@@ -82,17 +81,17 @@ CLASS_WORDS = {
 }
 
 _ANCESTRIES = {
-    "Dwarf": _Ancestry("con+2", 25, "dwarf, dwarven, dwarvish, dwarves"),
-    "Elf": _Ancestry("dex+2", 30, "elf, elven, elvish, elves"),
-    "Halfling": _Ancestry("dex+2", 25, "halfling, hobbit"),
-    "Human": _Ancestry("str+1 dex+1 con+1 int+1 wis+1 cha+1", 30, "human"),
-    "Dragonborn": _Ancestry("str+2 cha+1", 30, "dragonborn"),
-    "Gnome": _Ancestry("int+2", 25, "gnome, gnomish"),
-    "Half-Elf": _Ancestry("cha+2 any+1 any+1", 30, "half elf, half elven, half elvish, half elves, halfelf"),
-    "Half-Orc": _Ancestry("str+2 con+1", 30, "half orc, half orcish, halforc, orc, orcish"),
-    "Tiefling": _Ancestry("cha+2 int+1", 30, "tiefling"),
+    "Dwarf": _Ancestry("con+2", "dwarf, dwarven, dwarvish, dwarves"),
+    "Elf": _Ancestry("dex+2", "elf, elven, elvish, elves"),
+    "Halfling": _Ancestry("dex+2", "halfling, hobbit"),
+    "Human": _Ancestry("str+1 dex+1 con+1 int+1 wis+1 cha+1", "human"),
+    "Dragonborn": _Ancestry("str+2 cha+1", "dragonborn"),
+    "Gnome": _Ancestry("int+2", "gnome, gnomish"),
+    "Half-Elf": _Ancestry("cha+2 any+1 any+1", "half elf, half elven, half elvish, half elves, halfelf"),
+    "Half-Orc": _Ancestry("str+2 con+1", "half orc, half orcish, halforc, orc, orcish"),
+    "Tiefling": _Ancestry("cha+2 int+1", "tiefling"),
 }
-_OTHER_ANCESTRY = _Ancestry("", 30, "")
+_OTHER_ANCESTRY = _Ancestry("", "")
 
 
 def _finder(words: Mapping[str, str]) -> Callable[[str], str | None]:
@@ -137,55 +136,18 @@ def modifier(score: int) -> int:
     return (score - 10) // 2
 
 
-def proficiency(level: int) -> int:
-    """Return the proficiency bonus, +2 at level 1 to +6 at level 20 (SRD 5.1, "Beyond 1st Level").
-
-    Raises:
-        ValueError: The level is not between 1 and 20.
-    """
-    return 2 + (_level(level) - 1) // 4
-
-
-def hit_die(class_name: str) -> int:
-    """Return the sides of the class's hit die (SRD 5.1, "Hit Points" of each class); 8 for a class we do not know."""
-    return _class(class_name).hit_die
-
-
-def ability_order(class_name: str) -> tuple[str, ...]:
-    """Return all six abilities, the most important first; an all-round order for a class we do not know.
-
-    The multiclassing prerequisites of SRD 5.1 lead each order; the rest is our judgement.
-    """
-    return tuple(map(_ability, _class(class_name).abilities.split()))
-
-
-def starting_gold(class_name: str) -> int:
-    """Return the gold pieces at the start: our amounts, of the size of the 15 that an acolyte has in SRD 5.1."""
-    return _class(class_name).gold
-
-
-def kit(class_name: str) -> dict[str, int]:
-    """Return the items a character starts with, and how many of each, after SRD 5.1, "Equipment" of each class."""
-    return dict(_KITS.get(class_of(class_name) or "", _PLAIN_KIT))
-
-
-def speed(ancestry: str) -> int:
-    """Return the walking speed in feet per round (SRD 5.1, "Races"); 30 for an ancestry we do not know."""
-    return _ANCESTRIES.get(ancestry_of(ancestry) or "", _OTHER_ANCESTRY).speed
+def rules_of(class_name: str) -> ClassRules:
+    """Return what a class means, given the player's words for one; all-round rules for a class we do not know."""
+    return _CLASSES.get(class_of(class_name) or "", _ANY_CLASS)
 
 
 def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: str = "") -> dict[str, int]:
     """Return all six scores: the player's own as they are, the rest from the standard array.
 
-    A chosen score that is in the array uses it up. What is left goes, highest first, to the abilities that
-    were not chosen, in the order that suits the class. The ancestry's increases (SRD 5.1, "Races") are added
-    to those filled scores only: a player who names a score means that score. A half-elf's two free increases
-    go to the most important filled abilities other than Charisma.
-
-    Args:
-        chosen: Scores by ability; None or absent means not chosen.
-        class_name: A class, or the player's words for one.
-        ancestry: An ancestry, or the player's words for one.
+    A chosen score that is in the array uses it up. What is left goes, highest first, to the abilities that were not
+    chosen, in the order that suits the class. The ancestry's increases (SRD 5.1, "Races") are added to those filled
+    scores only: a player who names a score means that score. A half-elf's two free increases go to the most important
+    filled abilities other than Charisma.
 
     Raises:
         ValueError: `chosen` names something that is not an ability.
@@ -197,7 +159,7 @@ def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: 
     for score in scores.values():
         if score in left:
             left.remove(score)
-    to_fill = [ability for ability in ability_order(class_name) if ability not in scores]
+    to_fill = [ability for ability in rules_of(class_name).abilities if ability not in scores]
     scores |= dict(zip(to_fill, left, strict=False))
 
     free = [ability for ability in to_fill if ability != "charisma"]
@@ -212,18 +174,13 @@ def fill_abilities(chosen: Mapping[str, int | None], class_name: str, ancestry: 
 def hit_points(class_name: str, level: int, constitution: int) -> int:
     """Return the hit point maximum (SRD 5.1, "Hit Points" of each class, with the fixed value at each level).
 
-    The whole hit die at level 1, half of it and one more at each later level, always with the Constitution
-    modifier, and never less than one a level.
-
-    Args:
-        class_name: A class, or the player's words for one.
-        level: 1 to 20.
-        constitution: The ability score, 1 to 30.
+    The whole hit die at level 1, half of it and one more at each later level, always with the Constitution modifier,
+    and never less than one a level.
 
     Raises:
         ValueError: Level or Constitution is out of range.
     """
-    die, extra = hit_die(class_name), modifier(constitution)
+    die, extra = rules_of(class_name).hit_die, modifier(constitution)
     return max(1, die + extra) + (_level(level) - 1) * max(1, die // 2 + 1 + extra)
 
 
@@ -231,37 +188,29 @@ def fill_sheet(before: CharacterNotebook, page: CharacterNotebook, quest: StateN
     """Return the patches that a complete character asks for, by channel; none if all is in place.
 
     The rules fill what is open on the page: abilities, hit points and, at the start, a kit. A character who has not
-    entered the quest yet enters it in the morning of the first day, unhurt, with their kit and a little gold. Later,
-    the quest follows what a person changes on the page: the maximum of the hit points.
-
-    Args:
-        before: The character's page as state holds it.
-        page: The page as it is now; complete.
-        quest: The quest's page; nobody has entered while it has no maximum of hit points.
+    entered the quest yet, which then has no maximum of hit points, enters it in the morning of the first day, unhurt,
+    with their kit and a little gold. Later, the quest follows what a person changes on the page: the maximum of the hit
+    points. `before` is the character's page as state holds it, `page` as it is now, complete.
 
     Raises:
         PageFullError: A person has filled the page to its last character.
     """
-    starts = quest.condition.max_hp is None
+    starts, rules = quest.condition.max_hp is None, rules_of(page.class_name)
     abilities = fill_abilities(page.abilities.model_dump(), page.class_name, page.ancestry)
     most = page.hit_points or hit_points(page.class_name, page.level, abilities["constitution"])
-    filled = {"abilities": abilities, "hit_points": most, "kit": page.kit or (kit(page.class_name) if starts else {})}
+    filled = {"abilities": abilities, "hit_points": most, "kit": page.kit or (dict(rules.kit) if starts else {})}
     ready = page.apply(filled).page
     patches: dict[str, JSON] = {"character": ready.patch_from(before)}
     if starts:
         patches["quest"] = {
             "condition": {"hp": most, "max_hp": most},
             "inventory": {**ready.kit, **quest.inventory},
-            "gold": quest.gold or starting_gold(page.class_name),
+            "gold": quest.gold or rules.gold,
             "clock": {"day": quest.clock.day, "time": quest.clock.time or "morning"},
         }
     elif quest.condition.max_hp != most:
         patches["quest"] = {"condition": {"max_hp": most}}
     return {channel: patch for channel, patch in patches.items() if patch}
-
-
-def _class(text: str) -> _Class:
-    return _CLASSES.get(class_of(text) or "", _ANY_CLASS)
 
 
 def _ability(short: str) -> str:

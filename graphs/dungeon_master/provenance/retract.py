@@ -17,7 +17,7 @@ from langgraph.store.base import Item, PutOp
 from langgraph.types import Overwrite, StateSnapshot
 
 from questbook.graphs.dungeon_master import prompts
-from questbook.graphs.dungeon_master.forgetting.provenance import facts_of, patched_values, visible_records
+from questbook.graphs.dungeon_master.provenance.why import facts_of, patched_values, visible_records
 from questbook.graphs.errors import HistoryError
 from questbook.graphs.history.checkpoints import is_at
 from questbook.graphs.history.history import History
@@ -25,6 +25,7 @@ from questbook.graphs.history.view import Graph
 from questbook.graphs.settings import Settings
 from questbook.graphs.turn.buffer import fold, summarizer_of
 from questbook.graphs.turn.facts import FACTS
+from questbook.graphs.turn.shapes import Turn, turn_of
 from questbook.graphs.turn.turn import notice, public_turns
 from questbook.memory.buffer.summary import extend_summary, extract
 from questbook.memory.buffer.turns import ASIDE
@@ -41,27 +42,16 @@ _MOST_CALLS = 8  # of the model, for one summary; of older turns it gets the fir
 
 
 class Retraction(NamedTuple):
-    """What was undone.
+    """What was undone."""
 
-    Attributes:
-        turn: The turn.
-        player: The player's words in it.
-        noted_with: Other turns whose notes were made in the same patch, and were undone with it.
-        fields: Paths of the page that were put back.
-        kept: Paths that it had set and that later turns or a person have changed since; they are kept.
-        messages: How many messages left the buffer.
-        facts: How many facts of the story and of the player were removed.
-        summarised: Whether the summary was written again.
-    """
-
-    turn: int
-    player: str
-    noted_with: list[int]
-    fields: list[str]
-    kept: list[str]
-    messages: int
-    facts: int
-    summarised: bool
+    turn: int  # the turn
+    player: str  # the player's words in it
+    noted_with: list[int]  # other turns whose notes were made in the same patch, and were undone with it
+    fields: list[str]  # paths of the page that were put back
+    kept: list[str]  # paths that it had set and that later turns or a person have changed since; they are kept
+    messages: int  # how many messages left the buffer
+    facts: int  # how many facts of the story and of the player were removed
+    summarised: bool  # whether the summary was written again
 
 
 async def retract(graph: Graph, config: RunnableConfig, context: Settings, turn: int) -> Retraction:
@@ -122,12 +112,7 @@ def put_back(
 ) -> JSON:  # fmt: skip
     """Return the merge patch that undoes a patch, except where something was written over it.
 
-    Args:
-        patch: The patch to undo.
-        before: The page before it.
-        after: The page after it.
-        now: The page now.
-        later: Patches that later turns made.
+    The page was `before` and `after` the patch, and is `now`; `later` are the patches of later turns.
     """
     back: JSON = {}
     for key, value in patch.items():
@@ -179,10 +164,9 @@ def _summarised_records(records: Sequence[JSON], now: StateSnapshot) -> list[JSO
 
 async def _summarise(records: Sequence[JSON], context: Settings) -> tuple[str, str]:
     """Summarise turns from their records, in portions of a buffer's size; return the summary, and what failed."""
-    portions: list[list[JSON]] = [[]]
+    portions: list[list[Turn]] = [[]]
     room = context.buffer_tokens
-    for record in public_turns(records):
-        turn = {"turn": record["turn"], "player": record["player"], "reply": record["reply"]}
+    for turn in public_turns(turn_of(record["turn"], record) for record in records):
         room -= (cost := count_tokens(render_value(turn)))
         if room < 0 and portions[-1]:
             portions.append([])

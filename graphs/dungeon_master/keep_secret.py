@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from questbook.graphs.dungeon_master.facts import secret_facts
 from questbook.graphs.dungeon_master.state import DungeonState
 from questbook.memory.facts.fact import MAX_FIELD, MAX_TEXT
-from questbook.notebooks import NotebookError
+from questbook.notebooks import NotebookError, StateNotebook
 from questbook.notebooks.tool_schema import tool_schema
 from questbook.types import JSON
 
@@ -46,8 +46,8 @@ def read_secrets(arguments: Iterable[Any]) -> list[JSON]:
     return secrets
 
 
-def with_secrets(state: DungeonState) -> DungeonState:
-    """Return the state with the new secrets on the quest's page and among the waiting facts.
+def with_secrets(state: DungeonState) -> tuple[StateNotebook, list[JSON]]:
+    """Return the quest's page with the new secrets, and facts of them that wait to be written.
 
     What does not fit on a full page is still among the facts.
     """
@@ -57,18 +57,4 @@ def with_secrets(state: DungeonState) -> DungeonState:
             page = page.apply({"secrets": {new["about"]: new["secret"]}}, by_model=True).page
         except NotebookError:
             continue
-    facts = [*state.facts, *secret_facts(state, secrets)]
-    return state.model_copy(update={"quest": page, "facts": facts})
-
-
-def add_secrets(before: DungeonState, after: DungeonState, update: JSON) -> JSON:
-    """Return the update of a node that was run with `after`, which is `with_secrets(before)`, as one of `before`."""
-    if not before.new_secrets:
-        return update
-    patch = after.quest.apply(update.get("quest", {})).page.patch_from(before.quest)
-    entry = update["noted"][str(before.turn)]
-    span = {"from": before.turn, "through": before.turn} | {
-        k: v for k, v in entry.get("noted", {}).items() if k != "patch"
-    }
-    noted = update["noted"] | {str(before.turn): entry | {"noted": span | {"patch": patch}}}
-    return {"facts": after.facts, **update, "quest": patch, "noted": noted, "new_secrets": []}
+    return page, secret_facts(state, secrets)

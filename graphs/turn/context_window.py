@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.runtime import Runtime
@@ -38,30 +37,11 @@ _log = logging.getLogger(__name__)
 
 
 class FittedAnswer(NamedTuple):
-    """An answer, and what was done so that its prompt fits.
-
-    Attributes:
-        message: The answer.
-        window: The channel `window`; {} if it stays as it is.
-        notices: What a person should know of it.
-    """
+    """An answer; the channel `window`, {} if it stays as it is; notices of what was left out of its prompt."""
 
     message: AIMessage
     window: JSON
     notices: list[JSON]
-
-
-class Put(Protocol):
-    """Asks a model one question, with tools that it may call, and options of `bind_tools`."""
-
-    async def __call__(
-        self, model: BaseChatModel, messages: Sequence[BaseMessage], tools: Sequence[JSON], **options: Any
-    ) -> AIMessage:
-        """Ask."""
-
-
-Around = Callable[[Put, BaseChatModel, Sequence[BaseMessage], Sequence[JSON]], Awaitable[AIMessage]]
-"""Asks a model with what an application puts around the call."""
 
 
 async def ask_fitted(
@@ -74,22 +54,11 @@ async def ask_fitted(
     tools: Sequence[JSON],
     tags: Sequence[str] = (),
     more: Sequence[BaseMessage] = (),
-    around: Around | None = None,
 ) -> FittedAnswer:
     """Ask the settings' model for what a person reads; a prompt that is too long for it is made shorter, once.
 
-    A report of each prompt goes out on the stream before it is sent.
-
-    Args:
-        runtime: The run's.
-        prompt: What the model is given.
-        node: Name of the node that asks.
-        turn: Number of the turn.
-        guard: Guards the answer.
-        tools: What the model may call.
-        tags: Tags of the run.
-        more: Messages behind the prompt.
-        around: Asks the model; None: without anything around it.
+    A report of each prompt goes out on the stream before it is sent. `node` asks in this turn; `tags` are those of the
+    model's run; the messages `more` come behind the prompt.
 
     Raises:
         PromptTooLongError: The prompt is too long even with the last turn alone.
@@ -97,33 +66,26 @@ async def ask_fitted(
     """
     settings: Settings = runtime.context
     loaded = await chat_model(settings)
-
-    async def put(
-        model: BaseChatModel, messages: Sequence[BaseMessage], tools: Sequence[JSON], **options: Any
-    ) -> AIMessage:
-        name = settings.model if model is loaded else type(model).__name__
-        return await ask(
-            bind_tools(model, tools, settings, **options),
-            messages,
-            model_name=name,
-            tools=[tool for tool in tools if "function" in tool],
-            tags=tags,
-            timeout=settings.model_timeout,
-            guard=guard,
-        )
-
+    model = bind_tools(loaded, tools, settings)
     most, window = _tokens_that_fit(prompt, getattr(loaded, "profile", None), tools, settings), {}
     if most is not None:
         prompt, window = shorten(prompt, most, settings), {"model": settings.model, "tokens": most}
     notices: list[JSON] = []
     for attempt in range(2):
         runtime.stream_writer(prompt.report(node, turn))
-        messages = [*prompt.messages, *more]
         try:
-            message = await (around(put, loaded, messages, tools) if around else put(loaded, messages, tools))
+            message = await ask(
+                model,
+                [*prompt.messages, *more],
+                model_name=settings.model,
+                tools=tools,
+                tags=tags,
+                timeout=settings.model_timeout,
+                guard=guard,
+            )
             break
         except PromptTooLongError as error:
-            shorter = _without_memories(shorten(prompt, 0, settings))
+            shorter = _replace_sections(shorten(prompt, 0, settings), lambda s: s.name in _OF_THE_PAST[1:], [])
             if attempt or shorter == prompt:
                 raise
             _log.warning("Turn %d: the prompt was too long, so older turns are left out: %s", turn, error)
@@ -149,20 +111,15 @@ def shorten(prompt: Prompt, tokens: int, settings: Settings) -> Prompt:
     parts = [*prompt.sections, *prompt.behind]
     before = next((section.text for section in parts if section.name == "summary"), "")
     summary = Section("summary", extend_summary(before, said, settings.summary_tokens))
-    if before:
-        sections, behind = (
-            [summary if section.name == "summary" else section for section in place]
-            for place in (prompt.sections, prompt.behind)
-        )
-        return Prompt(sections, kept, behind)
-    return Prompt([*prompt.sections, *([summary] if summary.text else [])], kept, prompt.behind)
+    if not before:
+        return Prompt([*prompt.sections, *([summary] if summary.text else [])], kept, prompt.behind)
+    return _replace_sections(prompt._replace(conversation=kept), lambda section: section.name == "summary", [summary])
 
 
-def _without_memories(prompt: Prompt) -> Prompt:
-    sections, behind = (
-        [section for section in place if section.name not in _OF_THE_PAST[1:]]
-        for place in (prompt.sections, prompt.behind)
-    )
+def _replace_sections(prompt: Prompt, wanted: Callable[[Section], bool], new: list[Section]) -> Prompt:
+    """Return a prompt with other sections, or none, in the place of each of some."""
+    places = (prompt.sections, prompt.behind)
+    sections, behind = ([s for section in place for s in (new if wanted(section) else [section])] for place in places)
     return Prompt(sections, prompt.conversation, behind)
 
 

@@ -34,35 +34,21 @@ _ABSENT = object()
 
 
 class Cause(NamedTuple):
-    """A message that set a field, or that left a memory.
+    """A message that set a field, or that left a memory."""
 
-    Attributes:
-        field: Dotted path of the field; "memory" for an exchange, "fact" for a fact.
-        value: The value that was set, None if the field was deleted; the text of a memory.
-        holds: Whether the page still has the value, or the fact still holds. Otherwise a later turn or a person has
-            changed it.
-        turns: First and last turn of the notes; the same, unless notes had to catch up.
-        turn: The turn after which it was noted.
-        branch: The branch of that turn.
-        player: The player's words in it.
-        reply: The reply.
-        thread: The thread that played it.
-        checkpoint: The checkpoint at which it was noted.
-        said_at: When, ISO 8601 in UTC.
-        drawn_from: Sources of an insight, as far as this line knows them: texts of facts and exchanges, no secrets.
-    """
-
-    field: str
-    value: Any
+    field: str  # dotted path of the field; "memory" for an exchange, "fact" for a fact
+    value: Any  # the value that was set, None if the field was deleted; the text of a memory
+    # Whether the page still has the value, or the fact still holds. Otherwise a later turn or a person has changed it.
     holds: bool
-    turns: tuple[int, int]
-    turn: int
-    branch: str
-    player: str
-    reply: str
-    thread: str
-    checkpoint: str
-    said_at: str
+    turns: tuple[int, int]  # first and last turn of the notes; the same, unless notes had to catch up
+    turn: int  # the turn after which it was noted
+    branch: str  # the branch of that turn
+    player: str  # the player's words in it
+    reply: str  # the reply
+    thread: str  # the thread that played it
+    checkpoint: str  # the checkpoint at which it was noted
+    said_at: str  # when, ISO 8601 in UTC
+    # Sources of an insight, as far as this line knows them: texts of facts and exchanges, no secrets.
     drawn_from: tuple[str, ...] = ()
 
 
@@ -182,17 +168,9 @@ def patched_values(patch: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iter
             yield (*path, key), value
 
 
-def _quest_patch(record: JSON) -> JSON:
-    return (record.get("noted") or {}).get("patch") or {}
-
-
-def _sheet_patch(record: JSON) -> JSON:
-    return record.get("sheet") or {}
-
-
 _PAGES: tuple[tuple[str, type[Notebook], Callable[[JSON], JSON]], ...] = (
-    ("quest", StateNotebook, _quest_patch),
-    ("character", CharacterNotebook, _sheet_patch),
+    ("quest", StateNotebook, lambda record: (record.get("noted") or {}).get("patch") or {}),
+    ("character", CharacterNotebook, lambda record: record.get("sheet") or {}),
 )
 """Channel and class of each page, and how a record says what its turn changed on it."""
 

@@ -41,11 +41,7 @@ Words = tuple[str, ...]
 def guard_of(state: TurnState, prompt: Prompt, settings: Settings, hidden: Collection[str] = ()) -> Guard:
     """Return the guard of a reply: it limits its length and, where the state has pages with secrets, what it tells.
 
-    Args:
-        state: The thread's state, with the turn's memories.
-        prompt: What the model is given.
-        settings: Say how long a reply may be, and whether what it tells is guarded.
-        hidden: Names of tools whose calls must not be streamed.
+    Calls of the tools `hidden` are not streamed.
     """
     if not settings.guard_secrets or not any(page.SECRET for page in state.PAGES.values()):
         return Guard(settings.max_reply_chars, hidden=hidden)
@@ -90,13 +86,10 @@ def tells_secret(state: TurnState, text: str) -> bool:
 
 
 class SecretCheck:
-    """Ends a reply before a phrase of a secret; holds back words with which one may begin.
+    """Ends a reply before one of the phrases; holds back words with which one may begin.
 
-    Case, accents, punctuation and white space do not count. What the player may read anyway is no secret.
-
-    Args:
-        phrases: The phrases.
-        public: Texts that the player may read; asked for only when a phrase comes up.
+    Case, accents, punctuation and white space do not count. What the player may read anyway is no secret; `public`
+    makes these texts, when a phrase comes up.
     """
 
     def __init__(self, phrases: Collection[Words], public: Callable[[], Iterable[str]]) -> None:

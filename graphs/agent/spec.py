@@ -1,0 +1,121 @@
+"""AgentSpec: the parts of an agent of `build_agent`, and its modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.tools import BaseTool
+
+from questbook.graphs.turn.spec import NODES, Spec
+from questbook.notebooks import DeclarationError, Notebook
+
+HAND_OVER = "hand_over"
+"""The tool by which an agent of a team hands a person over to another."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Something that an agent does for a while. Each turn begins in the first mode that applies.
+
+    Attributes:
+        name: Name of the mode, and of the node that answers in it.
+        instructions: Instructions to the model in this mode, after those for all modes.
+        fills: A notebook that is filled `once`: the mode is the interview that fills it, and applies until nothing
+            is missing on the page. Then the next mode answers in the same turn.
+        when: Given a state, whose pages are typed, returns whether the mode applies; None: always.
+    """
+
+    name: str
+    instructions: str = ""
+    fills: type[Notebook] | None = None
+    when: Callable[[Any], bool] | None = None
+
+    def applies(self, state: Any) -> bool:
+        """Whether this mode applies in a state; an earlier one that applies goes before it."""
+        if self.fills is not None:
+            page: Notebook = getattr(state, self.fills.channel())
+            return not page.complete
+        return self.when is None or bool(self.when(state))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSpec(Spec):
+    """The parts of an agent.
+
+    Attributes:
+        instructions: Instructions to the model in every mode.
+        modes: What it does when. A notebook filled `once` that no mode fills gets an interview of its own, first.
+        tools: Tools for the replies; the notebooks that are written `on_demand` are tools, too.
+        handoffs: Agents of the team to hand over to: node of the parent graph to when to do that.
+        facts: Whether facts are noted after replies, and reflected on.
+    """
+
+    instructions: str = ""
+    modes: Sequence[Mode] = ()
+    tools: Sequence[BaseTool] = ()
+    handoffs: Mapping[str, str] = field(default_factory=dict)
+    facts: bool = False
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether there is anything that the model may call in its replies."""
+        return bool(self.on_demand or self.tools or self.handoffs)
+
+    def all_modes(self) -> list[Mode]:
+        """Its modes with those that need no declaration: interviews that no mode does, and a last mode that answers."""
+        filled = {mode.fills for mode in self.modes}
+        asked = [Mode(f"fill_{name}", fills=page) for name, page in self.interviewed.items() if page not in filled]
+        answers = any(mode.fills is None and mode.when is None for mode in self.modes)
+        return [*asked, *self.modes, *([] if answers else [Mode("respond")])]
+
+    def mode(self, state: Any) -> Mode:
+        """Return the mode that applies in a state."""
+        return next(mode for mode in self.all_modes() if mode.applies(state))
+
+    def named(self, name: str) -> Mode:
+        """Return a mode by its name.
+
+        Raises:
+            DeclarationError: There is none: since the turn began, the agent was built with other modes.
+        """
+        modes = {mode.name: mode for mode in reversed(self.all_modes())}
+        if name not in modes:
+            known = ", ".join(reversed(modes))
+            raise DeclarationError(f"The agent has no mode {name!r} any more; there are {known}. Begin a new turn.")
+        return modes[name]
+
+    def check(self, taken: Sequence[str]) -> None:
+        """Refuse a spec that makes no sense, as `Spec.check` does; its tools and modes, too."""
+        super().check(taken)
+        tools = [page.__name__ for page in self.notebooks] + [tool.name for tool in self.tools] + [HAND_OVER]
+        if twice := [name for name in tools if tools.count(name) > 1]:
+            raise DeclarationError(f"Two tools cannot have one name: {twice[0]!r}.")
+        names = [mode.name for mode in self.all_modes()]
+        for name in names:
+            if not name.isidentifier():
+                raise DeclarationError(f"Mode {name!r}: expected a name of letters, digits and underscores.")
+            if name in {*taken, *NODES, *self.pages}:
+                raise DeclarationError(f"Mode {name!r}: the agent has something of that name already.")
+            if names.count(name) > 1:
+                raise DeclarationError(f"Two modes cannot have one name: {name!r}.")
+        for number, mode in enumerate(self.modes):
+            self._check_mode(mode, self.modes[:number], self.modes[number + 1 :])
+
+    def _check_mode(self, mode: Mode, earlier: Sequence[Mode], later: Sequence[Mode]) -> None:
+        if mode.fills is not None and mode.fills not in self.interviewed.values():
+            known = ", ".join(page.__name__ for page in self.interviewed.values()) or "none"
+            raise DeclarationError(
+                f"Mode {mode.name!r} fills {mode.fills.__name__}: expected one of the agent's notebooks whose "
+                f"UPDATE is once ({known})."
+            )
+        if mode.fills is not None and mode.fills in [other.fills for other in earlier]:
+            raise DeclarationError(f"Mode {mode.name!r}: an earlier one fills {mode.fills.__name__} already.")
+        if mode.fills is not None and mode.when is not None:
+            raise DeclarationError(f"Mode {mode.name!r}: it has `fills` and `when`; give one of the two.")
+        if mode.fills is None and mode.when is None and later:
+            raise DeclarationError(
+                f"Mode {mode.name!r} always applies, so {later[0].name!r} behind it never would. Put it last, or say "
+                "in `when` where it applies."
+            )

@@ -1,0 +1,173 @@
+"""Tool calls of a reply: each is answered, in order; one that may not or cannot be done is answered why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage, convert_to_messages
+from langchain_core.tools import BaseTool, tool
+from langgraph.types import Command
+
+from questbook.graphs.turn.reply import MOST_CALLS, Call, answer, calls_of, tool_rounds
+from questbook.graphs.turn.state import TurnState
+from questbook.graphs.turn.turn import PRIVATE_REFUSAL, is_private
+from questbook.types import JSON
+
+
+class TurnTools:
+    """The tools of a machine for one round of calls; a subclass runs them, and holds what they change.
+
+    Attributes:
+        names: Names of its tools, as an answer lists them.
+        noting: Those that note something: in a private turn they are refused.
+        own: Tools of the application beside them.
+        silent: Those that need no answer (`questbook.graphs.turn.reply`), as an answer lists them.
+        is_over: Whether a call has ended the turn, so that the model is not asked again.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        *,
+        noting: Collection[str] = (),
+        own: Sequence[BaseTool] = (),
+        too_many: str = "",
+        silent: Sequence[str] = (),
+    ) -> None:
+        self.names, self.noting, self.own, self.silent, self.is_over = names, noting, own, silent, False
+        self.too_many = too_many or "this one was not done."
+
+    async def run(self, call: Call) -> ToolMessage:
+        """Run a call of one of the machine's tools; its arguments may be unreadable (`call.problem`)."""
+        raise NotImplementedError
+
+    def asks_again(self, call: Call) -> bool:
+        """Whether the model is asked again after a call, to tell of its result."""
+        return any(tool.name == call.name for tool in self.own)
+
+
+class Answers(NamedTuple):
+    """The answers to calls, in order.
+
+    Attributes:
+        results: The answers; an application's tool that hands over at once has none.
+        commands: What the application's tools command beside them.
+    """
+
+    results: list[ToolMessage]
+    commands: list[Command[Any]]
+
+
+class Round(NamedTuple):
+    """A round of tools.
+
+    Attributes:
+        messages: The messages to add.
+        results: The answers among them.
+        commands: What the application's tools command beside them.
+    """
+
+    messages: list[AnyMessage]
+    results: list[ToolMessage]
+    commands: list[Command[Any]]
+
+    def update(self, channels: JSON) -> Any:
+        """Return what a node returns: these channels with the messages, behind what the application's tools command."""
+        update = {"messages": self.messages, **channels}
+        return [*self.commands, update] if self.commands else update
+
+
+async def answer_calls(state: TurnState, tools: TurnTools, calls: Sequence[Call]) -> Answers:
+    """Answer the calls of a message: the machine's tools one after the other, then the application's."""
+    own, private = [tool.name for tool in tools.own], is_private(state)
+    answered, own_calls = dict[int, ToolMessage](), dict[int, Call]()
+    for number, call in enumerate(calls):
+        if number >= MOST_CALLS:
+            refusal = f"That is more than {MOST_CALLS} calls at once: {tools.too_many}"
+        elif private and call.name in tools.noting:
+            refusal = f"{call.name}: {PRIVATE_REFUSAL}"
+        elif call.name in tools.names:
+            answered[number] = await tools.run(call)
+            continue
+        elif call.problem:
+            refusal = f"{call.name}: {call.problem}"
+        elif call.name in own:
+            own_calls[number] = call
+            continue
+        else:
+            refusal = f"There is no tool {call.name!r:.60}; there are {', '.join([*tools.names, *tools.silent, *own])}."
+        answered[number] = answer(call, refusal, ok=False)
+    results, commands = await _run_tools(tools.own, list(own_calls.values()))
+    answered |= {number: results[call.id] for number, call in own_calls.items() if call.id in results}
+    return Answers([answered[number] for number in sorted(answered)], commands)
+
+
+async def run_round(state: TurnState, tools: TurnTools, most_rounds: int) -> Round:
+    """Answer the calls of the last message, which calls tools.
+
+    The model is asked again when it has said nothing yet, when a call failed, and when a tool wants it; not after
+    `most_rounds` rounds in one turn, unless it has said nothing.
+    """
+    message: Any = state.messages[-1]
+    calls = calls_of(message)
+    results, commands = await answer_calls(state, tools, calls)
+    spent = tool_rounds(state) >= most_rounds
+    wanted = any(result.status == "error" for result in results) or any(map(tools.asks_again, calls))
+    again = not message.text.strip() or (wanted and not spent and not tools.is_over)
+    return Round(_after_tools(message, results, again=again, spent=spent and not tools.is_over), results, commands)
+
+
+def _after_tools(message: AIMessage, results: list[ToolMessage], *, again: bool, spent: bool) -> list[AnyMessage]:
+    """Return the messages to add after a round of tools; no results if a tool hands over to another agent at once.
+
+    If the model is not asked `again`, what was said to the person comes last: the turn ends with it. If its calls are
+    `spent` for this turn, the last result says so.
+    """
+    if not again:
+        silent = message.model_copy(update={"content": ""})
+        return [silent, *results, AIMessage(message.text, id=f"{message.id}-said")]
+    if spent and results:
+        text = f"{results[-1].text}\nNo more tools in this turn: answer now."
+        return [*results[:-1], results[-1].model_copy(update={"content": text})]
+    return [*results]
+
+
+def tools_from(tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
+    """Make tools of functions with a docstring; LangChain's tools stay as they are."""
+    return [each if isinstance(each, BaseTool) else tool(each) for each in tools]
+
+
+def schemas_of(tools: Sequence[BaseTool]) -> list[JSON]:
+    """Return tools in the OpenAI function format."""
+    if not tools:
+        return []
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+
+    return [convert_to_openai_tool(each) for each in tools]
+
+
+async def _run_tools(
+    tools: Sequence[BaseTool], calls: Sequence[Call]
+) -> tuple[dict[str, ToolMessage], list[Command[Any]]]:
+    """Call an application's own tools; return their answers by call, and what else they command."""
+    if not calls:
+        return {}, []
+    from langgraph.prebuilt import ToolNode  # which a game without such tools need not wait for
+
+    node = ToolNode(list(tools), handle_tool_errors=True)
+    tool_calls = [{"type": "tool_call", "name": call.name, "args": call.args, "id": call.id} for call in calls]
+    output: Any = await node.ainvoke(tool_calls)
+    answers, commands = dict[str, ToolMessage](), list[Command[Any]]()
+    for part in output if isinstance(output, list) else [output]:
+        command = part if isinstance(part, Command) else None
+        update = part if command is None else command.update
+        if isinstance(update, dict) and (command is None or command.graph is None):
+            messages = convert_to_messages(update.get("messages", []))
+            answers |= {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+            others = [message for message in messages if not isinstance(message, ToolMessage)]
+            update = {**update, "messages": others}  # the answer goes with those of the other calls
+        if command is not None:
+            commands.append(replace(command, update=update))
+    return answers, commands

@@ -1,0 +1,153 @@
+"""Numbers that a user feels: whoever changes one finds here a test that counts otherwise."""
+
+import json
+import math
+
+import pytest
+from companion_thread import Companion
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.runtime import Runtime
+from langgraph.store.memory import InMemoryStore
+from scripted import ScriptedModel, call, say, sections_of
+
+from questbook.graphs.dungeon_master.context import Context
+from questbook.graphs.dungeon_master.nodes.roll_dice import roll_dice
+from questbook.graphs.dungeon_master.recall_plan import memories_for
+from questbook.graphs.dungeon_master.state import DungeonState
+from questbook.graphs.turn.exchanges import transcript_through
+from questbook.graphs.turn.memories import memory_tokens
+from questbook.graphs.turn.notes import in_short, take_notes
+from questbook.graphs.turn.reply_guard import secret_phrases
+from questbook.graphs.turn.state import TurnState, keep_notices
+from questbook.memory.timeline.namespaces import campaign_namespace, player_namespace
+from questbook.memory.timeline.records import Stamp
+from questbook.memory.timeline.timeline import record_key
+
+EXCHANGES, FACTS = (campaign_namespace("adventurer", "default", name) for name in ("exchanges", "facts"))
+PLAYER = player_namespace("adventurer", "facts")
+
+
+def runtime(store=None, **settings):
+    return Runtime(context=Context.of({"model": "scripted"} | settings), store=store)
+
+
+def asking(turn=9, **channels):
+    """Return the state of a thread whose buffer holds its last turn alone, all before it written."""
+    values = {"messages": [HumanMessage("Zzz?", id="h")], "turn": turn, "timeline": [("a", turn)]}
+    return DungeonState(**values | {"remembered_through": turn - 1} | channels)
+
+
+async def stored(turns=(), facts=()):
+    store = InMemoryStore()
+    for turn in turns:
+        value = {"player": f"I walk mile {turn}.", "reply": "The road goes on."} | Stamp("a", turn).to_json()
+        await store.aput(EXCHANGES, record_key("a", turn, "exchange"), value | {"text": value["player"]})
+    for number, (namespace, fact) in enumerate(facts):
+        await store.aput(namespace, f"k{number}", {"at": f"{number:04}", "importance": 5} | fact)
+    return store
+
+
+async def test_the_last_two_turns_are_in_the_prompt_of_a_new_session_whatever_is_said(game):
+    await game.begin()
+    for number in range(1, 6):
+        game.model.queue("quest", say(f"Bird {number} sings."))
+        await game.play(f"I listen to bird {number}.")
+    game.config = {"configurable": {"thread_id": "another evening"}}
+    await game.play("Zzz?")
+    told = sections_of(game.model.asked("quest")[-1]).split("\n<memories>\n")[1].split("</memories>")[0]
+    assert [json.loads(line)["turn"] for line in told.strip().splitlines()] == [5, 6]
+
+
+async def test_they_share_half_of_the_budget():
+    store = await stored(range(1, 9))
+    for turn in (7, 8):
+        key = record_key("a", turn, "exchange")
+        long = {"player": "Go on. " * 400, "reply": "The road goes on. " * 400}
+        await store.aput(EXCHANGES, key, (await store.aget(EXCHANGES, key)).value | long)
+    found = await memories_for(asking(), runtime(store, recall_tokens=800))
+    assert [memory["turn"] for memory in found] == [7, 8]
+    assert 300 < sum(map(memory_tokens, found)) <= 400
+
+
+@pytest.mark.parametrize(("budget", "share"), [(800, 200), (200, 100), (60, 60)])
+async def test_wishes_fill_a_quarter_of_the_budget_and_100_tokens_of_a_small_one(budget, share):
+    wishes = [
+        (PLAYER, {"kind": "preference", "text": f"The player wants no harm to animal {n:02}."}) for n in range(64)
+    ]
+    found = await memories_for(asking(), runtime(await stored(facts=wishes), recall_tokens=budget))
+    [cost] = set(map(memory_tokens, found))
+    assert len(found) == share // cost
+
+
+async def test_secrets_of_the_buffer_fill_a_quarter_of_the_budget():
+    secret = {"kind": "secret"} | Stamp("a", 8).to_json()
+    secrets = [(FACTS, secret | {"text": f"Oda hid key {n:02} under the old stone."}) for n in range(40)]
+    before = [HumanMessage("I nod.", id="h8"), AIMessage("Hm.", id="a8"), *asking().messages]
+    found = await memories_for(asking(messages=before), runtime(await stored(facts=secrets), recall_tokens=800))
+    [cost] = set(map(memory_tokens, found))
+    assert len(found) == 200 // cost
+
+
+async def test_what_is_known_of_a_person_fills_an_eighth_of_the_budget_the_most_important_first(model):
+    companion = Companion(model)
+    shelves = [
+        {"text": f"The user's shelf {n} is oak.", "subject": "the user", "kind": "trait", "importance": n}
+        | {"attribute": f"shelf {n}", "value": "oak"}
+        for n in range(1, 10)
+    ]
+    model.queue("facts", say("", call("Facts", facts=shelves)))
+    await companion.say("My shelves are all oak.", recall_tokens=400)
+    await companion.say("Zzz?", recall_tokens=400)
+    told = sections_of(model.asked("companion")[-1]).split("\n<memories>\n")[1].split("\n</memories>")[0]
+    lines = told.splitlines()
+    assert len(lines) == 50 // math.ceil((len(lines[0]) + 1) / 4)
+    assert "shelf 9 " in told
+
+
+async def test_ten_calls_of_an_answer_are_done_and_the_last_20_rolls_and_10_notices_are_kept():
+    calls = [call("roll_dice", expression="1d20", reason="climb") for _ in range(12)]
+    state = DungeonState(messages=[HumanMessage("I climb."), AIMessage("", tool_calls=calls)], turn=1)
+    update = await roll_dice(state, runtime())
+    assert [message.status for message in update["messages"]] == ["success"] * 10 + ["error"] * 2
+    rolls = DungeonState.model_fields["rolls"].metadata[0].from_checkpoint(update["rolls"])
+    for _ in range(2):
+        rolls.update([update["rolls"]])
+    assert len(rolls.get()) == 20
+    notices = keep_notices().from_checkpoint([])
+    notices.update([[{"turn": n, "node": "x", "text": "y"} for n in range(12)]])
+    assert [entry["turn"] for entry in notices.get()] == [*range(2, 12)]
+
+
+async def test_an_interview_asks_the_model_three_times_in_a_turn_and_then_an_ordinary_question(game):
+    game.model.queue("interview", *[say("", call("CharacterNotebook", shoe_size=36))] * 9)
+    await game.play("I'm Mira.")
+    assert len(game.model.asked("interview")) == 3
+    assert game.reply == "Tell me more about your character: what is their name?"
+
+
+async def test_notes_are_asked_for_three_times():
+    model = ScriptedModel()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("questbook.graphs.turn.notes.chat_model", lambda _: _of(model))
+        model.queue("facts", *[say("", call("Nothing"))] * 9)
+        tool = {"type": "function", "function": {"name": "Facts", "parameters": {"type": "object"}}}
+        notes = await take_notes([], [HumanMessage("Note it.")], Context(), [tool])
+    assert (len(model.calls), bool(notes.problems)) == (3, True)
+
+
+async def _of(model):
+    return model
+
+
+async def test_notes_catch_up_with_100_turns_of_another_thread_and_cut_texts_to_2000_characters():
+    store = await stored(range(1, 150))
+    state = TurnState(messages=[HumanMessage("Now?", id="h")], turn=150, timeline=[("a", 150)])
+    turns = await transcript_through(state, runtime(store), 1)
+    assert [turns[0]["turn"], turns[-1]["turn"], len(turns)] == [50, 150, 101]
+    assert in_short({"turn": 1, "reply": "x" * 2000 + "y"})["reply"] == "x" * 1000 + " … " + "x" * 999 + "y"
+    assert in_short({"turn": 1, "reply": "x" * 2000})["reply"] == "x" * 2000
+
+
+def test_a_secret_is_told_by_six_of_its_words_in_a_row():
+    assert [len(phrase) for phrase in secret_phrases(["one two three four five six"])] == [6]
+    assert secret_phrases(["one two three four five"]) == set()
