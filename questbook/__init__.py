@@ -25,7 +25,7 @@ costs nothing. The names in groups:
 * agents: `build_agent`, `Mode`, `Recall`, `TeamState`, `as_node`, `read_stream`
 * going back, and forgetting: `History`, `forget`, `Forgetting`, `retract`, `why`; and for a checkpointer of your own,
   `keep_ids_after`
-* checkpoints that do not grow for ever: `prune`, `prune_sync`, `Pruned`
+* checkpoints that do not grow for ever: `prune`, `Pruned`
 * memories of the LTM extension: `import_ltm`, `LtmConfig`, `recall_messages`, `remember_message`, `inject`,
   `greeting_line`, `last_talk`, `note_session`
 * errors of the store and of searches: `StoreError`, `StoreConfigError`, `EmbedderChangedError`, `LtmConfigError`,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from questbook.graphs.history.sync_history import SyncHistory
     from questbook.graphs.middleware.channels import MemoryState
     from questbook.graphs.middleware.memory import FactNotes, TimelineMemoryMiddleware
-    from questbook.graphs.pruning.prune import Pruned, prune, prune_sync
+    from questbook.graphs.pruning.prune import Pruned, prune
     from questbook.graphs.turn.clock import keep_ids_after
     from questbook.graphs.turn.recall import Recall
     from questbook.graphs.turn.state import patches
@@ -163,7 +163,7 @@ _HOMES = {
     "questbook.graphs.history.sync_history": "SyncHistory",
     "questbook.graphs.middleware.channels": "MemoryState",
     "questbook.graphs.middleware.memory": "FactNotes TimelineMemoryMiddleware",
-    "questbook.graphs.pruning.prune": "Pruned prune prune_sync",
+    "questbook.graphs.pruning.prune": "Pruned prune",
     "questbook.graphs.turn.recall": "Recall",
     "questbook.graphs.turn.clock": "keep_ids_after",
     "questbook.graphs.turn.state": "patches",
@@ -232,7 +232,7 @@ __all__ = [
     "core_tool", "diff_patch", "edit_core", "escape_label", "every", "every_turn", "extend", "fetch_minilm", "forget",
     "fork", "greeting_line", "import_langchain_faiss", "import_ltm", "inject", "keep_ids_after", "keep_valid",
     "last_talk", "list_lore", "load_embeddings", "merge_patch", "note_facts", "note_session", "off_record", "on_demand",
-    "once", "patches", "player_namespace", "prune", "prune_sync", "read_langchain_vectors", "read_stream", "recall",
+    "once", "patches", "player_namespace", "prune", "read_langchain_vectors", "read_stream", "recall",
     "recall_messages", "recall_sync", "record_key", "remember", "remember_message", "remember_sync", "remove_lore",
     "retract", "sees", "slot_history", "unescape_label", "visible_filters", "why",
 ]  # fmt: skip

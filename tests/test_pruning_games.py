@@ -3,6 +3,8 @@
 import sqlite3
 
 import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from page_play import turn
 from program import play, questbook
 from scripted import say
@@ -25,6 +27,24 @@ MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister
 async def deeds(game, *numbers):
     for number in numbers:
         await turn(game, f"Deed {number}", gold=number)
+
+
+class ReadAtOnce(AsyncSqliteSaver):
+    """A saver whose newest checkpoint a test can read without waiting."""
+
+    def get_tuple(self, config):
+        with SqliteSaver.from_conn_string(self.file) as opened:
+            return opened.get_tuple(config)
+
+
+@pytest.fixture
+async def game(new_game, tmp_path):
+    file = str(tmp_path / "game.db")
+    async with ReadAtOnce.from_conn_string(file) as saver:
+        game = new_game()
+        game.saver, saver.file = saver, file
+        game.keep_in(game.store)
+        yield game
 
 
 @pytest.fixture
