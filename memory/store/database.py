@@ -325,3 +325,8 @@ class Database:
             reader.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def snapshot_directory(database: Path) -> Path:
+    """Return where the snapshots of a database's vectors are: in a directory beside it."""
+    return database.with_name(f"{database.name}.shards")

@@ -15,9 +15,8 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from questbook.memory.errors import StoreConfigError, StoreError, StoreUnavailableError
-from questbook.memory.store.database import Database
+from questbook.memory.store.database import Database, snapshot_directory
 from questbook.memory.store.rows import decode_key, decode_path, now
-from questbook.memory.store.snapshots import snapshot_path
 from questbook.memory.store.writes import LONGEST_TTL, MINUTE, Write, apply_write, is_time_to_live
 
 _log = logging.getLogger(__name__)
@@ -90,7 +89,7 @@ def _has_table(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def _remove_snapshots(path: Path) -> None:
-    directory = snapshot_path(path, 0).parent
+    directory = snapshot_directory(path)
     try:
         if directory.is_symlink():
             directory.unlink()  # nothing was written through it

@@ -7,16 +7,9 @@ and answers with a `FilterMask`.
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from operator import ge, gt, le, lt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from questbook.memory.errors import BadQueryError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 EITHER = "$or"
 """In the place of a key: a list of filters, of which one must hold. LangGraph's own stores do not know it."""
@@ -162,32 +155,3 @@ def _number(value: Any) -> int | float | None:
         except ValueError:
             return None
     return None
-
-
-class FilterMask(NamedTuple):
-    """The items of one namespace that a filter allows.
-
-    Attributes:
-        ids: Ids of all its items, ascending.
-        mask: Which of them are allowed.
-    """
-
-    ids: "Ids"
-    mask: "Mask"
-
-    def of(self, items: "Ids") -> "Mask":
-        """Return which of some items are allowed."""
-        import numpy as np
-
-        if np.array_equal(items, self.ids):
-            return self.mask
-        if not len(self.ids):
-            return np.zeros(len(items), np.bool_)
-        places = np.minimum(np.searchsorted(self.ids, items), len(self.ids) - 1)
-        inside: Mask = self.mask[places] & (self.ids[places] == items)
-        return inside
-
-    def allowed_ids(self) -> list[int]:
-        """Return the ids of the allowed items, ascending."""
-        ids: list[int] = self.ids[self.mask].tolist()
-        return ids

@@ -3,24 +3,23 @@
 A cache of what FTS5 holds: the postings of a word are read at its first search, and new items are added to them.
 """
 
+from __future__ import annotations
+
 import json
 import sqlite3
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from questbook.memory.store.filters import FilterMask
+import numpy as np
+from numpy.typing import NDArray
+
+from questbook.memory.store.arrays import Ids, Mask, Places, Scores
+from questbook.memory.store.filter_index import FilterMask
 from questbook.memory.store.rows import SHIFT, NamespaceRow, changed_items, last_removal
 from questbook.memory.store.word_index import namespace_mark
 from questbook.memory.text.bm25 import word_rarity, word_weight
 from questbook.memory.text.stems import stem_words
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-    Scores = NDArray[np.float32]
 
 # A word that occurs more often than this in one namespace costs much and tells nothing; it does not count.
 _TOO_COMMON = 50_000
@@ -43,8 +42,8 @@ class Posting(NamedTuple):
         counts: How often each has it, with the weights of the columns.
     """
 
-    places: "NDArray[np.int32]"
-    counts: "Scores"
+    places: NDArray[np.int32]
+    counts: Scores
 
 
 class WordMatches(NamedTuple):
@@ -56,8 +55,8 @@ class WordMatches(NamedTuple):
         postings: The items of each word; None for a word that is too common to count.
     """
 
-    ids: "Ids"
-    sizes: "Scores"
+    ids: Ids
+    sizes: Scores
     postings: list[Posting | None]
 
 
@@ -98,8 +97,6 @@ class Postings:
         return WordMatches(self._ids, self._sizes, [self._posting(connection, stem) for stem in stems])
 
     def _refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
-        import numpy as np
-
         if space.version <= self._version:
             return
         if self._version < 0 or space.epoch != self._epoch:
@@ -120,8 +117,6 @@ class Postings:
 
     def _read_again(self, connection: sqlite3.Connection, items: Sequence[int]) -> None:
         """Take over items that were updated or deleted."""
-        import numpy as np
-
         if not items:
             return
         unchanged = ~np.isin(self._ids, items)
@@ -133,8 +128,6 @@ class Postings:
 
     def _append(self, connection: sqlite3.Connection) -> None:
         """Take over items that are newer than all that are here."""
-        import numpy as np
-
         after = int(self._ids[-1]) if len(self._ids) else self._namespace << SHIFT
         newer = (after, (self._namespace + 1) << SHIFT)
         ids, sizes = _sizes(connection.execute(_SIZES_AFTER, newer).fetchall())
@@ -178,8 +171,6 @@ class Postings:
 
     def _joined(self, stem: str) -> Posting | None:
         """Return a kept posting with the newer items that have the stem."""
-        import numpy as np
-
         posting, added = self._kept[stem], self._added.pop(stem, [])
         if posting is None or not added:
             return posting
@@ -192,8 +183,6 @@ class Postings:
 
     def _read_posting(self, instances: Sequence[tuple[int, str]]) -> Posting:
         """Make a posting of a word's instances: (item, column), once for each time that the word occurs."""
-        import numpy as np
-
         counted: dict[int, float] = {}
         for item, column in instances:
             counted[item] = counted.get(item, 0.0) + self._weights[column]
@@ -206,7 +195,7 @@ class Postings:
         return Posting(places.astype(np.int32), counts)
 
 
-def score_words(namespaces: "Sequence[tuple[WordMatches, FilterMask | None]]") -> "list[Scores]":
+def score_words(namespaces: Sequence[tuple[WordMatches, FilterMask | None]]) -> list[Scores]:
     """Score the items of several namespaces as one collection, with BM25.
 
     How rare a word is and how long a text usually is are computed from the items that the filter allows, so that
@@ -219,8 +208,6 @@ def score_words(namespaces: "Sequence[tuple[WordMatches, FilterMask | None]]") -
         For each namespace an array aligned to `WordMatches.ids`: 0 where no word occurs and where the filter allows
         nothing.
     """
-    import numpy as np
-
     masks = [None if allowed is None else allowed.of(matches.ids) for matches, allowed in namespaces]
     sizes = [
         matches.sizes if mask is None else matches.sizes[mask]
@@ -245,12 +232,8 @@ def score_words(namespaces: "Sequence[tuple[WordMatches, FilterMask | None]]") -
     return scores
 
 
-def _occurrences(
-    postings: "Sequence[Posting]", mask: "NDArray[np.bool_] | None"
-) -> "tuple[NDArray[np.intp], NDArray[np.int32], Scores]":
+def _occurrences(postings: Sequence[Posting], mask: Mask | None) -> tuple[Places, NDArray[np.int32], Scores]:
     """Join the postings of several words: the word's number, the item's place and the count of each."""
-    import numpy as np
-
     words = np.arange(len(postings)).repeat([len(posting.places) for posting in postings])
     places = np.concatenate([np.empty(0, np.int32), *(posting.places for posting in postings)])
     counts = np.concatenate([np.empty(0, np.float32), *(posting.counts for posting in postings)])
@@ -264,10 +247,8 @@ def _bytes(posting: Posting | None) -> int:
     return _ENTRY_BYTES + (0 if posting is None else 8 * len(posting.places))
 
 
-def _sizes(rows: "Sequence[tuple[int, bytes]]") -> "tuple[Ids, Scores]":
+def _sizes(rows: Sequence[tuple[int, bytes]]) -> tuple[Ids, Scores]:
     """Read the lengths that FTS5 keeps of its texts: a blob with one number for each column."""
-    import numpy as np
-
     ids = np.array([item for item, _ in rows], np.int64)
     sizes = np.array([sum(blob) if max(blob, default=0) < 0x80 else _decode_sum(blob) for _, blob in rows], np.float32)
     return ids, sizes

@@ -1,18 +1,16 @@
 """Cosines and word scores in one order: the sum of both, each divided by its maximum."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from __future__ import annotations
 
-from questbook.memory.store.filters import FilterMask
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from questbook.memory.store.arrays import Ids, Mask, Places, Scores
+from questbook.memory.store.filter_index import FilterMask
 from questbook.memory.store.vectors import ItemCosines
 from questbook.memory.text.bm25 import divide_by_maximum
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
-    Scores = NDArray[np.float32]
 
 _FIRST = 64  # so many items are put in order first; most searches look no further
 _BLOCK = 128  # scores that are represented by their highest, where a few are sought among many
@@ -26,8 +24,8 @@ class WordScores(NamedTuple):
         scores: Their scores; 0 without a word of the query.
     """
 
-    items: "Ids"
-    scores: "Scores"
+    items: Ids
+    scores: Scores
 
 
 class NamespaceScores(NamedTuple):
@@ -58,8 +56,6 @@ class Ranking:
     """
 
     def __init__(self, parts: Sequence[NamespaceScores], dense: float, lexical: float) -> None:
-        import numpy as np
-
         merged = [_merge(part) for part in parts]
         items, cosines, words = merged[0] if len(merged) == 1 else map(np.concatenate, zip(*merged, strict=True))
         self._items: Ids = items
@@ -90,8 +86,6 @@ class Ranking:
 
     def _best(self, width: int) -> list[tuple[int, float | None]]:
         """Return the first `width` items and all that have the last one's score, or pages would differ."""
-        import numpy as np
-
         few = width < len(self._items)
         chosen = (self._scores >= self._limit(width)).nonzero()[0] if few else np.arange(len(self._items))
         items = self._items[chosen]
@@ -103,8 +97,6 @@ class Ranking:
 
     def _limit(self, width: int) -> float:
         """Return a score that at least `width` items reach, and not many more."""
-        import numpy as np
-
         scores = self._scores
         if len(scores) >= 4 * _BLOCK * width:
             whole = len(scores) - len(scores) % _BLOCK
@@ -112,10 +104,8 @@ class Ranking:
         return float(np.partition(scores, len(scores) - width)[len(scores) - width])
 
 
-def _merge(part: NamespaceScores) -> "tuple[Ids, Scores, Scores]":
+def _merge(part: NamespaceScores) -> tuple[Ids, Scores, Scores]:
     """Return the allowed items of one namespace, their cosines (NaN: none) and their word scores (empty: none)."""
-    import numpy as np
-
     items, cosines = part.cosines
     if part.words is None:
         words = np.empty(0, np.float32)
@@ -136,10 +126,8 @@ def _merge(part: NamespaceScores) -> "tuple[Ids, Scores, Scores]":
     return items, cosines, words
 
 
-def _find_ids(ids: "Ids", wanted: "Ids") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
+def _find_ids(ids: Ids, wanted: Ids) -> tuple[Places, Mask]:
     """Return the places of wanted ids among ids, and which of them are there at all."""
-    import numpy as np
-
     # Ids ascend, except those of updated items; numpy sorts what is nearly sorted in nearly linear time.
     order = np.argsort(ids, kind="stable") if len(ids) > 1 and (np.diff(ids) < 0).any() else None
     ranks = np.searchsorted(ids, wanted, sorter=order)

@@ -4,6 +4,8 @@ A snapshot is three files: the index as FAISS writes it, the ids as numpy writes
 of both. If anything is wrong with them (damage, another embedder, another database), the rows are read instead.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import logging
@@ -11,16 +13,14 @@ import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+import numpy as np
+
+from questbook.memory.store.arrays import Ids, Mask
+from questbook.memory.store.database import snapshot_directory
 from questbook.memory.store.indexes import ExactIndex, InvertedIndex
 from questbook.memory.store.rows import NamespaceRow, vectors_by_id
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
 
 _log = logging.getLogger(__name__)
 _FORMAT = 2
@@ -40,16 +40,14 @@ class IndexContents:
     """
 
     index: ExactIndex | InvertedIndex
-    vectors: "Ids"
-    items: "Ids"
-    alive: "NDArray[np.bool_]"
+    vectors: Ids
+    items: Ids
+    alive: Mask
     removal: int
 
     @classmethod
     def empty(cls, index: ExactIndex | InvertedIndex, removal: int) -> Self:
         """Return the contents of an index without vectors."""
-        import numpy as np
-
         return cls(index, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_), removal)
 
     @property
@@ -75,7 +73,7 @@ class Snapshot:
 
 def snapshot_path(database: Path, namespace: int) -> Path:
     """Return where the snapshot of a namespace is: in a directory beside the database."""
-    return database.with_name(f"{database.name}.shards") / f"{namespace}.faiss"
+    return snapshot_directory(database) / f"{namespace}.faiss"
 
 
 def write_snapshot(
@@ -91,7 +89,6 @@ def write_snapshot(
         contents: What is written.
     """
     import faiss
-    import numpy as np
 
     ids = snapshot.path.with_suffix(".ids.npy")
     manifest = snapshot.path.with_suffix(".json")
@@ -139,7 +136,6 @@ def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.C
         The contents; None if there is no usable snapshot, with the reason logged.
     """
     import faiss
-    import numpy as np
 
     ids = snapshot.path.with_suffix(".ids.npy")
     try:
@@ -168,7 +164,7 @@ def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.C
     return IndexContents(read, vectors, items, alive.astype(np.bool_), removal)
 
 
-def _probe(vectors: "Ids", connection: sqlite3.Connection) -> dict[str, str]:
+def _probe(vectors: Ids, connection: sqlite3.Connection) -> dict[str, str]:
     """Return checksums of some vectors by their ids."""
     chosen = [*vectors[:: max(1, len(vectors) // _PROBES)].tolist(), int(vectors[-1])]
     return {str(number): hashlib.sha256(blob).hexdigest() for number, blob in vectors_by_id(connection, chosen)}

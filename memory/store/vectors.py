@@ -3,24 +3,20 @@
 What is in RAM is a cache of the rows that can be dropped at any time.
 """
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
+
+import numpy as np
 
 from questbook.memory.store import rows
-from questbook.memory.store.filters import FilterMask
+from questbook.memory.store.arrays import Ids, Places, Vector
+from questbook.memory.store.filter_index import FilterMask
 from questbook.memory.store.indexes import ExactIndex, InvertedIndex, vectors_in_blocks
 from questbook.memory.store.rows import NamespaceRow
 from questbook.memory.store.snapshots import IndexContents, Snapshot, read_snapshot, write_snapshot
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from questbook.memory.embeddings.batching import Vector
-
-    Ids = NDArray[np.int64]
-    Places = NDArray[np.intp]
 
 FEW_DEAD = 256
 """So many removed vectors may stay in an index before it is built again."""
@@ -35,20 +31,16 @@ _OVERHEAD = 17  # bytes beside each vector: its id, its item's id, whether it is
 class ItemCosines(NamedTuple):
     """Items of one namespace, each once, with their cosine to a query."""
 
-    items: "Ids"
-    cosines: "Vector"
+    items: Ids
+    cosines: Vector
 
     @classmethod
     def none(cls) -> Self:
         """Return no items."""
-        import numpy as np
-
         return cls(np.empty(0, np.int64), np.empty(0, np.float32))
 
-    def with_others(self, others: "ItemCosines") -> "ItemCosines":
+    def with_others(self, others: ItemCosines) -> ItemCosines:
         """Add other items; of an item that is in both, this cosine counts."""
-        import numpy as np
-
         items, first = np.unique(np.concatenate([self.items, others.items]), return_index=True)
         return ItemCosines(items, np.concatenate([self.cosines, others.cosines])[first])
 
@@ -62,11 +54,11 @@ class QueryBatch:
         queries: Their vectors.
     """
 
-    def __init__(self, queries: "Sequence[Vector]") -> None:
+    def __init__(self, queries: Sequence[Vector]) -> None:
         self._queries = queries
         self._computed: dict[tuple[ExactIndex, int], dict[int, Vector]] = {}
 
-    def cosines(self, index: ExactIndex, query: "Vector") -> "Vector":
+    def cosines(self, index: ExactIndex, query: Vector) -> Vector:
         """Return the cosines of all vectors of an index to one of the queries, in the order of the vectors."""
         state = index, index.count  # an index only ever grows
         if state not in self._computed:
@@ -146,8 +138,6 @@ class NamespaceVectors:
 
     def _remove(self, connection: sqlite3.Connection, contents: IndexContents) -> None:
         """Mark the vectors as dead that were removed since the last time."""
-        import numpy as np
-
         contents.removal, removed = rows.removed_vectors(connection, self._namespace, contents.removal)
         if not removed:
             return
@@ -161,8 +151,6 @@ class NamespaceVectors:
 
     def _append(self, connection: sqlite3.Connection, contents: IndexContents) -> None:
         """Add the vectors that are newer than all that are here."""
-        import numpy as np
-
         after = int(contents.vectors[-1]) if len(contents.vectors) else 0
         vectors, items = [contents.vectors], [contents.items]
         for ids, owners, block in vectors_in_blocks(connection, self._namespace, after, self._dims):
@@ -177,7 +165,7 @@ class NamespaceVectors:
     def compare(
         self,
         connection: sqlite3.Connection,
-        query: "Vector",
+        query: Vector,
         count: int,
         allowed: FilterMask | None = None,
         queries: QueryBatch | None = None,
@@ -194,8 +182,6 @@ class NamespaceVectors:
         Returns:
             The items, in no particular order.
         """
-        import numpy as np
-
         contents = self._contents
         if contents is None:
             return ItemCosines.none()
@@ -209,10 +195,8 @@ class NamespaceVectors:
         return ItemCosines(items, cosines[order][first])
 
     def _compare_all(
-        self, contents: IndexContents, index: ExactIndex, query: "Vector", queries: QueryBatch | None
+        self, contents: IndexContents, index: ExactIndex, query: Vector, queries: QueryBatch | None
     ) -> ItemCosines:
-        import numpy as np
-
         cosines = (queries or QueryBatch([query])).cosines(index, query)
         places, items, starts = self._living_places(contents)
         if places is not None:
@@ -221,13 +205,11 @@ class NamespaceVectors:
             cosines = np.maximum.reduceat(cosines, starts)
         return ItemCosines(items, cosines)
 
-    def _living_places(self, contents: IndexContents) -> "tuple[Places | None, Ids, Places | None]":
+    def _living_places(self, contents: IndexContents) -> tuple[Places | None, Ids, Places | None]:
         """Return the places of the living vectors, their items, and where the vectors of each item begin.
 
         None for the places: all are alive. None for the beginnings: each item has one vector.
         """
-        import numpy as np
-
         if self._living is None:
             places = np.flatnonzero(contents.alive) if contents.dead else None
             owners = contents.items if places is None else contents.items[places]
@@ -259,7 +241,7 @@ class NamespaceVectors:
             self._saved = count
 
 
-def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: "Vector") -> ItemCosines:
+def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: Vector) -> ItemCosines:
     """Compare some items with a query, by the best of their vectors, read from their rows.
 
     Args:
@@ -267,8 +249,6 @@ def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: "
         items: Their ids.
         query: Unit vector.
     """
-    import numpy as np
-
     best: dict[int, float] = {}
     for item, blob in rows.vectors_of_items(connection, items):
         if _is_sound(blob, query):
@@ -276,7 +256,7 @@ def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: "
     return ItemCosines(np.array(list(best), np.int64), np.array(list(best.values()), np.float32))
 
 
-def compare_rows(connection: sqlite3.Connection, space: NamespaceRow, query: "Vector") -> ItemCosines:
+def compare_rows(connection: sqlite3.Connection, space: NamespaceRow, query: Vector) -> ItemCosines:
     """Compare all items of a namespace with a query, from their rows: for a namespace that does not fit into RAM.
 
     Args:
@@ -284,8 +264,6 @@ def compare_rows(connection: sqlite3.Connection, space: NamespaceRow, query: "Ve
         space: The namespace.
         query: Unit vector.
     """
-    import numpy as np
-
     owners, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
     for _, items_of_block, block in vectors_in_blocks(connection, space.id, 0, len(query)):
         owners.append(items_of_block)
@@ -297,10 +275,8 @@ def compare_rows(connection: sqlite3.Connection, space: NamespaceRow, query: "Ve
     return ItemCosines(items, cosines)
 
 
-def _read_cosines(connection: sqlite3.Connection, vectors: "Ids", query: "Vector", cosines: "Vector") -> "Vector":
+def _read_cosines(connection: sqlite3.Connection, vectors: Ids, query: Vector, cosines: Vector) -> Vector:
     """Compute the cosines of some vectors from their rows; where a row is gone or damaged, the given one stays."""
-    import numpy as np
-
     sound = [row for row in rows.vectors_by_id(connection, vectors.tolist()) if _is_sound(row[1], query)]
     if not sound:
         return cosines
@@ -311,5 +287,5 @@ def _read_cosines(connection: sqlite3.Connection, vectors: "Ids", query: "Vector
     return exact
 
 
-def _is_sound(blob: object, query: "Vector") -> bool:
+def _is_sound(blob: object, query: Vector) -> bool:
     return isinstance(blob, bytes) and len(blob) == 4 * len(query)
