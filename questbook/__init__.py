@@ -72,8 +72,7 @@ if TYPE_CHECKING:
     from questbook.graphs.turn.state import patches
     from questbook.memory.buffer.policies import BufferPolicy, LastTurns, RunningSummary, TokenBudget, Unbounded
     from questbook.memory.buffer.summary import ExtractiveSummarizer, Summarizer
-    from questbook.memory.embeddings.embedders import HashEmbeddings, load_embeddings
-    from questbook.memory.embeddings.known_vectors import KnownVectors
+    from questbook.memory.embeddings.embedders import HashEmbeddings, KnownVectors, load_embeddings
     from questbook.memory.embeddings.minilm import MiniLMEmbeddings, fetch_minilm
     from questbook.memory.errors import (
         BadQueryError,
@@ -169,8 +168,7 @@ _HOMES = {
     "questbook.graphs.turn.state": "patches",
     "questbook.memory.buffer.policies": "BufferPolicy LastTurns RunningSummary TokenBudget Unbounded",
     "questbook.memory.buffer.summary": "ExtractiveSummarizer Summarizer",
-    "questbook.memory.embeddings.embedders": "HashEmbeddings load_embeddings",
-    "questbook.memory.embeddings.known_vectors": "KnownVectors",
+    "questbook.memory.embeddings.embedders": "HashEmbeddings KnownVectors load_embeddings",
     "questbook.memory.embeddings.minilm": "MiniLMEmbeddings fetch_minilm",
     "questbook.memory.errors": (
         "BadQueryError CorruptStoreError EmbedderChangedError EmbeddingError ImportFailedError LtmConfigError "

@@ -14,8 +14,7 @@ from beside import keeps_wal, run_beside, start_beside
 from questbook import FaissStore
 from questbook.memory.errors import ImportFailedError, StoreUnavailableError
 from questbook.memory.ltm.extension_files import read_database
-from questbook.memory.store.database_file import create_file, read_files, read_header
-from questbook.memory.store.glance import list_keys, list_paths, read_item
+from questbook.memory.store.database_file import create_file, list_keys, list_paths, read_files, read_header, read_item
 
 PUT = """
 import sys

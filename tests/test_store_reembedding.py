@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from questbook import EmbedderChangedError, EmbeddingError, FaissStore, HashEmbeddings
-from questbook.memory.store import file_index
+from questbook.memory.store import reembedding
 
 
 class Counted(HashEmbeddings):
@@ -25,7 +25,7 @@ class Counted(HashEmbeddings):
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_index, "ITEMS_AT_ONCE", 10)
+    monkeypatch.setattr(reembedding, "ITEMS_AT_ONCE", 10)
     path = tmp_path / "store.db"
     with opened(path, HashEmbeddings(32)) as store:
         for n in range(45):

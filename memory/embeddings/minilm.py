@@ -5,6 +5,8 @@ part of this package: `fetch_minilm` downloads them once, or takes them from a f
 are fetched and before their first use in a process. The tokenizer is the package `tokenizers`: the extra `minilm`.
 """
 
+from __future__ import annotations
+
 import hashlib
 import importlib.util
 import logging
@@ -14,13 +16,16 @@ import tempfile
 import zipfile
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
 
 from langchain_core.embeddings import Embeddings
 
-from questbook.memory.embeddings.bert import BertEncoder
 from questbook.memory.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    from questbook.memory.embeddings.bert import BertEncoder
 
 _log = logging.getLogger(__name__)
 HUB = "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main"
@@ -166,6 +171,8 @@ class MiniLMEmbeddings(Embeddings):
     def _load(self) -> BertEncoder:
         with self._loading:
             if self._encoder is None:
+                from questbook.memory.embeddings.bert import BertEncoder  # with numpy
+
                 _check_weights(self._directory)
                 self._encoder = BertEncoder(self._directory, heads=_HEADS, longest=_LONGEST)
             return self._encoder

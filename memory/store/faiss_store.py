@@ -20,10 +20,11 @@ from langgraph.store.base import BaseStore, IndexConfig, Op, Result, SearchOp, T
 from questbook.memory.embeddings.batching import RawVectors
 from questbook.memory.store.database import Database
 from questbook.memory.store.deletion import Sweeper, check_ttl, compact, delete_expired, refresh_expiry
-from questbook.memory.store.file_index import FileIndex, Progress
+from questbook.memory.store.file_index import FileIndex
 from questbook.memory.store.index_config import DEFAULT_INDEX, StoreIndex, read_index
 from questbook.memory.store.operations import Operations
 from questbook.memory.store.reader import Reader
+from questbook.memory.store.reembedding import Progress
 from questbook.memory.store.rows import ItemRow
 from questbook.memory.store.writes import apply_write
 from questbook.types import JSON

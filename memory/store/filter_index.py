@@ -73,13 +73,7 @@ class FilterIndex:
         return 8 * len(self._ids) + masks + sum(column.size for column in self._columns.values())
 
     def apply(self, connection: sqlite3.Connection, space: NamespaceRow, wanted: Mapping[str, Any]) -> FilterMask:
-        """Find the items that meet a filter.
-
-        Args:
-            connection: In a read transaction.
-            space: The namespace as that transaction sees it.
-            wanted: A filter that passed `check_filter`.
-        """
+        """Find the items that meet a filter that passed `check_filter`."""
         name = json.dumps(wanted, sort_keys=True, default=repr)
         if self.version < space.version or name not in self._masks:
             self._refresh(connection, space, _keys(wanted))

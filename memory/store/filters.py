@@ -24,9 +24,6 @@ _OPERATORS = frozenset({"$eq", "$ne", *ORDER})
 def check_filter(wanted: object) -> None:
     """Refuse a wrong filter before anything is searched.
 
-    Args:
-        wanted: `SearchOp.filter`.
-
     Raises:
         BadQueryError: If it is no mapping, a key is no text, an operator is none of $eq, $ne, $gt, $gte, $lt, $lte,
             "$or" has no list of filters, or it is nested deeper than 50 levels.
@@ -89,16 +86,12 @@ def _has_operators(condition: Mapping[str, Any]) -> bool:
 
 
 def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a stored value meets every condition of a filter.
+    """Return whether a stored value meets every condition of a filter that passed `check_filter`.
 
     A key is looked up as it is written; if the value has no such key, its dots lead into nested objects. A missing
     key counts as None. Values are compared as LangGraph's stores compare them: objects by the keys that the filter
     names, lists element by element. Order operators compare numbers as numbers (also a number in a string, if the
     other side is a number) and strings by code point; other pairs do not match.
-
-    Args:
-        value: The item's value.
-        wanted: A filter that passed `check_filter`.
     """
     return not wanted or all(
         any(matches(value, alternative) for alternative in condition)

@@ -67,11 +67,7 @@ class IndexSettings:
     weights: dict[str, float]
 
     def of_file(self, file: Path, recorded: str | None) -> Self:
-        """Return the settings with the embedder of a file, if it decides.
-
-        Args:
-            file: The store's file.
-            recorded: What it says of its embedder; None: it has no vectors yet.
+        """Return the settings with the embedder that a file records (None: no vectors yet), if the file decides.
 
         Raises:
             EmbedderChangedError: If `dims` is not what that embedder makes.
@@ -84,10 +80,7 @@ class IndexSettings:
 
 
 def read_index(index: StoreIndex | IndexConfig) -> IndexSettings:
-    """Read an index configuration.
-
-    Args:
-        index: What the store was opened with.
+    """Read what a store was opened with.
 
     Raises:
         StoreConfigError: If a setting is wrong; the message names it.

@@ -105,17 +105,7 @@ class InvertedIndex:
 
     @classmethod
     def trained(cls, connection: sqlite3.Connection, namespace: int, count: int, dims: int) -> Self:
-        """Train an empty index on a sample of a namespace's vectors.
-
-        Args:
-            connection: In a read transaction.
-            namespace: Its id.
-            count: About how many vectors it has.
-            dims: Their length.
-
-        Returns:
-            The index, still without vectors.
-        """
+        """Train an empty index on a sample of a namespace's vectors, of which there are about `count`."""
         import faiss
 
         lists = max(1, min(round(2 * math.sqrt(count)), count // _SAMPLE_PER_LIST))
@@ -160,12 +150,7 @@ class InvertedIndex:
         self.faiss.add(block)
 
     def nearest(self, query: Vector, count: int, alive: Mask) -> tuple[Ids, Vector]:
-        """Find the nearest of the living vectors, as far as the visited lists hold them.
-
-        Args:
-            query: Unit vector.
-            count: How many are wanted.
-            alive: Which places count.
+        """Find the `count` nearest of the living vectors, as far as the visited lists hold them.
 
         Returns:
             Places and approximate cosines, best first.
@@ -193,17 +178,11 @@ class InvertedIndex:
 def vectors_in_blocks(
     connection: sqlite3.Connection, namespace: int, after: int, dims: int
 ) -> Iterator[tuple[Ids, Ids, NDArray[np.float32]]]:
-    """Read a namespace's vectors from their rows.
-
-    Args:
-        connection: In a read transaction.
-        namespace: Its id.
-        after: Only vectors with a higher id are read; 0: all.
-        dims: Length of the vectors.
+    """Read a namespace's vectors with a higher id than `after` from their rows, oldest first.
 
     Yields:
-        Vector ids, item ids and vectors of shape (n, dims), oldest first. A damaged vector is left out and logged, so
-        that one bad row stops no search.
+        Vector ids, item ids and vectors of shape (n, dims). A damaged vector is left out and logged, so that one bad
+        row stops no search.
     """
     rows = vectors_after(connection, namespace, after)
     while chunk := list(islice(rows, _BLOCK)):

@@ -84,13 +84,7 @@ class Postings:
         return (12 * len(self._ids) if self._version >= 0 else 0) + self._bytes
 
     def find(self, connection: sqlite3.Connection, space: NamespaceRow, stems: Sequence[str]) -> WordMatches:
-        """Find the items that have some stems.
-
-        Args:
-            connection: In a read transaction.
-            space: The namespace as that transaction sees it.
-            stems: As `stem_words` makes them.
-        """
+        """Find the items that have some stems, as `stem_words` makes them."""
         if space.version < self._version:  # another thread has read a newer version than this transaction sees
             return Postings(self._namespace, list(self._weights.values())).find(connection, space, stems)
         self._refresh(connection, space)

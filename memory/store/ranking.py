@@ -70,14 +70,7 @@ class Ranking:
             self._scores = cosines if dense else np.zeros_like(cosines)
 
     def ordered(self, first: int = _FIRST) -> Iterator[tuple[int, float | None]]:
-        """Put the items in order, best first, as far as the caller reads them.
-
-        Args:
-            first: How many the caller will probably read.
-
-        Yields:
-            (item id, cosine); the cosine is None if the item has no vector.
-        """
+        """Yield item ids and cosines (None: no vector), best first; the caller will probably read the `first` ones."""
         done, width, total = 0, max(1, first), len(self._items)
         while done < total:
             best = self._best(min(width, total))

@@ -79,15 +79,7 @@ def snapshot_path(database: Path, namespace: int) -> Path:
 def write_snapshot(
     snapshot: Snapshot, connection: sqlite3.Connection, version: int, epoch: int, contents: IndexContents
 ) -> None:
-    """Write a snapshot. If that fails, it is logged and there is none. Nothing is written through links.
-
-    Args:
-        snapshot: Where, and what it belongs to.
-        connection: In a read transaction.
-        version: The namespace's version that the contents are of.
-        epoch: Its epoch.
-        contents: What is written.
-    """
+    """Write a snapshot of a namespace's version. If that fails, it is logged and there is none."""
     import faiss
 
     ids = snapshot.path.with_suffix(".ids.npy")
@@ -125,16 +117,7 @@ def write_snapshot(
 
 
 def read_snapshot(snapshot: Snapshot, space: NamespaceRow, connection: sqlite3.Connection) -> IndexContents | None:
-    """Read a snapshot if it is there, sound, and of this namespace.
-
-    Args:
-        snapshot: Where, and what it must belong to.
-        space: The namespace as the transaction sees it.
-        connection: In a read transaction.
-
-    Returns:
-        The contents; None if there is no usable snapshot, with the reason logged.
-    """
+    """Read a snapshot; None, with the reason logged, if it is not there, not sound, or of something else."""
     import faiss
 
     ids = snapshot.path.with_suffix(".ids.npy")

@@ -101,12 +101,7 @@ class NamespaceVectors:
         return self._contents is not None and isinstance(self._contents.index, ExactIndex)
 
     def refresh(self, connection: sqlite3.Connection, space: NamespaceRow) -> None:
-        """Take over what this or another process has written since the last time.
-
-        Args:
-            connection: In a read transaction.
-            space: The namespace as that transaction sees it.
-        """
+        """Take over what this or another process has written since the last time."""
         if space.version <= self._version:
             return
         contents = self._contents
@@ -168,25 +163,22 @@ class NamespaceVectors:
         query: Vector,
         count: int,
         allowed: FilterMask | None = None,
-        queries: QueryBatch | None = None,
+        together: QueryBatch | None = None,
     ) -> ItemCosines:
-        """Compare items with a query, by their best vector; `refresh` comes first.
+        """Compare items with a unit query, by their best vector; `refresh` comes first.
 
         Args:
-            connection: In a read transaction; after an approximate search the cosines are read from the rows.
+            connection: After an approximate search the cosines are read from the rows.
             query: Unit vector.
             count: How many of the best an approximate search returns; an exact one returns all items.
             allowed: What a filter allows; an approximate search returns only these items.
-            queries: The batch that the query belongs to, if it is one of several.
-
-        Returns:
-            The items, in no particular order.
+            together: The queries of the batch, if there are several.
         """
         contents = self._contents
         if contents is None:
             return ItemCosines.none()
         if isinstance(contents.index, ExactIndex):
-            return self._compare_all(contents, contents.index, query, queries)
+            return self._compare_all(contents, contents.index, query, together)
         alive = contents.alive if allowed is None else contents.alive & allowed.of(contents.items)
         places, cosines = contents.index.nearest(query, count, alive)
         cosines = _read_cosines(connection, contents.vectors[places], query, cosines)
@@ -195,9 +187,9 @@ class NamespaceVectors:
         return ItemCosines(items, cosines[order][first])
 
     def _compare_all(
-        self, contents: IndexContents, index: ExactIndex, query: Vector, queries: QueryBatch | None
+        self, contents: IndexContents, index: ExactIndex, query: Vector, together: QueryBatch | None
     ) -> ItemCosines:
-        cosines = (queries or QueryBatch([query])).cosines(index, query)
+        cosines = (together or QueryBatch([query])).cosines(index, query)
         places, items, starts = self._living_places(contents)
         if places is not None:
             cosines = cosines[places]
@@ -229,11 +221,7 @@ class NamespaceVectors:
         return len(contents.vectors) - contents.dead == items
 
     def save(self, connection: sqlite3.Connection) -> None:
-        """Write a snapshot if reading it will be faster than reading rows, and the last one is old.
-
-        Args:
-            connection: In a read transaction.
-        """
+        """Write a snapshot if reading it will be faster than reading rows, and the last one is old."""
         contents = self._contents
         count = 0 if contents is None else len(contents.vectors)
         if contents is not None and count >= SNAPSHOT_VECTORS and count - self._saved > _STALE_SNAPSHOT * count:
@@ -242,13 +230,7 @@ class NamespaceVectors:
 
 
 def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: Vector) -> ItemCosines:
-    """Compare some items with a query, by the best of their vectors, read from their rows.
-
-    Args:
-        connection: In a read transaction.
-        items: Their ids.
-        query: Unit vector.
-    """
+    """Compare some items with a unit query, by the best of their vectors, read from their rows."""
     best: dict[int, float] = {}
     for item, blob in rows.vectors_of_items(connection, items):
         if _is_sound(blob, query):
@@ -257,13 +239,7 @@ def compare_items(connection: sqlite3.Connection, items: Sequence[int], query: V
 
 
 def compare_rows(connection: sqlite3.Connection, space: NamespaceRow, query: Vector) -> ItemCosines:
-    """Compare all items of a namespace with a query, from their rows: for a namespace that does not fit into RAM.
-
-    Args:
-        connection: In a read transaction.
-        space: The namespace.
-        query: Unit vector.
-    """
+    """Compare all items of a namespace with a unit query, from their rows: for one that does not fit into RAM."""
     owners, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
     for _, items_of_block, block in vectors_in_blocks(connection, space.id, 0, len(query)):
         owners.append(items_of_block)

@@ -49,12 +49,7 @@ def is_time_to_live(minutes: object) -> TypeGuard[float]:
 
 
 def apply_write(connection: sqlite3.Connection, write: Write) -> None:
-    """Put or delete one item with its vectors and words. An update keeps the item's id and `created_at`.
-
-    Args:
-        connection: In a write transaction.
-        write: The put or delete.
-    """
+    """Put or delete one item with its vectors and words. An update keeps the item's id and `created_at`."""
     path = encode_path(write.namespace)
     space = connection.execute("SELECT id, next_item, next_vector FROM namespaces WHERE path = ?", (path,)).fetchone()
     if space is None:
