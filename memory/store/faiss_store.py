@@ -9,13 +9,12 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import BaseStore, IndexConfig, Op, Result, SearchOp, TTLConfig
+from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 
 from questbook.memory.embeddings.batching import RawVectors
 from questbook.memory.store.database import Database
@@ -25,7 +24,6 @@ from questbook.memory.store.index_config import DEFAULT_INDEX, StoreIndex, read_
 from questbook.memory.store.operations import Operations
 from questbook.memory.store.reader import Reader
 from questbook.memory.store.reembedding import Progress
-from questbook.memory.store.rows import ItemRow
 from questbook.memory.store.writes import apply_write
 from questbook.types import JSON
 
@@ -115,9 +113,6 @@ class FaissStore(BaseStore):
             exact_limit: From how many vectors on a namespace is searched approximately; default 200,000.
             synchronous: `"full"` survives a power cut, `"normal"` a killed process.
 
-        Returns:
-            The store.
-
         Raises:
             StoreUnavailableError: If the file or its directory cannot be used.
             CorruptStoreError: If the file is no store or is damaged; it stays as it is.
@@ -179,18 +174,14 @@ class FaissStore(BaseStore):
         self._prepare()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self._prepare)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -250,7 +241,7 @@ class FaissStore(BaseStore):
         Without it, they are deleted beside other writes, every few minutes.
 
         Args:
-            sweep_interval_minutes: Minutes between two sweeps; left out, the store's `ttl` setting, or 5.
+            sweep_interval_minutes: Minutes between two sweeps; None: the store's `ttl` setting, or 5.
 
         Returns:
             A future that is done when the thread has ended; cancelling it ends the thread.
@@ -258,14 +249,7 @@ class FaissStore(BaseStore):
         return self._sweeper.start(sweep_interval_minutes)
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """End the thread that deletes expired items.
-
-        Args:
-            timeout: Seconds to wait for it; None: as long as it takes.
-
-        Returns:
-            Whether it has ended.
-        """
+        """End the thread that deletes expired items, waiting so many seconds; return whether it has ended."""
         return self._sweeper.stop(timeout)
 
     @property
@@ -282,7 +266,7 @@ class FaissStore(BaseStore):
             with self._database.reading() as connection:
                 if operations.queries:
                     self._index.check(connection)
-                searches = self._searches(connection, queries)
+                searches = self._search_batch(connection, operations, queries) if operations.searches else None
                 reader = Reader(connection, searches, omit_expired=self._omit_expired)
                 results = reader.read(operations.ops)
             if reader.refreshed:
@@ -297,17 +281,13 @@ class FaissStore(BaseStore):
                     delete_expired(connection)
         return results
 
-    def _searches(
-        self, connection: sqlite3.Connection, queries: Mapping[str, Vector]
-    ) -> Callable[[Sequence[SearchOp], Callable[[ItemRow], bool]], SearchBatch]:
-        """Return what prepares searches in a read transaction, given unit vectors of the queries by text."""
+    def _search_batch(
+        self, connection: sqlite3.Connection, operations: Operations, queries: Mapping[str, Vector]
+    ) -> SearchBatch:
+        from questbook.memory.store.search import SearchBatch
 
-        def prepare(ops: Sequence[SearchOp], visible: Callable[[ItemRow], bool]) -> SearchBatch:
-            from questbook.memory.store.search import SearchBatch
-
-            return SearchBatch(connection, self._namespace_cache(), self._weights, ops, queries, visible)
-
-        return prepare
+        cache, weights = self._namespace_cache(), self._weights
+        return SearchBatch(connection, cache, weights, operations.searches, queries, omit_expired=self._omit_expired)
 
     def _namespace_cache(self) -> NamespaceCache:
         from questbook.memory.store.namespace_cache import NamespaceCache

@@ -29,6 +29,7 @@ class Operations:
 
     Attributes:
         ops: The same, as a list.
+        searches: The searches among them.
         queries: Texts that are searched for.
 
     Raises:
@@ -40,7 +41,8 @@ class Operations:
 
     def __init__(self, ops: Iterable[Op], index: FileIndex) -> None:
         self.ops = list(ops)
-        self.queries: list[str] = []
+        self.searches = [op for op in self.ops if isinstance(op, SearchOp)]
+        self.queries = [op.query for op in self.searches if op.query]
         self._index = index
         self._puts: dict[tuple[Namespace, str], PutOp] = {}
         checked = set[int]()  # ids of filters: the searches of one batch often share one, and it may be long
@@ -49,8 +51,6 @@ class Operations:
                 raise ValueError(f"Unknown operation type: {type(op)}")
             validate_op_namespace(op)
             if isinstance(op, SearchOp):
-                if op.query:
-                    self.queries.append(op.query)
                 if op.filter is not None and id(op.filter) not in checked:
                     check_filter(op.filter)
                     checked.add(id(op.filter))

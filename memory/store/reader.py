@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from langgraph.store.base import GetOp, Item, ListNamespacesOp, MatchCondition, Op, Result, SearchItem, SearchOp
@@ -14,8 +14,6 @@ from questbook.memory.store.rows import ItemRow, Namespace
 if TYPE_CHECKING:
     from questbook.memory.store.search import SearchBatch
 
-    Searches = Callable[[Sequence[SearchOp], Callable[[ItemRow], bool]], SearchBatch]
-
 
 class Reader:
     """Reads what operations ask for.
@@ -23,14 +21,15 @@ class Reader:
     Args:
         connection: In a read transaction.
         omit_expired: Whether to leave out items that have expired and were not deleted yet.
-        searches: Prepares searches; called if there are any. The second argument says which items may be returned.
+        searches: Answers the searches; None if there are none.
 
     Attributes:
         refreshed: Ids of items whose time to live starts again because they were read.
     """
 
-    def __init__(self, connection: sqlite3.Connection, searches: Searches, *, omit_expired: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, searches: SearchBatch | None, *, omit_expired: bool) -> None:
         self._connection, self._searches, self._omit_expired = connection, searches, omit_expired
+        self._now = rows.now() if omit_expired else 0
         self.refreshed: list[int] = []
 
     def read(self, ops: Sequence[Op]) -> list[Result]:
@@ -40,20 +39,18 @@ class Reader:
             if isinstance(op, GetOp):
                 gets.setdefault(tuple(op.namespace), {})[op.key] = None
         items = {place: rows.get_by_keys(self._connection, place, list(keys)) for place, keys in gets.items()}
-        asked = [op for op in ops if isinstance(op, SearchOp)]
-        searches = self._searches(asked, self._is_visible) if asked else None
         results: list[Result] = [None] * len(ops)
         for place, op in enumerate(ops):
             if isinstance(op, GetOp):
                 results[place] = self._get(op, items[tuple(op.namespace)].get(op.key))
-            elif isinstance(op, SearchOp) and searches is not None:
-                results[place] = self._search(op, searches)
+            elif isinstance(op, SearchOp) and self._searches is not None:
+                results[place] = self._search(op, self._searches)
             elif isinstance(op, ListNamespacesOp):
                 results[place] = _list_namespaces(self._connection, op, omit_expired=self._omit_expired)
         return results
 
     def _get(self, op: GetOp, item: ItemRow | None) -> Item | None:
-        if item is None or not self._is_visible(item):
+        if item is None or not item.lives(self._now):
             return None
         self._note_read(op, item)
         return Item(
@@ -76,9 +73,6 @@ class Reader:
     def _note_read(self, op: GetOp | SearchOp, item: ItemRow) -> None:
         if op.refresh_ttl and item.expires_at is not None:
             self.refreshed.append(item.id)
-
-    def _is_visible(self, item: ItemRow) -> bool:
-        return not self._omit_expired or item.expires_at is None or item.expires_at > rows.now()
 
 
 def _list_namespaces(connection: sqlite3.Connection, op: ListNamespacesOp, *, omit_expired: bool) -> list[Namespace]:

@@ -74,6 +74,10 @@ class ItemRow(NamedTuple):
     updated_at: datetime
     expires_at: int | None  # microseconds since 1970
 
+    def lives(self, moment: int) -> bool:
+        """Whether the item has not expired at a moment, in microseconds since 1970."""
+        return self.expires_at is None or self.expires_at > moment
+
 
 def encode_value(value: Mapping[str, Any], namespace: Namespace, key: str) -> str:
     """Write the value of a put as JSON.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ class SearchBatch:
         weights: Weights of "dense" and "lexical" in the order of the hits; a weight of 0 turns one off.
         ops: The searches.
         queries: Unit vectors of their queries, by text; without those that the store makes no vector of.
-        visible: Whether an item may be returned at all.
+        omit_expired: Whether to leave out items that have expired and were not deleted yet.
     """
 
     def __init__(
@@ -58,9 +58,11 @@ class SearchBatch:
         weights: Mapping[str, float],
         ops: Sequence[SearchOp],
         queries: Mapping[str, Vector],
-        visible: Callable[[ItemRow], bool],
+        *,
+        omit_expired: bool,
     ) -> None:
-        self.connection, self.cache, self.queries, self.visible = connection, cache, queries, visible
+        self.connection, self.cache, self.queries = connection, cache, queries
+        self.now = rows.now() if omit_expired else 0
         self.dense = weights.get("dense", 1.0)
         self.lexical = weights.get("lexical", 1.0) if cache.indexes_words else 0.0
         self.items: dict[int, ItemRow] = {}
@@ -191,7 +193,7 @@ class _Search:
                     yield from self._read([(item, None) for item in ids[first : first + _CHUNK]])
             else:
                 items = rows.all_items(self._connection, space)
-                yield from (Hit(item, None) for item in items if self._batch.visible(item))
+                yield from (Hit(item, None) for item in items if item.lives(self._batch.now))
 
     def _ranked(self, ranking: Ranking) -> Iterator[Hit]:
         """Yield the items of a ranking, best first."""
@@ -206,7 +208,7 @@ class _Search:
         read = rows.all_items if self._vector is None else rows.items_without_vector
         for space in spaces:
             for item in read(self._connection, space):
-                if item.id not in done and self._batch.visible(item) and matches(item.value, self._filter):
+                if item.id not in done and item.lives(self._batch.now) and matches(item.value, self._filter):
                     yield Hit(item, None)
 
     def _read(self, chunk: Sequence[tuple[int, float | None]]) -> Iterator[Hit]:
@@ -216,5 +218,5 @@ class _Search:
         if unread:
             items.update((item.id, item) for item in rows.get_items(self._connection, unread, self._paths))
         for item in (items[number] for number in cosines if number in items):
-            if self._batch.visible(item) and not (self._filter_is_newer and not matches(item.value, self._filter)):
+            if item.lives(self._batch.now) and not (self._filter_is_newer and not matches(item.value, self._filter)):
                 yield Hit(item, cosines[item.id])
