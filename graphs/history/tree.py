@@ -78,11 +78,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(turns: Sequence[PlayedTurn], current: Segment | None = None) -> list[Stretch]:
-    """Arrange turns in stretches.
-
-    Args:
-        turns: All finished turns of a campaign.
-        current: Branch and number of the current turn; the stretch that leads to it comes first.
+    """Arrange all finished turns of a campaign in stretches; the one that leads to the current turn comes first.
 
     Returns:
         The stretches that begin the campaign: one, unless several threads began it.

@@ -53,12 +53,7 @@ for name in sys.stdin.buffer.read().split(bytes(1)):
 
 
 class Header(NamedTuple):
-    """What a database says of itself.
-
-    Attributes:
-        application_id: Says which program it belongs to; 0: none.
-        page_size: Bytes.
-    """
+    """What a database says of itself: the program that it belongs to (0: none), and the bytes of a page."""
 
     application_id: int
     page_size: int

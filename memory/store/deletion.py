@@ -136,13 +136,13 @@ class Sweeper:
         return True
 
     def start(self, minutes: float | None) -> "Future[None]":
-        """Sweep in a daemon thread, which never keeps a process from ending.
+        """Sweep in a daemon thread, which never keeps a process from ending; None: at the usual interval.
 
         Returns:
             A future that is done when the thread has ended; cancelling it ends the thread.
 
         Raises:
-            StoreConfigError: If `minutes` is no number above 0; None: as the sweeper was set up.
+            StoreConfigError: If `minutes` is no number above 0.
         """
         if minutes is not None:
             _check_interval(minutes)

@@ -130,9 +130,6 @@ class FileIndex:
     def check(self, connection: sqlite3.Connection) -> None:
         """Make sure that the file is still indexed as it was when it was opened.
 
-        Args:
-            connection: In a transaction.
-
         Raises:
             EmbedderChangedError: If another process has opened it with other settings meanwhile.
         """
@@ -145,35 +142,18 @@ class FileIndex:
                 )
 
     def texts(self, value: Mapping[str, Any], index: Any) -> list[str]:
-        """Return the texts of a value that are embedded, each as a vector of its own.
-
-        Args:
-            value: An item's value.
-            index: `PutOp.index`.
-        """
+        """Return the texts of a value that are embedded, each as a vector of its own; `index` is that of the put."""
         if index is False or self.settings is None or self.settings.embeddings is None:
             return []
         paths = self.settings.fields if index is None else index
         return [text for path in paths for text in texts_at(value, path)]
 
     def words(self, value: Mapping[str, Any], index: Any) -> Sequence[str]:
-        """Return the words of a value for each column of the word index, or () for none.
-
-        Args:
-            value: An item's value.
-            index: `PutOp.index`.
-        """
+        """Return the words of a value for each column of the word index, or () for none; `index` is that of the put."""
         return () if index is False or self.word_columns is None else self.word_columns.words(value, index)
 
     def warn_unindexed(self, namespace: Namespace, key: str, value: Mapping[str, Any], index: Any) -> None:
-        """Warn, once for the store, that no search by query finds an item, because it has no indexed field.
-
-        Args:
-            namespace: The item's namespace.
-            key: Its key.
-            value: Its value.
-            index: `PutOp.index`, not False.
-        """
+        """Warn, once for the store, that no search by query finds an item, because it has no indexed field."""
         if self.settings is None or self._warned:
             return
         self._warned = True
@@ -189,12 +169,7 @@ class FileIndex:
         )
 
     def _index_all_words(self, columns: WordColumns, target: str) -> None:
-        """Make the word index again, in one transaction.
-
-        Args:
-            columns: The columns that it is to have.
-            target: Their names, as the file will keep them.
-        """
+        """Make the word index again, in one transaction."""
         with self._database.writing() as connection:
             if read_meta(connection).get("lexical") == target:
                 return

@@ -49,11 +49,7 @@ class FilterMask(NamedTuple):
 
 
 class FilterIndex:
-    """The values of a namespace's items under the keys that filters name, in RAM.
-
-    Args:
-        namespace: Its id.
-    """
+    """The values of a namespace's items under the keys that filters name, in RAM."""
 
     def __init__(self, namespace: int) -> None:
         self._namespace = namespace

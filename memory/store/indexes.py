@@ -33,12 +33,7 @@ _OUTGROWN = 3  # an index is trained again when it holds this many times what it
 
 
 class ExactIndex:
-    """`IndexFlatIP`: compares a query with every vector.
-
-    Args:
-        dims: Length of the vectors.
-        index: A FAISS index of that length; None: a new one.
-    """
+    """`IndexFlatIP`: compares a query with every vector. A new one, unless a FAISS index is given."""
 
     def __init__(self, dims: int, index: Any = None) -> None:
         import faiss  # takes a tenth of a second; a program pays it at its first search
@@ -150,10 +145,10 @@ class InvertedIndex:
         self.faiss.add(block)
 
     def nearest(self, query: Vector, count: int, alive: Mask) -> tuple[Ids, Vector]:
-        """Find the `count` nearest of the living vectors, as far as the visited lists hold them.
+        """Find the `count` nearest of the living vectors, as far as the visited lists hold them, best first.
 
         Returns:
-            Places and approximate cosines, best first.
+            Places and approximate cosines.
         """
         import faiss
 

@@ -61,12 +61,7 @@ class WordMatches(NamedTuple):
 
 
 class Postings:
-    """The postings of one namespace.
-
-    Args:
-        namespace: Its id.
-        weights: Of the index's columns, in their order.
-    """
+    """The postings of one namespace; `weights` are those of the index's columns, in their order."""
 
     def __init__(self, namespace: int, weights: Sequence[float]) -> None:
         self._namespace = namespace
@@ -190,13 +185,10 @@ class Postings:
 
 
 def score_words(namespaces: Sequence[tuple[WordMatches, FilterMask | None]]) -> list[Scores]:
-    """Score the items of several namespaces as one collection, with BM25.
+    """Score the items of several namespaces, with what a filter allows in each, as one collection, with BM25.
 
     How rare a word is and how long a text usually is are computed from the items that the filter allows, so that
     hidden items change nothing.
-
-    Args:
-        namespaces: For each the matches of the same words, and what the filter allows; None: everything.
 
     Returns:
         For each namespace an array aligned to `WordMatches.ids`: 0 where no word occurs and where the filter allows

@@ -41,7 +41,7 @@ class Reembedding:
         database: The file.
         embedder: The new embedder.
         names: Names of embedder and fields, as the file will keep them.
-        texts: Returns the texts of a value that are embedded, given `PutOp.index`.
+        texts: As `FileIndex.texts`.
         progress: Called while it lasts; None: it is logged every few seconds.
     """
 

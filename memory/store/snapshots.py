@@ -58,13 +58,7 @@ class IndexContents:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Where a snapshot is, and what it must belong to.
-
-    Attributes:
-        path: The index's file; the two others are beside it.
-        owner: A name of the database and the embedder.
-        dims: Length of the vectors.
-    """
+    """Where a snapshot's index is, beside two other files, and what it belongs to: file and embedder, dimension."""
 
     path: Path
     owner: str

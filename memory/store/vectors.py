@@ -49,9 +49,6 @@ class QueryBatch:
     """The queries of one batch under one prefix, whose cosines are computed in one pass over the vectors.
 
     Reading ten thousand vectors from memory takes longer than comparing them, and a recall has several queries.
-
-    Args:
-        queries: Their vectors.
     """
 
     def __init__(self, queries: Sequence[Vector]) -> None:
@@ -68,14 +65,7 @@ class QueryBatch:
 
 
 class NamespaceVectors:
-    """One namespace's vectors in RAM, in the order of their ids.
-
-    Args:
-        namespace: Its id.
-        dims: Length of the vectors.
-        exact_limit: From how many vectors on an approximate index is used.
-        snapshot: Where a snapshot of it is kept, and what it must belong to.
-    """
+    """One namespace's vectors in RAM, in the order of their ids; from `exact_limit` vectors on approximate."""
 
     def __init__(self, namespace: int, dims: int, exact_limit: int, snapshot: Snapshot) -> None:
         self._namespace = namespace
@@ -167,12 +157,8 @@ class NamespaceVectors:
     ) -> ItemCosines:
         """Compare items with a unit query, by their best vector; `refresh` comes first.
 
-        Args:
-            connection: After an approximate search the cosines are read from the rows.
-            query: Unit vector.
-            count: How many of the best an approximate search returns; an exact one returns all items.
-            allowed: What a filter allows; an approximate search returns only these items.
-            together: The queries of the batch, if there are several.
+        An exact index compares all items. An approximate one returns the `count` best that the filter allows, with
+        their cosines computed from the rows. `together` are the queries of the batch, if there are several.
         """
         contents = self._contents
         if contents is None:

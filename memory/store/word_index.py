@@ -21,11 +21,7 @@ def namespace_mark(namespace: int) -> str:
 
 
 class WordColumns:
-    """The fields whose words a store indexes.
-
-    Args:
-        columns: Weight of each field, by its path in the value. Weights are relative.
-    """
+    """The fields whose words a store indexes: the weight of each, by its path in the value."""
 
     def __init__(self, columns: Mapping[str, float]) -> None:
         self.columns = dict(columns)
