@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import pytest
-from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
-from langchain_core.messages import AIMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -320,34 +318,6 @@ async def test_asynchronous_savers_keep_the_values_of_delta_channels(tmp_path, o
         assert (await graph.aget_state(THREAD)).values["words"] == words
         await graph.ainvoke(say("on", delta=True), THREAD)
         assert (await graph.aget_state(THREAD)).values["words"] == [*words, "on", "re on"]
-
-
-@pytest.mark.slow
-def test_an_agent_of_deepagents_keeps_its_messages_and_files(saver):
-    """Its messages and its files are two such channels, which are saved at different steps."""
-    deepagents = pytest.importorskip("deepagents")
-
-    class Scribe(FakeMessagesListChatModel):
-        def bind_tools(self, tools, **kwargs):
-            return self
-
-    answers = []
-    for number in range(12):
-        arguments = {"file_path": f"/{number}.txt", "content": f"content {number}"}
-        asks = [{"name": "write_file", "args": arguments, "id": f"call{number}"}]
-        answers += [AIMessage("", tool_calls=asks), AIMessage(f"Written {number}.")]
-    agent = deepagents.create_deep_agent(Scribe(responses=[*answers, AIMessage("Bye.")]), checkpointer=saver)
-    for number in range(12):
-        agent.invoke({"messages": [("user", f"Write {number}")]}, THREAD)
-    before = agent.get_state(THREAD).values
-    assert len(before["files"]) == 12
-    count = len(list(saver.list(THREAD)))
-    assert pruned(saver, keep_turns=2).checkpoints > count / 2
-    assert agent.get_state(THREAD).values == before
-    agent.invoke({"messages": [("user", "Bye")]}, THREAD)
-    after = agent.get_state(THREAD).values
-    assert after["files"] == before["files"]
-    assert [m.text for m in after["messages"]][:-2] == [m.text for m in before["messages"]]
 
 
 class Inner(TypedDict, total=False):

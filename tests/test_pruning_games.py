@@ -15,10 +15,8 @@ from questbook.graphs.dungeon_master.context import Context
 from questbook.graphs.dungeon_master.forgetting.provenance import why
 from questbook.graphs.dungeon_master.forgetting.retract import retract
 from questbook.graphs.embedded.campaigns import hold_campaign
-from questbook.graphs.embedded.databases import open_checkpointer
 from questbook.graphs.embedded.game import open_game
 from questbook.graphs.embedded.home import Home
-from questbook.graphs.embedded.saved_game import thread_id_of
 from questbook.graphs.forgetting.forget import Forgetting
 
 MIRA = "I'm Mira, a halfling thief who grew up on the docks and wants her sister back."
@@ -242,9 +240,3 @@ def test_flags_that_cannot_be_used_are_refused(home, flags, says):
     refused = questbook(home.path, "prune", *flags)
     assert refused.returncode == 2
     assert says in refused.stderr
-
-
-async def test_a_thread_of_studio_is_pruned_too(home):
-    async with open_checkpointer(home.checkpoints) as saver:
-        assert (await prune(saver)).threads == 0
-    assert not home.lock_of(thread_id_of("adventurer", "isle")).exists()

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from questbook import CorruptStoreError, FaissStore, StoreUnavailableError
+from questbook import CorruptStoreError, FaissStore
 
 
 @pytest.fixture
@@ -69,14 +69,3 @@ def test_a_damaged_value_is_named_and_stops_no_search(dragons, caplog):
             store.get(("a",), "bad")
         store.delete(("a",), "bad")
         assert store.get(("a",), "bad") is None
-
-
-def test_a_file_that_may_not_be_written_is_named(as_nobody):
-    def check(directory):
-        path = directory / "store.db"
-        FaissStore.open(path).close()
-        path.chmod(0o400)
-        with pytest.raises(StoreUnavailableError, match=r"store\.db.*Permission denied.*expected"):
-            FaissStore.open(path)
-
-    as_nobody(check)

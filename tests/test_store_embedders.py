@@ -1,5 +1,6 @@
 """What a store may embed with, what it asks of it, and what becomes of a batch when that fails."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -8,10 +9,8 @@ from langgraph.store.base import PutOp
 
 from questbook import (
     EmbedderChangedError,
-    EmbeddingError,
     FaissStore,
     HashEmbeddings,
-    StoreConfigError,
     StoreError,
     UnstorableValueError,
 )
@@ -91,41 +90,25 @@ def test_no_embedder_means_no_vectors(path, index):
         assert [(item.key, item.score) for item in store.search(("a",), query="x")] == [("k", None)]
 
 
-def test_functions_serve_as_embedders(path):
+@pytest.mark.parametrize("is_asynchronous", [False, True])
+@pytest.mark.parametrize("how", [{"dims": 16}, {}])
+def test_functions_serve_as_embedders(path, is_asynchronous, how):
     def embed(texts):
         return HashEmbeddings(16).embed_documents(texts)
 
-    with FaissStore.open(path, {"embed": embed, "dims": 16, "fields": ["text"]}) as store:
+    async def aembed(texts):
+        return embed(texts)
+
+    index = {"embed": aembed if is_asynchronous else embed, "fields": ["text"], **how}
+    with FaissStore.open(path, index) as store:
         store.put(("a",), "k", {"text": "x y z"})
         assert store.search(("a",), query="x y z")[0].score == pytest.approx(1.0)
 
+        async def inside():
+            await store.aput(("a",), "l", {"text": "u v w"})
+            return await store.asearch(("a",), query="u v w")
 
-async def test_asynchronous_functions_serve_as_embedders(path):
-    async def embed(texts):
-        return HashEmbeddings(16).embed_documents(texts)
-
-    async with FaissStore.open(path, {"embed": embed, "dims": 16, "fields": ["text"]}) as store:
-        await store.aput(("a",), "k", {"text": "x y z"})
-        assert (await store.asearch(("a",), query="x y z"))[0].score == pytest.approx(1.0)
-
-
-async def test_an_asynchronous_function_cannot_be_waited_for_in_its_own_loop(path):
-    async def embed(texts):
-        return HashEmbeddings(16).embed_documents(texts)
-
-    async with FaissStore.open(path, {"embed": embed, "dims": 16, "fields": ["text"]}) as store:
-        with pytest.raises(EmbeddingError, match="aput"):
-            store.put(("a",), "k", {"text": "x"})
-        assert await store.asearch(("a",)) == []
-
-
-def test_an_asynchronous_function_serves_without_a_loop(path):
-    async def embed(texts):
-        return HashEmbeddings(16).embed_documents(texts)
-
-    with FaissStore.open(path, {"embed": embed, "fields": ["text"]}) as store:
-        store.put(("a",), "k", {"text": "x y z"})
-        assert store.search(("a",), query="x y z")[0].score == pytest.approx(1.0)
+        assert asyncio.run(inside())[0].score == pytest.approx(1.0)
 
 
 def test_the_index_is_described_as_langgraph_describes_it(path):
@@ -144,14 +127,3 @@ def test_wrong_dimensions_are_caught_when_opening(path):
         FaissStore.open(path, {"embed": silent, "dims": 64})
     with FaissStore.open(path, {"embed": silent}) as store:
         assert store.index_config["dims"] == 32
-
-
-@pytest.mark.parametrize("index", [{"embed": "hash:x"}, {"embed": "nobody:nothing"}])
-def test_unknown_embedders_are_named(path, index):
-    with pytest.raises(EmbeddingError, match=index["embed"]):
-        FaissStore.open(path, index)
-
-
-def test_fields_must_be_a_list(path):
-    with pytest.raises(StoreConfigError, match="fields"):
-        FaissStore.open(path, {"embed": Scripted(), "fields": "text"})

@@ -172,14 +172,6 @@ def test_a_new_store_whose_first_page_is_still_in_the_wal_is_ours(path):
         reader.close()
 
 
-@pytest.mark.parametrize("content", [b"x", b"abc", b"SQLite format 3\0", bytes(4096), b"text " * 2000])
-def test_other_bytes_are_no_database(tmp_path, content):
-    file = tmp_path / "file"
-    file.write_bytes(content)
-    assert read_header(file) is None
-    assert file.read_bytes() == content
-
-
 def test_files_are_read_in_blocks_and_a_missing_one_is_empty(tmp_path):
     first, second, odd = tmp_path / "first", tmp_path / "second", tmp_path / os.fsdecode(b"odd \xff\n")
     first.write_bytes(b"x" * 10)

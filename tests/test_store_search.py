@@ -74,18 +74,6 @@ def test_search_by_meaning_ranks_by_cosine(make_store):
         assert item.score == pytest.approx(expected, abs=1e-4)
 
 
-def test_an_update_replaces_the_vector(make_store):
-    store = make_store(["text"])
-    store.put(("test",), "1", {"text": "zany zebra Xerxes"})
-    store.put(("test",), "2", {"text": "something about dogs"})
-    before = next(item.score for item in store.search(("test",), query="zany zebra Xerxes") if item.key == "1")
-    store.put(("test",), "1", {"text": "new text about dogs"})
-    after = next(item.score for item in store.search(("test",), query="zany zebra Xerxes") if item.key == "1")
-    assert before == pytest.approx(1, abs=1e-5)
-    assert after < before
-    assert store.search(("test",), query="new text about dogs")[0].key == "1"
-
-
 def test_search_by_meaning_with_filters(make_store):
     store = make_store(["text"])
     docs = [
@@ -145,13 +133,6 @@ def test_a_put_may_name_its_own_paths(make_store):
     found = store.search(("test",), query="hhh")
     assert keys(found)[2:] == ["doc5"], "items without a vector follow those that have one"
     assert found[2].score is None
-
-
-def test_whole_items_are_indexed_unless_fields_are_named(make_store):
-    store = make_store()
-    store.put(("test",), "doc1", {"content": "zebra"})
-    store.put(("test",), "doc2", {"body": "quilt"})
-    assert keys(store.search(("test",), query="quilt"))[0] == "doc2"
 
 
 def test_other_scripts_are_found(make_store):

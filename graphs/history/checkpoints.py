@@ -20,7 +20,7 @@ _ORIGIN: Literal["copied_from"] = "copied_from"
 
 
 class Position(NamedTuple):
-    """Where in the story a state is: turn 0 is before anything was said, an empty reply means that there is none yet."""
+    """Where in the story a state is: turn 0 is before anything was said, an empty reply is none yet."""
 
     turn: int
     player: str
