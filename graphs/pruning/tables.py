@@ -54,17 +54,11 @@ _DELETE_BLOBS = "DELETE FROM checkpoint_blobs WHERE id IN (SELECT value FROM jso
 
 
 class Plan(NamedTuple):
-    """What is to be done in one namespace of a thread.
+    """What is to be done in one namespace of a thread."""
 
-    Attributes:
-        surveyed: The checkpoints that there were.
-        removed: Those to delete.
-        parents: New parents of kept ones; None: no parent.
-    """
-
-    surveyed: Set[str]
-    removed: Set[str]
-    parents: Mapping[str, str | None]
+    surveyed: Set[str]  # the checkpoints that there were
+    removed: Set[str]  # those to delete
+    parents: Mapping[str, str | None]  # new parents of kept ones; None: no parent
 
 
 class Volume(NamedTuple):

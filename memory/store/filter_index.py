@@ -22,15 +22,10 @@ _LONGEST_TEXT = 32  # characters of a text that is compared so
 
 
 class FilterMask(NamedTuple):
-    """The items of one namespace that a filter allows.
+    """The items of one namespace that a filter allows."""
 
-    Attributes:
-        ids: Ids of all its items, ascending.
-        mask: Which of them are allowed.
-    """
-
-    ids: Ids
-    mask: Mask
+    ids: Ids  # ids of all its items, ascending
+    mask: Mask  # which of them are allowed
 
     def of(self, items: Ids) -> Mask:
         """Return which of some items are allowed."""
@@ -241,17 +236,11 @@ def _keys(wanted: Mapping[str, Any]) -> list[str]:
 
 
 class _Bounds(NamedTuple):
-    """A filter that gives each label a bound, as the segments of a timeline do.
-
-    Attributes:
-        label: The label's key.
-        order: The key of what is bounded.
-        highest: The bound of each label.
-    """
+    """A filter that gives each label a bound, as the segments of a timeline do."""
 
     label: str
-    order: str
-    highest: dict[str, str]
+    order: str  # the key of what is bounded
+    highest: dict[str, str]  # the bound of each label
 
 
 def _read_bounds(alternatives: Sequence[Mapping[str, Any]]) -> _Bounds | None:

@@ -35,29 +35,18 @@ _TEXTS_AFTER = "SELECT * FROM texts WHERE rowid > ? AND rowid < ? ORDER BY rowid
 
 
 class Posting(NamedTuple):
-    """The items that have a word.
+    """The items that have a word."""
 
-    Attributes:
-        places: Their places in `WordMatches.ids`.
-        counts: How often each has it, with the weights of the columns.
-    """
-
-    places: NDArray[np.int32]
-    counts: Scores
+    places: NDArray[np.int32]  # their places in `WordMatches.ids`
+    counts: Scores  # how often each has it, with the weights of the columns
 
 
 class WordMatches(NamedTuple):
-    """The items of one namespace that have some words.
+    """The items of one namespace that have some words."""
 
-    Attributes:
-        ids: Ids of all its items that are in the word index, ascending.
-        sizes: How many words each of them has.
-        postings: The items of each word; None for a word that is too common to count.
-    """
-
-    ids: Ids
-    sizes: Scores
-    postings: list[Posting | None]
+    ids: Ids  # ids of all its items that are in the word index, ascending
+    sizes: Scores  # how many words each of them has
+    postings: list[Posting | None]  # the items of each word; None for a word that is too common to count
 
 
 class Postings:

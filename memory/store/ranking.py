@@ -17,29 +17,18 @@ _BLOCK = 128  # scores that are represented by their highest, where a few are so
 
 
 class WordScores(NamedTuple):
-    """The word scores of one namespace.
+    """The word scores of one namespace."""
 
-    Attributes:
-        items: Ids of its items that are in the word index, ascending.
-        scores: Their scores; 0 without a word of the query.
-    """
-
-    items: Ids
-    scores: Scores
+    items: Ids  # ids of its items that are in the word index, ascending
+    scores: Scores  # their scores; 0 without a word of the query
 
 
 class NamespaceScores(NamedTuple):
-    """What one namespace adds to an order.
+    """What one namespace adds to an order."""
 
-    Attributes:
-        cosines: Of its items that have a vector.
-        words: Of its items that have words; None if words do not count.
-        allowed: What a filter allows; None: everything.
-    """
-
-    cosines: ItemCosines
-    words: WordScores | None
-    allowed: FilterMask | None
+    cosines: ItemCosines  # of its items that have a vector
+    words: WordScores | None  # of its items that have words; None if words do not count
+    allowed: FilterMask | None  # what a filter allows; None: everything
 
 
 class Ranking:

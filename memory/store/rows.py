@@ -44,23 +44,14 @@ _CHANGED_ITEMS = "SELECT id, -vector FROM removed WHERE namespace = ? AND id > ?
 
 
 class NamespaceRow(NamedTuple):
-    """A namespace, with the counters by which a cache knows whether it is stale.
-
-    Attributes:
-        id: Its number.
-        path: Its labels.
-        items: How many items it has.
-        texts: How many of them are in the word index.
-        version: Counts the writes.
-        epoch: Counts how often the list of removals was emptied; a cache of another epoch is read again.
-    """
+    """A namespace, with the counters by which a cache knows whether it is stale."""
 
     id: int
     path: Namespace
-    items: int
-    texts: int
-    version: int
-    epoch: int
+    items: int  # how many items it has
+    texts: int  # how many of them are in the word index
+    version: int  # counts the writes
+    epoch: int  # counts how often the list of removals was emptied; a cache of another epoch is read again
 
 
 class ItemRow(NamedTuple):

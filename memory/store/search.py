@@ -28,15 +28,10 @@ _COMPARE_EACH = 2_000  # if a filter allows at most so many items of an approxim
 
 
 class Hit(NamedTuple):
-    """An item that a search found.
-
-    Attributes:
-        item: The item.
-        cosine: Of its best vector to the query; None without a query or without a vector.
-    """
+    """An item that a search found."""
 
     item: ItemRow
-    cosine: float | None
+    cosine: float | None  # of its best vector to the query; None without a query or without a vector
 
 
 class SearchBatch:
@@ -84,21 +79,13 @@ class SearchBatch:
 
 
 class _Candidates(NamedTuple):
-    """The items of one namespace that may be hits.
-
-    Attributes:
-        cosines: Items with their cosines.
-        words: Items with the query's words; None if words do not count.
-        allowed: What the filter allows; None: everything.
-        covers_all: Whether every item of the namespace has a vector.
-        exact: Whether every vector was compared.
-    """
+    """The items of one namespace that may be hits."""
 
     cosines: ItemCosines
-    words: WordMatches | None
-    allowed: FilterMask | None
-    covers_all: bool = False
-    exact: bool = True
+    words: WordMatches | None  # items with the query's words; None if words do not count
+    allowed: FilterMask | None  # what the filter allows; None: everything
+    covers_all: bool = False  # whether every item of the namespace has a vector
+    exact: bool = True  # whether every vector was compared
 
 
 class _Search:

@@ -29,21 +29,13 @@ _PROBES = 32  # vectors that are compared with their rows, in case the database 
 
 @dataclass(slots=True)
 class IndexContents:
-    """An index with what belongs to each of its vectors.
-
-    Attributes:
-        index: The vectors.
-        vectors: Vector id at each place, ascending.
-        items: Item id at each place.
-        alive: Whether the vector at each place still counts.
-        removal: The last entry in the list of removals that was read.
-    """
+    """An index with what belongs to each of its vectors."""
 
     index: ExactIndex | InvertedIndex
-    vectors: Ids
-    items: Ids
-    alive: Mask
-    removal: int
+    vectors: Ids  # vector id at each place, ascending
+    items: Ids  # item id at each place
+    alive: Mask  # whether the vector at each place still counts
+    removal: int  # the last entry in the list of removals that was read
 
     @classmethod
     def empty(cls, index: ExactIndex | InvertedIndex, removal: int) -> Self:
