@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-)
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from questbook.graphs.history.history import History
 from questbook.graphs.history.tree import PlayedTurn
@@ -128,16 +122,8 @@ class _SyncSaver(BaseCheckpointSaver[Any]):
                 yield saved
             left, before = left - len(page), page[-1].config
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return await asyncio.to_thread(self._saver.put, config, checkpoint, metadata, new_versions)
+    async def aput(self, *given: Any, **named: Any) -> RunnableConfig:
+        return await asyncio.to_thread(self._saver.put, *given, **named)
 
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        await asyncio.to_thread(self._saver.put_writes, config, writes, task_id, task_path)
+    async def aput_writes(self, *given: Any, **named: Any) -> None:
+        await asyncio.to_thread(self._saver.put_writes, *given, **named)

@@ -24,15 +24,7 @@ _TASK = "00000000-0000-4000-8000-000000000000"  # of a stub's writes; not that o
 async def with_stubs(
     tables: Tables, thread: str, namespace: str, tree: Tree, parents: Mapping[str, str | None]
 ) -> dict[str, str | None]:
-    """Write the stubs that are needed; return the new parents, of which some are stubs now.
-
-    Args:
-        tables: Where the checkpoints are.
-        thread: The thread.
-        namespace: One of its namespaces.
-        tree: The checkpoints of that.
-        parents: New parents, of the checkpoints whose parent goes.
-    """
+    """Write the stubs that checkpoints need whose parent goes; return the new parents, of which some are stubs."""
     saver = tables.saver
     channels = frozenset[str]().union(*(node.deltas for node in tree.nodes.values()))
     stubbed = dict(parents)

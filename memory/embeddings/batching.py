@@ -40,12 +40,7 @@ class _Tick:
 
 
 class BatchEmbedder:
-    """An embedder with a known dimension.
-
-    Args:
-        embeddings: Any LangChain embedder.
-        dims: Length that every vector must have.
-    """
+    """Any LangChain embedder, with the length that every vector of it must have."""
 
     def __init__(self, embeddings: Embeddings, dims: int) -> None:
         self.embeddings = embeddings

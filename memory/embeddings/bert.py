@@ -35,9 +35,6 @@ class BertEncoder:
         directory: Has `model.safetensors` and `vocab.txt`.
         heads: Attention heads of each layer.
         longest: Most tokens of a text, with the two that mark its ends; the rest is cut off.
-
-    Raises:
-        EmbeddingError: If the package `tokenizers` is missing.
     """
 
     def __init__(self, directory: Path, *, heads: int, longest: int) -> None:

@@ -130,12 +130,7 @@ def _hash(feature: str) -> int:
 
 
 class KnownVectors(Embeddings):
-    """An embedder that knows the vectors of some texts, and asks the real embedder for the others.
-
-    Args:
-        embedder: The real embedder; this one has its identity.
-        known: Vectors by text.
-    """
+    """An embedder that knows the vectors of some texts and asks another one, whose identity it has, for the rest."""
 
     def __init__(self, embedder: Embeddings, known: Mapping[str, list[float]]) -> None:
         self._embedder, self._known = embedder, known
