@@ -1,6 +1,7 @@
 """What a store may embed with, what it asks of it, and what becomes of a batch when that fails."""
 
 import asyncio
+import math
 from datetime import UTC, datetime
 
 import pytest
@@ -15,23 +16,25 @@ from questbook import (
     UnstorableValueError,
 )
 
+GOOD = object()  # hash vectors
+
 
 class Scripted(Embeddings):
     """Hash vectors, with a record of the calls and a way to fail."""
 
-    def __init__(self, dims=32, answer=None):
+    def __init__(self, dims=32):
         self.dims = dims
         self.calls = []
-        self.answer = answer
+        self.documents = self.query = GOOD
 
     def embed_documents(self, texts):
         self.calls.append(list(texts))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer if self.answer is not None else HashEmbeddings(self.dims).embed_documents(texts)
+        if isinstance(self.documents, Exception):
+            raise self.documents
+        return HashEmbeddings(32).embed_documents(texts) if self.documents is GOOD else self.documents
 
     def embed_query(self, text):
-        return HashEmbeddings(self.dims).embed_query(text)
+        return HashEmbeddings(32).embed_query(text) if self.query is GOOD else self.query
 
 
 def puts(count, key=None, value=None):
@@ -48,19 +51,37 @@ def test_what_is_not_json_is_refused_and_nothing_is_written(path, value):
 
 @pytest.mark.parametrize(
     "answer",
-    [RuntimeError("no quota"), [[0.0] * 32], [["a"] * 32] * 2, [[float("nan")] * 32] * 2, [[1.0] * 31] * 2],
+    [
+        *(RuntimeError("no quota"), None, 7, "abc", [None] * 2, ["abc"] * 2, [[]] * 2, [[0.0] * 32]),
+        *([["a"] * 32] * 2, [[None] * 32] * 2, [[float("nan")] * 32] * 2, [[1.0] * 31] * 2, iter([[1.0] * 32] * 2)),
+    ],
 )
 async def test_an_embedding_failure_is_loud_and_writes_nothing(path, answer):
     embed = Scripted()
     with FaissStore.open(path, {"embed": embed, "fields": ["text"]}) as store:
         store.put(("p",), "k0", {"text": "before"})
-        embed.answer = answer
+        embed.documents = answer
         with pytest.raises(StoreError):
             store.batch(puts(2))
         with pytest.raises(StoreError):
             await store.abatch(puts(2))
-        embed.answer = None
+        embed.documents = GOOD
         assert [item.value for item in store.search(("p",))] == [{"text": "before"}]
+
+
+@pytest.mark.parametrize("query", [None, 7, "abc", [], [None] * 32, [math.nan] * 32])
+def test_an_embedder_that_returns_no_vector_for_a_query_is_refused(path, query):
+    embed = Scripted()
+    with FaissStore.open(path, {"embed": embed, "fields": ["text"]}) as store:
+        store.put(("a",), "k", {"text": "dragon"})
+        embed.query = query
+        with pytest.raises(StoreError):
+            store.search(("a",), query="dragon")
+        embed.query = GOOD
+        assert [item.key for item in store.search(("a",), query="dragon")] == ["k"]
+    embed.query, embed.dims = query, None  # its dimension is found out with a query
+    with pytest.raises(StoreError):
+        FaissStore.open(path.with_name("new.db"), {"embed": embed, "fields": ["text"]}).search(("a",), query="x")
 
 
 def test_documents_are_embedded_as_documents_and_queries_as_queries(path):
